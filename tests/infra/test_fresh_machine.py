@@ -75,6 +75,7 @@ def test_it_runs_what_the_readme_says_and_leaves_nothing(repository: Repository)
     assert not list(repository.temporary.iterdir())
 
 
+@pytest.mark.stack
 def test_it_hands_on_the_ways_to_servers_and_nothing_else(repository: Repository) -> None:
     handed_on = {"PIP_INDEX_URL", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "no_proxy", "NO_PROXY"}
     others = {"AWS_PROFILE", "PYTHONPATH", "VIRTUAL_ENV", "NOT_PIP_X"}
@@ -89,6 +90,7 @@ def test_it_hands_on_the_ways_to_servers_and_nothing_else(repository: Repository
     assert "tested" not in done.stdout
 
 
+@pytest.mark.stack
 def test_the_machine_has_the_programs_with_which_it_is_made(repository: Repository) -> None:
     """`make test` runs these tests there."""
     again = f"QUICK=1 PORT={repository.port} infra/release/fresh-machine"
@@ -98,6 +100,7 @@ def test_the_machine_has_the_programs_with_which_it_is_made(repository: Reposito
     assert "as README.md says, tests left out\nas README.md says\n" in done.stdout
 
 
+@pytest.mark.stack
 @pytest.mark.parametrize(
     ("name", "old", "new", "reason"),
     [
@@ -122,6 +125,7 @@ def test_what_is_not_as_the_readme_says_fails(
     assert list(repository.temporary.iterdir()), "for whoever looks into it"
 
 
+@pytest.mark.stack
 def test_an_answer_is_not_believed_once_make_local_has_ended(repository: Repository) -> None:
     started = "python3 stack.py $(PORT)"
     until_asked = f"echo $$PPID > pid; {started} & until [ -e asked ]; do sleep 0.1; done"
