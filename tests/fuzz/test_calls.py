@@ -20,7 +20,7 @@ from tests.support.clock import ManualClock
 Record = Callable[[str, object], None]
 Hold = Callable[[Name, int, int], None]
 
-SMALL = 6  # requests of a call that are right, and as many that are wrong
+SMALL = 3  # requests of a call that are right, and as many that are wrong
 LARGE = int(os.environ.get("FUZZ_EXAMPLES", "25"))
 AWS_CALLS = 80  # for an example on average: an audit takes hundreds, and others a few
 SEED = int(os.environ.get("FUZZ_SEED", "1"))

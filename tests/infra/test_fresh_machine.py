@@ -1,6 +1,7 @@
 """`make fresh`, on a repository that has this one's README.md and a stack of a few lines."""
 
 import os
+import signal
 import socket
 import subprocess
 from pathlib import Path
@@ -59,7 +60,15 @@ class Repository:
             subprocess.run(["git", *command], cwd=self.root, check=True)
         env = {**os.environ, "PORT": str(self.port), "TMPDIR": str(self.temporary), **environment}
         script = self.root / "infra/release/fresh-machine"
-        return subprocess.run([script], env=env, check=False, capture_output=True, text=True)
+        return subprocess.run(
+            [script],
+            env=env,
+            check=False,
+            capture_output=True,
+            text=True,
+            # In the background of a shell it is ignored, and a shell cannot take that back.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
 
 
 @pytest.fixture
