@@ -3,9 +3,12 @@
 import logging
 from collections import Counter
 
+import boto3
 import pytest
 
 from duewheel.log import logger
+from local.aws.resources import Resources
+from local.aws.signing_key import make_keys
 from tests.functions.conftest import wired
 from tests.fuzz.refusals import ROWS
 
@@ -16,6 +19,11 @@ __all__ = ["wired"]
 def _nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """A line for each of thousands of calls hides what was found."""
     caplog.set_level(logging.CRITICAL, logger=logger.name)
+
+
+@pytest.fixture(autouse=True)
+def _secrets_can_be_sealed(resources: Resources) -> None:
+    make_keys(resources, boto3.client("kms"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

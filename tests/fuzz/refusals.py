@@ -1,4 +1,5 @@
-"""Refusals of requests that the schemas of the document allow: which may be, and why.
+"""Refusals of requests that the schemas of the document allow: which may be, and why. And what is
+taken although a schema forbids it, for the sake of clients of another service.
 
 A schema cannot say what follows from the state of the service, from two fields together, or from a
 rule that only code can judge. Each row says so in a word. That a call may answer with a problem of
@@ -55,6 +56,7 @@ ROWS: Sequence[Row] = (
     Row("invalid-field", "beside if-match", field="if-none-match"),
     Row("invalid-field", "begin and end of a period", field="from|to|since|until|due_from|due_to"),
     Row("invalid-field", "cron or every_seconds", field="cron|every_seconds|dst_gap|dst_overlap"),
+    Row("invalid-field", "needs creates_per_second", field="creates_burst"),
     Row("invalid-field", "not less than every_seconds", field="jitter_seconds"),
     Row("invalid-field", "no string, where the body is raw", field=r"(.*\.)?payload"),
     Row("invalid-field", "more than the deployment's maximum", field="timeout_seconds"),
@@ -91,3 +93,8 @@ def row_of(name: Name, problem: Any) -> Row | None:
         ):
             return row
     return None
+
+
+def is_of_xtimer(name: Name) -> bool:
+    """xTimer's own server takes a blank parameter for none, and of a repeated one the first."""
+    return name[1].startswith("/api/")
