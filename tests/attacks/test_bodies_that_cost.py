@@ -59,3 +59,19 @@ def test_a_payload_may_have_as_many_members_as_its_size_allows(wired: ManualCloc
     assert problem("POST", "/v1/tasks", f"{{{MEMBERS}}}") == (422, "invalid-field")
     payload = {"payload": {f"m{number}": 0 for number in range(MANY)}}
     assert attack("POST", "/v1/tasks", {**TASK, **payload})[0] == 201
+
+
+def test_numbers_that_are_written_as_floats_are_changed_at_once(
+    wired: ManualClock, objects_read: list[Any]
+) -> None:
+    body = f'{{"retry_statuses":[{",".join(["404.0"] * MANY)}]}}'
+    assert problem("PUT", "/v1/businesses/orders", body) == (422, "invalid-field")
+    assert len(objects_read) <= 3  # the body, the body again, and the list's elements
+
+
+@pytest.mark.parametrize("end", ["$.nope", "$.retry", "$.retry.nope", "$[0]", "$.payload[...].x"])
+def test_a_name_that_ends_as_the_decoder_ends_its_words_is_refused_as_unknown(
+    wired: ManualClock, end: str
+) -> None:
+    body = {**TASK, f"x` - at `{end}": 1}
+    assert problem("POST", "/v1/tasks", body) == (422, "invalid-field")

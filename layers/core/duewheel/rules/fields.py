@@ -149,7 +149,8 @@ def read_members(values: dict[str, str], kind: type[S]) -> S:
         raise _refusal(str(error), kind, "") from None
     for field, name in zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True):
         if name in values and getattr(read, field) is None:
-            raise invalid(name, f"must {_demand(_node_at(kind, name), ', got `null`')}.")
+            demand = _demand(_node_at(kind, f".{name}"), ", got `null`")
+            raise invalid(name, f"must {demand}.")
     return read
 
 
@@ -159,31 +160,44 @@ def _decoder(kind: Any) -> Decoder[Any]:
 
 
 def _with_whole_number(source: str | bytes | Raw, error: str) -> bytes | None:
-    """The body with `60` where it says `60.0` or `6e1`, which JSON takes for the same number."""
+    """The body with `60` where it says `60.0` or `6e1`, which JSON takes for the same number. All
+    elements of an array are changed at once: a body is decoded once more for a field at most."""
     at = _AT.search(error)
     if at is None or not _FLOAT_FOR_INT.match(error):
         return None
-    names = [name or int(index) for name, index in _STEP.findall(at[1]) if index != "..."]
-    return _replaced(source.encode() if isinstance(source, str) else bytes(source), names)
+    steps = [name or index for name, index in _STEP.findall(at[1])]
+    return _replaced(source.encode() if isinstance(source, str) else bytes(source), steps)
 
 
-def _replaced(text: bytes, steps: Sequence[str | int]) -> bytes | None:
+def _replaced(text: bytes, steps: Sequence[str]) -> bytes | None:
+    """None where the number is not whole."""
     if not steps:
-        number = float(text)
-        return str(int(number)).encode() if number.is_integer() else None
-    if isinstance(steps[0], int):
-        values: Any = Decoder(list[Raw]).decode(text)
-    else:
-        values = Decoder(dict[str, Raw]).decode(text)
+        return _whole(text)
+    if text.startswith(b"["):
+        elements, index = Decoder(list[Raw]).decode(text), int(steps[0])
+        inner = _replaced(bytes(elements[index]), steps[1:])
+        if inner is None:
+            return None
+        if steps[1:]:
+            elements[index] = Raw(inner)
+            return encode(elements)
+        return encode([Raw(_whole(bytes(one)) or bytes(one)) for one in elements])
+    values = Decoder(dict[str, Raw]).decode(text)
     inner = _replaced(bytes(values[steps[0]]), steps[1:])
-    if inner is None:
+    return None if inner is None else encode({**values, steps[0]: Raw(inner)})
+
+
+def _whole(number: bytes) -> bytes | None:
+    if number[:1] not in b"-0123456789" or not float(number).is_integer():
         return None
-    values[steps[0]] = Raw(inner)
-    return encode(values)
+    return str(int(float(number))).encode()
 
 
 def _refusal(error: str, kind: Any, path: str) -> InvalidField | MalformedBody:
     at = _AT.search(error)
+    node = _node_at(kind, at[1] if at else "")
+    if at and (node is None or (_NAMED.fullmatch(error[: at.start()]) and not _is_object(node))):
+        at, node = None, _node_at(kind, "")  # a caller's name that ends as a path does
     said = error[: at.start()] if at else error
     where = at[1].removeprefix(".") if at else ""
     full = f"{path}{where}" if where.startswith("[") else joined_path(path, where)
@@ -191,29 +205,32 @@ def _refusal(error: str, kind: Any, path: str) -> InvalidField | MalformedBody:
         problem, name = named.groups()
         if problem == "missing required":
             return invalid(joined_path(full, name), "is missing.")
-        known = ", ".join(_type_at(kind, where).__struct_encode_fields__)
+        known = ", ".join(_described(node)[0].cls.__struct_encode_fields__)
         return invalid(joined_path(full, name), f"is unknown here; known are {known}.")
     if not full:
         return MalformedBody(
             "The body is not the JSON that this call takes: an object is expected.", None
         )
-    return invalid(full, f"must {_demand(_node_at(kind, where), said)}.")
+    return invalid(full, f"must {_demand(node, said)}.")
 
 
-def _type_at(kind: Any, where: str) -> Any:
-    return _described(_node_at(kind, where))[0].cls
-
-
-def _node_at(kind: Any, where: str) -> Any:
-    """What msgspec knows of the type of a field. It is looked up for refusals alone."""
+def _node_at(kind: Any, path: str) -> Any:
+    """What msgspec knows of the type at a path, for refusals alone. None if there is none."""
     node = inspect().type_info(kind)
-    for name, _ in _STEP.findall(where if where.startswith("[") else f".{where}"):
+    for name, _ in _STEP.findall(path):
         node = _described(node)[0]
         if isinstance(node, inspect().StructType):
-            node = next(one.type for one in node.fields if one.encode_name == name)
+            types = (one.type for one in node.fields if one.encode_name == name)
+            node = next(types, None)
         else:
-            node = node.value_type if isinstance(node, inspect().DictType) else node.item_type
+            node = getattr(node, "value_type", None) or getattr(node, "item_type", None)
+        if node is None:
+            return None
     return node
+
+
+def _is_object(node: Any) -> bool:
+    return isinstance(_described(node)[0], inspect().StructType)
 
 
 def _described(node: Any) -> tuple[Any, str | None]:

@@ -6,9 +6,8 @@ A pattern is kept as a URL's origin is written, so the two compare letter by let
 
 from collections.abc import Iterable
 
-from duewheel.rules.callbacks.url import PATTERNS_MAX, CallbackUrl, parse_callback_url
+from duewheel.rules.callbacks.url import CallbackUrl, parse_callback_url
 
-ORIGINS_MAX = PATTERNS_MAX
 _BELOW = "*."
 
 
