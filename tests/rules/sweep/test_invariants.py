@@ -73,39 +73,41 @@ def test_each_page_is_worked_on_once_and_a_slice_is_open_while_any_is(made: Slic
 def test_all_that_is_owed_is_entered_anew_or_in_a_page_that_is_open(made: Slice) -> None:
     """Whatever page is held: what a page behind it owes is not left out."""
     verdict = made.verdict()
-    entered = {*addresses_of(verdict.due), *taken_apart(verdict), *postponed(verdict)}
-    left = {address.place for address in made.of_state(EntryState.DUE) - entered}
-    pages = {page for page, _ in verdict.unfinished}
-    assert all(_page_of(made, place) in pages for place in left)
+    owed = made.of_state(EntryState.DUE) - {*addresses_of(verdict.due)}
+    left = owed - {*taken_apart(verdict), *postponed(verdict)}
+    page_of = _pages_of(made, owed)
+    assert {page_of[address.place] for address in left} <= {page for page, _ in verdict.unfinished}
 
 
-def _page_of(made: Slice, place: str) -> str:
-    """By the leases, page after page, and by what each has passed on."""
-    direct = [p for p, one in made.leases.items() if is_direct_page(p) and place in one.slow]
-    page = direct[0] if direct else first_page()
-    while not direct:
+def _pages_of(made: Slice, owed: set[Address]) -> dict[str, str]:
+    """By the leases, page after page, and by what each has passed on. A page keeps its rest until
+    it owes nothing of its own."""
+    found: dict[str, str] = {}
+
+    def keep(page: str, places: list[str]) -> None:
         lease = made.leases.get(page)
-        if lease is None or lease.end is None or place <= lease.end:
-            break
-        page = next_page(page)
-    while (lease := made.leases.get(page)) is not None:
-        if place in lease.slow:
-            page = slow_page(page)
-        elif place in lease.rest:
-            if not lease.done and _owes_of_its_own(made, lease):
-                return page  # what it passed on is looked at once that is done
-            page = rest_page(page)
-        else:
-            break
-    return page
+        slow = [place for place in places if lease and place in lease.slow]
+        rest = [place for place in places if lease and place in lease.rest]
+        own = [place for place in places if place not in (*slow, *rest)]
+        found.update(dict.fromkeys(own, page))
+        if slow:
+            keep(slow_page(page), slow)
+        if rest and lease and own and not lease.done:
+            found.update(dict.fromkeys(rest, page))
+        elif rest:
+            keep(rest_page(page), rest)
 
-
-def _owes_of_its_own(made: Slice, lease: PageLease) -> bool:
-    due = {address.place for address in made.of_state(EntryState.DUE) if not address.direct}
-    return any(
-        place not in (*lease.slow, *lease.rest) and _page_of(made, place) == lease.page
-        for place in due
-    )
+    left, page = sorted(address.place for address in owed if not address.direct), first_page()
+    while left:
+        end = made.leases[page].end if page in made.leases else None
+        inside = [place for place in left if end is None or place <= end]
+        keep(page, inside)
+        left, page = left[len(inside) :], next_page(page)
+    direct = {address.place for address in owed if address.direct}
+    for page, lease in made.leases.items():
+        if is_direct_page(page):
+            keep(slow_page(page), sorted(direct.intersection(lease.slow)))
+    return found
 
 
 @given(slices())
