@@ -1,9 +1,7 @@
 """Fixtures on moto with the resources of the real template; every instant comes from one clock."""
 
 import gc
-import importlib
 import os
-import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -30,10 +28,7 @@ from tests.support.rights_in_use import RightsInUse
 from tests.support.second_opinion import SecondOpinion, Server
 from tests.support.world import World
 
-HERE = Path(__file__).parent
-TEMPLATE = HERE.parent / "template.yaml"
-ODD_WORKER = re.compile(r"gw\d*[13579]")
-ALL_TESTS = pytest.Config.ArgsSource.TESTPATHS
+TEMPLATE = Path(__file__).parents[1] / "template.yaml"
 SECOND_OPINION = "SECOND_OPINION"  # the interpreter that has ministack
 
 hypothesis_settings.register_profile("quick", deadline=None, max_examples=8, derandomize=True)
@@ -41,9 +36,8 @@ hypothesis_settings.register_profile("suite", deadline=None, max_examples=60, de
 hypothesis_settings.register_profile("prove", deadline=None, max_examples=400)  # new ones
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
-WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
-if WORKER:
-    stay_on_core(int(WORKER.removeprefix("gw")))
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    stay_on_core(int(worker.removeprefix("gw")))
 
 
 _guard = AwsGuard()
@@ -60,19 +54,6 @@ _bounds = Bounds(
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(RightsInUse(config))
     config.pluginmanager.register(_bounds)
-
-
-def pytest_collection(session: pytest.Session) -> None:
-    """In a new clone all test files are compiled. Every second worker begins with the last one, so
-    that each file is compiled by one worker and read by the others."""
-    config = session.config
-    if not ODD_WORKER.fullmatch(WORKER) or config.args_source is not ALL_TESTS:
-        return
-    left_out = {Path(name) for name in config.getini("norecursedirs")}
-    for file in sorted(HERE.rglob("test_*.py"), reverse=True):
-        name = file.relative_to(HERE.parent)
-        if left_out.isdisjoint(map(Path, name.parts)):
-            importlib.import_module(".".join(name.with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:
