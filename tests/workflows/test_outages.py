@@ -31,11 +31,11 @@ def minutes(world: World, profile: Profile) -> Minutes:
     return running
 
 
-def tasks_of_the_hour(world: World) -> list[Task]:
+def tasks_of_the_hour(world: World, length: int = HOUR) -> list[Task]:
     """One every third minute, and in the midst of it half a minute with two in each second."""
-    sparse = [world.created(in_ms=170_000 + n * 180_000) for n in range(19)]
+    sparse = [world.created(in_ms=170_000 + n * 180_000) for n in range(length // 3 - 1)]
     crowd = [
-        world.created(in_ms=30 * 60_000 + n * 1_000 + 250 * twice)
+        world.created(in_ms=length * 30_000 + n * 1_000 + 250 * twice)
         for n in range(CROWD)
         for twice in (0, 1)
     ]
@@ -77,10 +77,11 @@ def task_ids(tasks: list[Task]) -> list[str]:
 @pytest.mark.parametrize(
     "profile", quick_first([PRECISE, ECONOMY], pytest.mark.exhaustive), ids=lambda one: one.name
 )
-def test_an_hour_without_scheduler(world: World, minutes: Minutes) -> None:
-    tasks = tasks_of_the_hour(world)
+@pytest.mark.parametrize("length", quick_first([12, HOUR], pytest.mark.exhaustive))
+def test_an_hour_without_scheduler(world: World, minutes: Minutes, length: int) -> None:
+    tasks = tasks_of_the_hour(world, length)
     minutes.scheduler = False
-    minutes.pass_by(HOUR)
+    minutes.pass_by(length)
     assert world.receiver.received == []
 
     minutes.scheduler = True

@@ -20,7 +20,6 @@ from duewheel.rules.wheel.open_places import Why
 from duewheel.rules.wheel.queue_messages import DirectMessage, Lane, PageMessage, decode
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.wheel.send_messages import MessageSender
-from tests.support.bounds import quick_first
 from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
 
@@ -94,7 +93,8 @@ def deliver_but(world: World, seconds: set[int]) -> None:
                 world.handle(message)
 
 
-@pytest.mark.parametrize("lane", quick_first(Lane, pytest.mark.exhaustive))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("lane", Lane)
 def test_a_page_that_is_called_for_long_keeps_no_lost_message_of_another_business_waiting(
     world: World, lane: Lane
 ) -> None:

@@ -370,6 +370,7 @@ def test_what_a_changed_timer_does_not_contain_any_more_is_taken_back_by_the_pag
     assert chain.reason == "plans no timer any more"
 
 
+@pytest.mark.exhaustive
 def test_a_timer_that_is_changed_back_at_any_call_of_taking_back_keeps_all_its_runs(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

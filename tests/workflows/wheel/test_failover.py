@@ -135,7 +135,7 @@ def assert_nothing_was_skipped_or_late(world: World, line: Timeline, tasks: list
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", quick_first(["before", "after"], pytest.mark.exhaustive))
 @pytest.mark.parametrize(
     ("dies_at", "number"),
     quick_first(
@@ -164,15 +164,14 @@ def test_the_standby_goes_on_where_the_leader_was_killed(
     ("dies_at", "moment"),
     quick_first(
         [
-            (is_release, "after"),
             (is_claim, "before"),
+            (is_release, "after"),
             (is_registration, "before"),
             (is_registration, "after"),
             (is_release, "before"),
             (is_claim, "after"),
         ],
         pytest.mark.exhaustive,
-        2,
     ),
     ids=lambda value: value if isinstance(value, str) else value.__name__.removeprefix("is_"),
 )
@@ -233,7 +232,7 @@ def test_a_leader_killed_after_some_of_a_batchs_messages_leaves_no_gap(world: Wo
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", quick_first(["before", "after"], pytest.mark.exhaustive))
 def test_a_leader_killed_at_the_second_link_is_made_up_for(world: World, moment: str) -> None:
     tasks = tasks_of_some_seconds(world)
     line = Timeline(world, is_invoke, 4, moment)
