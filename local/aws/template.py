@@ -108,7 +108,9 @@ def _translated(
     source = source_of(path)
     parameters = _parameter_values(source.get("Parameters", {}), overrides)
     code_folders = _take_code_away(source, path.parent)
-    return _translate(source, parameters), parameters, code_folders
+    texts = {k: ",".join(v) if isinstance(v, list) else v for k, v in parameters.items()}
+    translated = pickle.loads(_translate(pickle.dumps(source), tuple(texts.items())))
+    return translated, parameters, code_folders
 
 
 def _parameter_values(
@@ -142,14 +144,14 @@ def _take_code_away(source: dict[str, Any], root: Path) -> dict[str, Path]:
     return folders
 
 
-def _translate(source: dict[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    texts = {k: ",".join(v) if isinstance(v, list) else v for k, v in parameters.items()}
+@cache
+def _translate(source: bytes, parameters: tuple[tuple[str, str], ...]) -> bytes:
     session = boto3.Session(region_name=REGION)
     with patch.object(translator, "make_policy_template_for_function_plugin", _policy_plugin):
-        translated: dict[str, Any] = Translator({}, Parser(), boto_session=session).translate(
-            source, parameter_values=texts
+        translated = Translator({}, Parser(), boto_session=session).translate(
+            pickle.loads(source), parameter_values=dict(parameters)
         )
-    return translated
+    return pickle.dumps(translated)
 
 
 @cache

@@ -31,7 +31,7 @@ from tests.support.known_slices import (
     taken_apart,
 )
 
-many_slices = settings(max_examples=150)
+many_slices = settings(max_examples=settings().max_examples * 5 // 2)
 
 
 @many_slices
