@@ -11,6 +11,7 @@ counted in a round of their own: unlike times, they do not depend on what else t
 import argparse
 import json
 import os
+import random
 import sys
 import tempfile
 import time
@@ -264,6 +265,7 @@ def main() -> None:
 
         def measured_round(*, is_counting: bool = False) -> dict[str, float]:
             own.is_counting, own.took = is_counting, {}
+            random.seed(1)  # ids decide how many slices a second has
             deliver_second(own, clock, receiver, options.tasks)
             create_and_read(own, clock)
             update_items(own, client)
@@ -319,7 +321,7 @@ def show(rounds: list[dict[str, float]], counted: dict[str, float], tasks: int) 
     for name, calls in counted.items():
         own = median(took[name] for took in rounds)
         ratio = median(took[name] / took[UPDATE] for took in rounds)
-        # Many of a delivery's calls are made on other threads, which nobody counts.
+        # Many of a delivery's calls are made on other threads, and are not counted.
         shown = "" if name == DELIVERED else f"{calls:,.0f}"
         print(f"| {name} | {own:.3f} ms | {ratio:.2f} | {shown} |")
 
