@@ -134,7 +134,7 @@ bench-crowd: $(VENV)/ready ##m print how 20,000 tasks on one second meet AWS's l
 bench-catch-up: $(VENV)/ready ##m print the load of catching up with an hour's outage
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.catching_up
 
-audit: $(VENV)/ready ##o print what is in no honest state (API_URL=..., FROM=..., TO=...); fails if anything is
+audit: $(VENV)/ready ##o print what is inconsistent (API_URL=..., FROM=..., TO=...); fails if anything is
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.audit "$(or $(API_URL),http://127.0.0.1:8080)" \
 	$(if $(FROM),--from "$(FROM)") $(if $(TO),--to "$(TO)")
 

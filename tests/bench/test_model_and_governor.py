@@ -20,7 +20,7 @@ def test_the_model_and_the_governed_handlers_agree() -> None:
 
     assert came.statuses == {"delivered": TASKS}
     assert set(came.calls.values()) == {1}
-    assert came.dishonest == []
+    assert came.inconsistent == []
     assert (model.settled, model.repeated) == (TASKS, 0)
     least_seconds = TASKS / WRITE_UNITS - 1  # a second's worth is there at once
     assert least_seconds <= came.settled_seconds <= 1.25 * TASKS / WRITE_UNITS

@@ -227,7 +227,7 @@ def test_an_audit_is_made_when_it_is_asked_for(viewer: Viewer) -> None:
     viewer.open()
     expect(viewer.fact("Now")).to_be_visible()
     viewer.press("Audit the last hour")
-    expect(viewer.page.get_by_text("Nothing found: every task is in an honest")).to_be_visible()
+    expect(viewer.page.get_by_text("Nothing found: every task is consistent")).to_be_visible()
     expect(viewer.page.get_by_text("in 60 seconds")).to_be_visible()
     assert asked[1] - asked[0] == 3600
 

@@ -19,7 +19,7 @@ from local.chaos.aws_faults import answered_by
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import Faults, Rates
 from tests.simulation.service import Service
-from tests.simulation.soak import TEMPLATE, dishonest
+from tests.simulation.soak import TEMPLATE, inconsistent
 from tests.support.clock import NOON_MS
 from tests.support.governor import Governor
 
@@ -52,7 +52,7 @@ class Came:
     writes_to_deliver: int = 0  # requests, refused ones among them
     calls: Counter[str] = field(default_factory=Counter)  # by task
     statuses: Counter[str] = field(default_factory=Counter)
-    dishonest: list[str] = field(default_factory=list)
+    inconsistent: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def check_nothing_is_lost_or_repeated(came: Came, tasks: int) -> None:
     assert came.statuses == {"delivered": tasks}
     assert len(came.calls) == tasks
     assert set(came.calls.values()) == {1}
-    assert came.dishonest == []
+    assert came.inconsistent == []
 
 
 def crowded(crowd: Crowd, seed: int = 1) -> Came:
@@ -86,7 +86,7 @@ def crowded(crowd: Crowd, seed: int = 1) -> Came:
         )
         came.statuses.update(item["status"]["S"] for item in items if "status" in item)
         came.calls.update(call.task_id for call in service.receiver.calls)
-        came.dishonest = dishonest(service, items)
+        came.inconsistent = inconsistent(service, items)
         return came
 
 

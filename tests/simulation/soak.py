@@ -106,7 +106,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         report.disobeyed = judged_owners(
             clients.ledger, service.receiver.calls, _tasks_of(items), soak.calls_per_second
         )
-        report.dishonest = dishonest(service, health)
+        report.inconsistent = inconsistent(service, health)
         for biz_type in (*BUSINESSES, RATIONED, DORMANT):
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
         seconds = service.seconds()
@@ -216,7 +216,7 @@ def _items(service: Service, attributes: Collection[str] | None = None) -> list[
     return service.emulator.items(service.settings.wheel_table, attributes)
 
 
-def dishonest(service: Service, items: list[dict[str, Any]]) -> list[str]:
+def inconsistent(service: Service, items: list[dict[str, Any]]) -> list[str]:
     """What the audit finds in all the seconds that were used."""
     placed = [item["place"]["S"] for item in items if holds_seconds(item["slot"]["S"])]
     last_second = max(service.now_ms() // 1000, *map(second_of, placed))

@@ -25,4 +25,4 @@ def test_no_task_is_lost_while_clocks_are_off_by_minutes(profile: str) -> None:
     assert report.created >= soak.tasks
     assert report.lost == []
     assert report.messages.lost == []
-    assert report.dishonest == []
+    assert report.inconsistent == []

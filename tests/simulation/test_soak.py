@@ -161,7 +161,7 @@ def test_a_repeat_without_a_reason_is_found() -> None:
 
 
 @pytest.mark.soak
-def test_a_task_that_will_never_be_deleted_is_found_in_no_honest_state() -> None:
+def test_a_task_that_will_never_be_deleted_is_found_inconsistent() -> None:
     """Nobody but the audit would notice: it was called on time, and is delivered."""
     delivered = lifecycle.delivered
 
@@ -171,7 +171,7 @@ def test_a_task_that_will_never_be_deleted_is_found_in_no_honest_state() -> None
 
     with patch.object(lifecycle, "delivered", for_ever):
         report = report_of(small(tasks=10, seed=3))
-    assert report.dishonest
+    assert report.inconsistent
     assert all("never-expires" in each or "kept for ever" in each for each in report.broken)
     assert report.deleted_wrongly
 

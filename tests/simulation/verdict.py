@@ -32,7 +32,7 @@ class Report:
     disobeyed: list[str] = field(default_factory=list)  # owners, in what they said of a business
     left_at_work: list[str] = field(default_factory=list)  # as Lambda freezes it
     deleted_wrongly: list[str] = field(default_factory=list)  # by time, or not
-    dishonest: list[str] = field(default_factory=list)  # as the service's own audit says
+    inconsistent: list[str] = field(default_factory=list)  # as the service's own audit says
 
     @property
     def _sweep_behind(self) -> list[str]:
@@ -51,7 +51,7 @@ class Report:
             *(f"ended before what it had begun: {each}" for each in self.left_at_work),
             *(f"deleted wrongly: {each}" for each in self.deleted_wrongly),
             *self._sweep_behind,
-            *(f"in no honest state: {each}" for each in self.dishonest),
+            *(f"inconsistent: {each}" for each in self.inconsistent),
             *self.messages.broken,
         ]
 

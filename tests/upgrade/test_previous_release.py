@@ -96,7 +96,7 @@ def audited(world: World) -> list[Any]:
     return [finding for findings in found for finding in findings]
 
 
-def test_it_is_in_an_honest_state_as_it_was_left(upgraded: World) -> None:
+def test_it_is_consistent_as_it_was_left(upgraded: World) -> None:
     assert audited(upgraded) == []
 
 

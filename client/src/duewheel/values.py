@@ -274,7 +274,7 @@ class Wheel(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding(Value):
-    """Something in no honest state."""
+    """Something inconsistent."""
 
     wrong: str
     detail: str

@@ -52,7 +52,7 @@ def test_every_word_is_found_by_some_damage() -> None:
     assert set().union(*(expected for _, expected in every)) == set(Wrong)
 
 
-def test_an_entry_whose_home_was_kept_for_its_time_and_then_deleted_is_honest(world: World) -> None:
+def test_an_entry_whose_home_was_kept_for_its_time_and_then_deleted_is_consistent(world: World) -> None:
     """Of a cancelled task that had been brought forward, say."""
     task = world.created(in_ms=40 * 86_400_000)
     entry = world.entry_writer.put(task.home, world.clock.now_ms() + 39 * 86_400_000)

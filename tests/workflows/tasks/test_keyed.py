@@ -203,7 +203,7 @@ def test_of_two_creates_at_once_one_makes_the_task(world: World) -> None:
     assert len([item for item in world.items() if "status" in item]) == 1
 
 
-def test_an_upsert_and_a_settling_notifier_end_in_one_of_two_honest_outcomes(world: World) -> None:
+def test_an_upsert_and_a_settling_notifier_end_in_one_of_two_outcomes(world: World) -> None:
     """Past its cut-off the upsert is refused and the call is made; once settled, a new task."""
     task = make(world)
     world.clock.set_ms(task.due_ms)

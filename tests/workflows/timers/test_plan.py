@@ -106,7 +106,7 @@ def test_with_max_runs_it_ends_when_the_last_one_has_come(world: World) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("short_steps")
-def test_every_second_of_its_life_is_honest_and_counted(world: World) -> None:
+def test_every_second_of_its_life_is_accounted_for_and_counted(world: World) -> None:
     story = Story(world)
     first = now(world)
     timer = begun(story)

@@ -59,7 +59,7 @@ class AsyncDuewheel:
     async def audit(
         self, *, begin: datetime | None = None, end: datetime | None = None
     ) -> AsyncIterator[Finding]:
-        """What is in no honest state: nothing, on a healthy wheel. An hour back and an hour
+        """What is inconsistent: nothing, on a healthy wheel. An hour back and an hour
         ahead by default."""
         query = {"from": begin, "to": end, "cursor": None}
         while True:

@@ -60,7 +60,7 @@ class Duewheel:
     def audit(
         self, *, begin: datetime | None = None, end: datetime | None = None
     ) -> Iterator[Finding]:
-        """What is in no honest state: nothing, on a healthy wheel. An hour back and an hour
+        """What is inconsistent: nothing, on a healthy wheel. An hour back and an hour
         ahead by default."""
         query = {"from": begin, "to": end, "cursor": None}
         while True:

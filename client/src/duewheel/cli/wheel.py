@@ -49,11 +49,11 @@ def open_places_sentence(found: OpenPlaces) -> str:
 @click.option("--to", "end", type=arguments.instant, metavar="TIME", help="In an hour if left out.")
 @click.pass_context
 def audit(context: click.Context, begin: datetime | None, end: datetime | None) -> None:
-    """Look for what is in no honest state. Fails if there is anything."""
+    """Look for what is inconsistent. Fails if there is anything."""
     findings = list(client().audit(begin=begin, end=end))
     if findings or output().is_json:
         output().rows(findings, ("wrong", "biz_type", "task_id", "at", "attribute", "detail"))
     else:
-        output().note("Everything is in an honest state.")
+        output().note("Everything is consistent.")
     if findings:
         context.exit(1)

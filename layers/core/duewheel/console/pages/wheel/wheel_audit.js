@@ -25,7 +25,7 @@ export function auditPart(now, signal) {
     "section",
     { "aria-labelledby": "audit" },
     el("h2", { id: "audit" }, "Audit"),
-    el("p", { class: "quiet" }, "Looks for tasks in no honest state among those of the last hour. It reads every one of them, and writes nothing."),
+    el("p", { class: "quiet" }, "Looks for inconsistent tasks among those of the last hour. It reads every one of them, and writes nothing."),
     el("button", { type: "button", on: { click: begin } }, "Audit the last hour"),
     result,
   );
@@ -58,7 +58,7 @@ function looked({ seconds, items }) {
 function outcome(seen, { from, to, cursor }) {
   const { findings } = seen;
   const range = el("p", { class: "quiet" }, `${looked(seen)}, `, instant(from), " to ", instant(to), ".");
-  if (findings.length === 0) return [el("p", {}, "Nothing found: every task is in an honest state."), range];
+  if (findings.length === 0) return [el("p", {}, "Nothing found: every task is consistent."), range];
   const said = `${findings.length}${cursor === null ? "" : " and perhaps more"} found.`;
   return [el("p", { class: "problem" }, said), range, findingsTable(findings)];
 }
