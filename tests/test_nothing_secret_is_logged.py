@@ -33,6 +33,7 @@ from duewheel.workflows.wheel.send_messages import MessageSender, SendRefused
 from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do
 from local.chaos.faults import Faults
 from local.stack import LocalStack
+from tests.support.bounds import quick_first
 from tests.support.service import Service
 
 MARK = "7c1f9e4b"
@@ -364,7 +365,9 @@ def test_whatever_goes_wrong_on_the_way_nothing_of_it_is_logged(
     assert records.with_the_mark() == []
 
 
-@pytest.mark.parametrize("fault", [Fault.FAILED, Fault.LOST_AFTER, Fault.THROTTLED])
+@pytest.mark.parametrize(
+    "fault", quick_first([Fault.FAILED, Fault.LOST_AFTER, Fault.THROTTLED], pytest.mark.exhaustive)
+)
 def test_a_call_that_fails_as_a_whole_says_nothing_of_what_it_was_about(
     records: Records, receiver: str, fault: Fault
 ) -> None:

@@ -14,6 +14,7 @@ from duewheel.wiring import api as wiring
 from duewheel.wiring import process
 from functions.api import app as api
 from tests.functions.conftest import call
+from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
 from tests.support.two_businesses import (
     MINE,
@@ -28,6 +29,7 @@ from tests.support.two_businesses import (
 )
 
 CALLS = {(m, path): c for path, calls in api.CALLS.by_path.items() for m, c in calls.items()}
+EACH_CALL = quick_first([(name,) for name in CALLS], pytest.mark.exhaustive, 8)
 ON_A_BUSINESS = [name for name, c in CALLS.items() if not (c.on_all or c.on_none)]
 LISTS = {("GET", "/v1/businesses"): "businesses", ("GET", "/v1/keys"): "keys"}
 BY_ID = [name for name in CALLS if "_id}" in name[1]]
@@ -57,7 +59,7 @@ def test_every_call_has_a_request_here() -> None:
     assert sorted(REQUESTS) == sorted(CALLS)
 
 
-@pytest.mark.parametrize("name", CALLS, ids=" ".join)
+@pytest.mark.parametrize("name", EACH_CALL, ids=" ".join)
 def test_who_has_the_right_that_stands_beside_a_call_may_make_it(
     theirs: Owned, name: tuple[str, str]
 ) -> None:
@@ -254,7 +256,7 @@ def changes_in(log: StringIO) -> list[dict[str, Any]]:
     return [line for line in logged if line.get("action") == "change"]
 
 
-@pytest.mark.parametrize("name", CALLS, ids=" ".join)
+@pytest.mark.parametrize("name", EACH_CALL, ids=" ".join)
 def test_each_call_that_may_change_something_leaves_a_line_that_says_who_did_what(
     theirs: Owned, name: tuple[str, str], log: StringIO
 ) -> None:

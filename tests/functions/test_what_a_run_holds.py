@@ -21,6 +21,7 @@ from local.aws.emulator import Emulator
 from tests.functions.conftest import Context
 from tests.functions.test_handlers_on_moto import create, invoked_with, received_batch, tick
 from tests.functions.test_handlers_on_moto import receiver as receiver
+from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
 
 pytestmark = pytest.mark.moto_only(reason="it asks moto's queue when its messages come")
@@ -110,7 +111,9 @@ def test_the_message_of_a_release_stays_hidden_for_as_long_as_its_queue_says(
     assert comes_after_ms() == before_ms
 
 
-@pytest.mark.parametrize("in_seconds", [0, 30], ids=["direct", "page"])
+@pytest.mark.parametrize(
+    "in_seconds", quick_first([0, 30], pytest.mark.exhaustive), ids=["direct", "page"]
+)
 def test_a_page_is_delivered_though_sqs_refuses_to_hide_its_message(
     wired: ManualClock,
     receiver: tuple[str, list[bytes]],

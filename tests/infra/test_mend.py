@@ -47,7 +47,7 @@ def is_called_once_more(world: World, task: Task) -> bool:
     return called.count(task.task_id) == 1 and world.read(task).status is Status.DELIVERED
 
 
-@pytest.mark.parametrize("kind", quick_first(MENDABLE, pytest.mark.exhaustive, 4))
+@pytest.mark.parametrize("kind", quick_first(MENDABLE, pytest.mark.exhaustive, 2))
 def test_what_a_task_rests_on_is_as_it_was_before_each_kind_of_damage(
     world: World, kind: str
 ) -> None:
@@ -63,7 +63,7 @@ def test_what_a_task_rests_on_is_as_it_was_before_each_kind_of_damage(
     assert world.read(healthy) == healthy
 
 
-@pytest.mark.parametrize("kind", quick_first(DAMAGE_WHILE_PARKED, pytest.mark.exhaustive, 2))
+@pytest.mark.parametrize("kind", quick_first(DAMAGE_WHILE_PARKED, pytest.mark.exhaustive))
 def test_what_is_parked_is_found_by_its_release_after_each_kind_of_damage(
     world: World, kind: str
 ) -> None:
@@ -275,7 +275,7 @@ def test_nothing_is_mended_between_any_two_requests_of_a_healthy_life(world: Wor
 WRITES = ("UpdateItem", "TransactWriteItems")
 
 
-@pytest.mark.parametrize("kind", MENDABLE)
+@pytest.mark.parametrize("kind", quick_first(MENDABLE, pytest.mark.exhaustive, 3))
 def test_whoever_changes_the_task_at_the_same_time_is_first(world: World, kind: str) -> None:
     task = retried(world)
     MENDABLE[kind][0](world, task)

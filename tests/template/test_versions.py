@@ -12,6 +12,7 @@ import yaml
 from duewheel.settings import LIVE
 from infra.finish_build import digest_of, settle_digest
 from local.aws.template import Template, load_template, source_of, translate
+from tests.support.bounds import quick_first
 from tests.support.rights_in_use import EVERYTHING
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
@@ -128,7 +129,10 @@ def seen_by_functions(template: Template) -> dict[str, Any]:
     return seen
 
 
-@pytest.mark.parametrize("name", sorted(SOURCE["Parameters"].keys() - OF_THE_BUILD))
+@pytest.mark.parametrize(
+    "name",
+    quick_first(sorted(SOURCE["Parameters"].keys() - OF_THE_BUILD), pytest.mark.exhaustive, 8),
+)
 def test_a_parameter_that_a_function_sees_makes_other_versions_of_functions_that_are_others(
     name: str, usual: Template
 ) -> None:

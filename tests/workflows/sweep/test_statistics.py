@@ -191,7 +191,7 @@ def test_statistics_never_cost_a_write_per_task(world: World) -> None:
     assert len(writes) == len(statistics(world).minutes) == 1
 
 
-@pytest.mark.parametrize("operation", quick_first(OPERATIONS, pytest.mark.exhaustive, 2))
+@pytest.mark.parametrize("operation", quick_first(OPERATIONS, pytest.mark.exhaustive))
 def test_a_sweeper_that_dies_anywhere_books_nothing_twice_and_loses_nothing(
     world: World, operation: str
 ) -> None:

@@ -36,7 +36,9 @@ def refuse(world: World, operation: str, mark: str) -> None:
     world.recorder.before = throttle
 
 
-@pytest.mark.parametrize("operation", ["BatchGetItem", "PutItem"])
+@pytest.mark.parametrize(
+    "operation", quick_first(["BatchGetItem", "PutItem"], pytest.mark.exhaustive)
+)
 def test_while_a_sheet_is_throttled_the_sweep_goes_on_and_its_seconds_are_counted_once_later(
     world: World, operation: str
 ) -> None:
@@ -89,7 +91,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("attribute", quick_first(DAMAGE, pytest.mark.exhaustive, 2))
+@pytest.mark.parametrize("attribute", quick_first(DAMAGE, pytest.mark.exhaustive))
 def test_a_damaged_sheet_is_reported_once_and_begun_anew_and_the_sweep_goes_on(
     world: World, attribute: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -131,7 +131,7 @@ def test_an_upsert_and_a_cancel_come_one_after_the_other(
     assert ends == {Status.CANCELLED, Status.DELIVERED}
 
 
-@pytest.mark.parametrize("taker", [create_anew, upsert])
+@pytest.mark.parametrize("taker", quick_first([create_anew, upsert], pytest.mark.exhaustive))
 @pytest.mark.parametrize("redrive_is_first", quick_first([True, False], pytest.mark.exhaustive))
 def test_of_a_redrive_and_a_taker_of_the_key_one_gets_it(
     world: World, taker: Step, redrive_is_first: bool
@@ -149,7 +149,10 @@ def test_of_a_redrive_and_a_taker_of_the_key_one_gets_it(
     assert refused == {NotRedrivable, KeyTaken if taker is create_anew else TooLate}
 
 
-@pytest.mark.parametrize(("first", "second"), [(upsert, create_anew), (create_anew, upsert)])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    quick_first([(upsert, create_anew), (create_anew, upsert)], pytest.mark.exhaustive),
+)
 def test_of_two_takers_of_a_key_one_makes_the_task(world: World, first: Step, second: Step) -> None:
     for story in interleavings(world, dead, first, second):
         made = {result.home for result in story.results if isinstance(result, Task)}

@@ -264,11 +264,14 @@ def test_a_patch_of_the_schedule_during_a_planning_leaves_the_new_one_alone_in_f
 
 @pytest.mark.parametrize(
     ("misfire", "expected"),
-    [
-        (Misfire.ALL, {"delivered": 5}),
-        (Misfire.LATEST, {"superseded": 2, "delivered": 3}),
-        (Misfire.SKIP, {"missed": 3, "delivered": 2}),
-    ],
+    quick_first(
+        [
+            (Misfire.LATEST, {"superseded": 2, "delivered": 3}),
+            (Misfire.ALL, {"delivered": 5}),
+            (Misfire.SKIP, {"missed": 3, "delivered": 2}),
+        ],
+        pytest.mark.exhaustive,
+    ),
 )
 def test_after_an_outage_of_hours_the_misfire_policy_decides_and_all_is_counted(
     world: World,

@@ -156,7 +156,7 @@ def test_two_runs_at_once_do_no_harm(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "moment"), quick_first(STEPS_OF_A_RUN, pytest.mark.exhaustive, 2)
+    ("operation", "moment"), quick_first(STEPS_OF_A_RUN, pytest.mark.exhaustive)
 )
 def test_nothing_is_late_or_called_twice_when_a_run_dies_at_any_step(
     world: World, operation: str, moment: str

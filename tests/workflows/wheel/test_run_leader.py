@@ -62,7 +62,9 @@ def test_a_retried_pointer_write_that_was_carried_out_counts_as_done(world: Worl
     assert again == once
 
 
-@pytest.mark.parametrize(("operation", "moment"), STEPS_OF_A_TICK)
+@pytest.mark.parametrize(
+    ("operation", "moment"), quick_first(STEPS_OF_A_TICK, pytest.mark.exhaustive, 2)
+)
 def test_nothing_is_skipped_or_delivered_twice_when_the_leader_dies_at_any_step(
     world: World, operation: str, moment: str
 ) -> None:
