@@ -6,7 +6,6 @@ import pytest
 
 from duewheel import __version__
 from duewheel.stores import aws_clients
-from local.aws.emulator import Emulator
 
 
 @pytest.mark.parametrize(
@@ -20,6 +19,6 @@ from local.aws.emulator import Emulator
     ],
     ids=["dynamodb", "sqs", "kms", "lambda", "targets"],
 )
-def test_a_client_says_whose_it_is(emulator: Emulator, client: Any) -> None:
+def test_a_client_says_whose_it_is(client: Any) -> None:
     config = client().meta.config
     assert config.user_agent.startswith(f"duewheel/{__version__} Botocore/")
