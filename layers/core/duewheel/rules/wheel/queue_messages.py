@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field, to_builtins
+from msgspec.json import Decoder
 
-from duewheel.rules.names import BIZ_TYPE
+from duewheel.rules.names import BizType
 from duewheel.rules.wheel.addresses import (
     PARKED_SLOTS,
     SECOND_MAX,
@@ -31,6 +33,9 @@ NOT_UNDERSTOOD = (
 )
 
 
+Second = Annotated[int, Meta(ge=0, le=SECOND_MAX)]
+
+
 class Lane(StrEnum):
     """`SLOW` has a queue and notifiers of its own, for those whose calls hold pages up."""
 
@@ -42,8 +47,8 @@ class PageMessage(Struct, frozen=True):
     """Deliver one page of a slice: the entries after `after`, or just `places` that were passed on.
     `called`: records of those among them that were delivered, and only have to be settled."""
 
-    second: int
-    shard: int
+    second: Second
+    shard: Annotated[int, Meta(ge=0, le=SHARD_MAX)]
     page: str = first_page()
     after: str | None = None
     places: tuple[str, ...] = ()
@@ -57,7 +62,7 @@ class PageMessage(Struct, frozen=True):
 class DirectMessage(Struct, frozen=True):
     """Deliver these entries (by name, all of one second), which no read of a slice will see."""
 
-    second: int
+    second: Second
     entries: tuple[str, ...]
     called: tuple[str, ...] = ()
 
@@ -70,8 +75,8 @@ class DirectMessage(Struct, frozen=True):
 class ReleaseMessage(Struct, frozen=True):
     """Release the parked tasks of this business; `part`: in one of its slots only."""
 
-    biz_type: str
-    part: int | None = None
+    biz_type: BizType = field(name="release")
+    part: Annotated[int, Meta(ge=0, le=PARKED_SLOTS - 1)] | None = None
 
     @property
     def lane(self) -> Lane:
@@ -85,54 +90,55 @@ class MalformedMessage(Exception):
     """Not a message of this service; it ends in the dead-letter queue."""
 
 
+class _Head(Struct):
+    """What tells messages apart."""
+
+    v: int
+    release: Raw | UnsetType = UNSET
+    entries: Raw | UnsetType = UNSET
+    page: Raw | UnsetType = UNSET
+
+
+_head, _page, _direct = Decoder(_Head), Decoder(PageMessage), Decoder(DirectMessage)
+_release = Decoder(ReleaseMessage)
+
+
 def encode(message: Message) -> str:
-    match message:
-        case PageMessage():
-            body: dict[str, object] = {
-                "v": 1,
-                "second": message.second,
-                "shard": message.shard,
-                "page": message.page,
-            }
-            if message.after is not None:
-                body["after"] = message.after
-            if message.places:
-                body["places"] = message.places
-        case DirectMessage():
-            body = {"v": 1, "second": message.second, "entries": message.entries}
-        case ReleaseMessage():
-            body = {"v": 1, "release": message.biz_type}
-            if message.part is not None:
-                body["part"] = message.part
-    if not isinstance(message, ReleaseMessage) and message.called:
-        body["called"] = message.called
-    return json.dumps(body, separators=(",", ":"))
+    body = {
+        name: value
+        for name, value in to_builtins(message).items()
+        if name == "entries" or value not in (None, ())
+    }
+    return json.dumps({"v": 1, **body}, separators=(",", ":"))  # ASCII: SQS refuses some characters
 
 
 def decode(text: str) -> Message:
     """Strict: a message that this service would not have sent is not carried out."""
     try:
-        body = json.loads(text)
-        if body["v"] != 1:
-            raise MalformedMessage("a message of an unknown version")
-        if "release" in body:
-            return _checked_release(ReleaseMessage(body["release"], body.get("part")))
-        if "entries" in body:
-            entries = tuple(body["entries"])
-            return _checked_direct(DirectMessage(body["second"], entries, _called(body)))
-        return _checked_page(
-            PageMessage(
-                body["second"],
-                body["shard"],
-                page=body["page"],
-                after=body.get("after"),
-                places=tuple(body.get("places", ())),
-                called=_called(body),
-            )
-        )
-    except NOT_UNDERSTOOD as error:
+        return _decoded(text)
+    except NOT_UNDERSTOOD:
         # It may hold records of attempts, and this is logged: the dead-letter queue has it whole.
-        raise MalformedMessage(f"no message of this service, {len(text)} characters") from error
+        said = f"no message of this service, {len(text)} characters"
+        raise MalformedMessage(said) from None
+
+
+def _decoded(text: str) -> Message:
+    head = _head.decode(text)
+    if head.v != 1:
+        raise MalformedMessage("a message of an unknown version")
+    if head.release is not UNSET:
+        return _release.decode(text)
+    if head.entries is not UNSET:
+        direct = _direct.decode(text)
+        for name in direct.entries:
+            address_named(name)
+        return direct
+    page = _page.decode(text)
+    for place in page.places:
+        address_from(page.shard, place)
+    if head.page is UNSET or not is_page(page.page):
+        raise ValueError("no such page")
+    return page
 
 
 def encode_event(messages: Iterable[Message]) -> str:
@@ -144,40 +150,3 @@ def texts_of_event(event: Mapping[str, object]) -> list[str] | None:
     """The encoded messages of an asynchronous invocation; None for any other event."""
     texts = event.get(_EVENT_MEMBER)
     return list(map(str, texts)) if isinstance(texts, list) else None
-
-
-def _checked_release(message: ReleaseMessage) -> ReleaseMessage:
-    if BIZ_TYPE.fullmatch(message.biz_type) is None:
-        raise ValueError("no such business")
-    if message.part is not None:
-        _check_whole(message.part, PARKED_SLOTS - 1)
-    return message
-
-
-def _checked_direct(message: DirectMessage) -> DirectMessage:
-    _check_whole(message.second, SECOND_MAX)
-    for name in message.entries:
-        address_named(name)
-    return message
-
-
-def _checked_page(message: PageMessage) -> PageMessage:
-    _check_whole(message.second, SECOND_MAX)
-    _check_whole(message.shard, SHARD_MAX)
-    for place in message.places:
-        address_from(message.shard, place)
-    if not is_page(message.page) or not isinstance(message.after, str | None):
-        raise ValueError("no such page")
-    return message
-
-
-def _called(body: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    called = tuple(body.get("called", ()))
-    if not all(isinstance(text, str) for text in called):
-        raise ValueError("no such records")
-    return called
-
-
-def _check_whole(number: object, largest: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= largest:
-        raise ValueError("no such number")
