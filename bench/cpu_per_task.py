@@ -11,7 +11,6 @@ counted in a round of their own: unlike times, they do not depend on what else t
 import argparse
 import json
 import os
-import random
 import sys
 import tempfile
 import time
@@ -265,7 +264,6 @@ def main() -> None:
 
         def measured_round(*, is_counting: bool = False) -> dict[str, float]:
             own.is_counting, own.took = is_counting, {}
-            random.seed(1)  # ids decide how many slices a second has
             deliver_second(own, clock, receiver, options.tasks)
             create_and_read(own, clock)
             update_items(own, client)

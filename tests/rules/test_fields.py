@@ -159,6 +159,12 @@ def test_each_value_of_an_object_with_free_names_is_a_string() -> None:
         texts_of({"a": "1", "b": 2}, "headers")
 
 
+def test_a_number_that_has_a_free_name_is_refused_as_a_field_is() -> None:
+    assert decode('{"a":6}', dict[str, int]) == {"a": 6}
+    with pytest.raises(InvalidField, match="must be a whole number"):
+        decode('{"a":6.0}', dict[str, int])
+
+
 def test_a_period_ends_after_it_begins() -> None:
     early, late = "2030-01-01T00:00:00Z", "2030-01-01T00:00:01Z"
     assert period(("a", early), ("b", late)) == (1_893_456_000_000, 1_893_456_001_000)

@@ -8,17 +8,27 @@ from duewheel import __version__
 from duewheel.stores import aws_clients
 
 
+class Sent(Exception):
+    """In the place of what a request would be answered."""
+
+
+def sends(request: Any, **_: object) -> None:
+    raise Sent(request.headers["User-Agent"])
+
+
 @pytest.mark.parametrize(
-    "client",
+    ("client", "call"),
     [
-        aws_clients.dynamodb_client,
-        aws_clients.sqs_client,
-        aws_clients.kms_client,
-        aws_clients.lambda_client,
-        lambda: aws_clients.TargetClients(5, 1).of("sns"),
+        (aws_clients.dynamodb_client, "list_tables"),
+        (aws_clients.sqs_client, "list_queues"),
+        (aws_clients.kms_client, "list_keys"),
+        (aws_clients.lambda_client, "list_functions"),
+        (lambda: aws_clients.TargetClients(5, 1).of("sns"), "list_topics"),
     ],
     ids=["dynamodb", "sqs", "kms", "lambda", "targets"],
 )
-def test_a_client_says_whose_it_is(client: Any) -> None:
-    config = client().meta.config
-    assert config.user_agent.startswith(f"duewheel/{__version__} Botocore/")
+def test_a_request_says_whose_it_is(client: Any, call: str) -> None:
+    asked = client()
+    asked.meta.events.register("before-send", sends)
+    with pytest.raises(Sent, match=rf"duewheel/{__version__} Botocore/\d[\d.]*\b"):
+        getattr(asked, call)()

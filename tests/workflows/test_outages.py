@@ -32,7 +32,8 @@ def minutes(world: World, profile: Profile) -> Minutes:
 
 
 def tasks_of_the_hour(world: World, length: int = HOUR) -> list[Task]:
-    """One every third minute, and in the midst of it half a minute with two in each second."""
+    """One every third minute, and in the midst of it half a minute with two in each second; or of
+    so many minutes."""
     sparse = [world.created(in_ms=170_000 + n * 180_000) for n in range(length // 3 - 1)]
     crowd = [
         world.created(in_ms=length * 30_000 + n * 1_000 + 250 * twice)
@@ -78,7 +79,7 @@ def task_ids(tasks: list[Task]) -> list[str]:
     "profile", quick_first([PRECISE, ECONOMY], pytest.mark.exhaustive), ids=lambda one: one.name
 )
 @pytest.mark.parametrize("length", quick_first([12, HOUR], pytest.mark.exhaustive))
-def test_an_hour_without_scheduler(world: World, minutes: Minutes, length: int) -> None:
+def test_an_outage_of_the_scheduler(world: World, minutes: Minutes, length: int) -> None:
     tasks = tasks_of_the_hour(world, length)
     minutes.scheduler = False
     minutes.pass_by(length)

@@ -113,6 +113,16 @@ def test_what_was_called_fits_the_queue_even_if_it_is_all_quotation_marks() -> N
         '{"v":1,"second":1,"shard":0,"page":"0","called":[7]}',
         '{"v":1,"second":1,"entries":null}',
         '{"v":1,"entries":[]}',
+        '{"v":1,"second":1,"shard":0,"page":"0","called":{}}',
+        '{"v":1,"second":1.5,"shard":0,"page":"0"}',
+        '{"v":1,"second":1,"shard":65536,"page":"0"}',
+        '{"v":1,"second":1,"shard":0,"page":"x"}',
+        '{"v":1,"second":1,"shard":0,"page":"0","after":7}',
+        '{"v":1,"second":1,"shard":0,"page":"0","places":["nowhere"]}',
+        '{"v":1,"second":1,"entries":["nothing"]}',
+        '{"v":1,"release":"no business"}',
+        '{"v":1,"release":null}',
+        '{"v":1,"release":"orders","part":16}',
     ],
 )
 def test_what_is_no_message_of_this_service_is_refused(text: str) -> None:

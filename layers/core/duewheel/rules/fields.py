@@ -166,6 +166,8 @@ def _with_whole_number(source: str | bytes | Raw, error: str) -> bytes | None:
     if at is None or not _FLOAT_FOR_INT.match(error):
         return None
     steps = [name or index for name, index in _STEP.findall(at[1])]
+    if "..." in steps:  # a value of an object with free names: which one is not said
+        return None
     return _replaced(source.encode() if isinstance(source, str) else bytes(source), steps)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_kms.client import KMSClient
     from mypy_boto3_sqs.client import SQSClient
 
-# The SDK would build its own anew for each request, which is a quarter of what a create runs.
+# The SDK would build its own anew for each request, a quarter of the calls of a create.
 _USER_AGENT = f"duewheel/{__version__} Botocore/{sdk_version}"
 
 # A retry must not come seconds late: what it repeats may have been read in between.

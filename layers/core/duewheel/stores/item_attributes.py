@@ -26,7 +26,6 @@ TEXT_BYTES_MAX = 2_048
 SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring
 
 InstantMs = Annotated[int, Meta(ge=0, le=INSTANT_MS_MAX)]
-Second = Annotated[int, Meta(ge=0, le=SECOND_MAX)]
 Text = Annotated[str, Meta(max_length=TEXT_BYTES_MAX)]
 Source = Annotated[str, Meta(max_length=SOURCE_BYTES_MAX)]
 

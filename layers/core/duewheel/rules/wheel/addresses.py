@@ -10,8 +10,9 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
 from collections.abc import Iterable
 from hashlib import blake2s
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from duewheel.rules.refusals import MalformedTaskId
 
@@ -25,6 +26,8 @@ KEY_SLOTS = 16
 _KEY_MARK = "key#"
 PARKED_SLOTS = LIST_PARTITIONS
 _PARKED_MARK = "parked#"
+
+Second = Annotated[int, Meta(ge=0, le=SECOND_MAX)]
 
 _ID_VERSION = 1
 _DIRECT_FLAG = 0x80

@@ -11,8 +11,8 @@ from msgspec.json import Decoder
 from duewheel.rules.names import BizType
 from duewheel.rules.wheel.addresses import (
     PARKED_SLOTS,
-    SECOND_MAX,
     SHARD_MAX,
+    Second,
     address_from,
     address_named,
     first_page,
@@ -31,9 +31,6 @@ NOT_UNDERSTOOD = (
     TypeError,
     ValueError,
 )
-
-
-Second = Annotated[int, Meta(ge=0, le=SECOND_MAX)]
 
 
 class Lane(StrEnum):

@@ -29,7 +29,7 @@ from duewheel.rules.tasks.task import (
     Task,
 )
 from duewheel.rules.wheel import addresses
-from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX, Address
+from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX, Address, Second
 from duewheel.stores import item_attributes
 from duewheel.stores.callbacks.codec import (
     COUNT_MAX,
@@ -48,7 +48,6 @@ from duewheel.stores.item_attributes import (
     InvalidAttribute,
     N,
     S,
-    Second,
     Source,
     Text,
     decoded,
