@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.support.cases import each_case
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "layers" / "core" / "duewheel"
@@ -133,9 +133,7 @@ def test_no_write_is_begun_that_is_not_awaited() -> None:
         assert offenders(begun_beside, [path]) != [], "the check sees what it looks for"
 
 
-@pytest.mark.parametrize(
-    "line", ["self.writers.map(f, x)", "asyncio.to_thread(f)", "Thread(target=f).start()"]
-)
+@each_case("line", ["self.writers.map(f, x)", "asyncio.to_thread(f)", "Thread(target=f).start()"])
 def test_the_check_sees_work_that_is_begun_beside_its_caller(line: str) -> None:
     assert list(begun_beside(ast.parse(line)))
     assert not list(begun_beside(ast.parse("list(map(f, x))")))
@@ -180,7 +178,7 @@ def test_slots_places_and_task_ids_are_built_and_parsed_in_one_module() -> None:
     assert offenders(keys_built_or_parsed, SOURCES, but=addresses) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "place.split('#')",
@@ -256,7 +254,7 @@ def test_a_struct_of_many_fields_takes_them_by_name() -> None:
     assert offenders(by_position, DEPLOYED) == []
 
 
-@pytest.mark.parametrize("path", HANDLERS, ids=lambda path: path.parent.name)
+@each_case("path", HANDLERS)
 def test_a_function_offers_one_handler_of_event_and_context(path: Path) -> None:
     functions = [node for node in tree(path).body if isinstance(node, ast.FunctionDef)]
     (handler,) = (node for node in functions if node.name == "handler")

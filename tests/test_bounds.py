@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.bounds import LIMITS, LONG, Bounds, ProcessesBegun
+from tests.support.cases import each_case
 from tests.support.rights_in_use import LONG_PART, QUICK_PART
 
 MAKEFILE = (Path(__file__).parents[1] / "Makefile").read_text("utf-8")
@@ -35,7 +36,7 @@ def test_a_test_without_a_mark_that_takes_more_fails() -> None:
         run(LIMITS[CALLS] + 1)
 
 
-@pytest.mark.parametrize("mark", LONG)
+@each_case("mark", LONG)
 def test_a_test_that_says_why_it_is_long_may_take_more(mark: str) -> None:
     run(LIMITS[CALLS] + 1, mark)
 

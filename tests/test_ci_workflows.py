@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from duewheel import __version__
+from tests.support.cases import each_case
 
 ROOT = Path(__file__).parents[1]
 TEXTS = {p.name: p.read_text("utf-8") for p in (ROOT / ".github" / "workflows").iterdir()}
@@ -42,7 +42,7 @@ def test_the_forge_checks_what_a_contributor_does_and_what_wants_a_machine_of_it
     assert made(commands("check.yml")) == handed_in | {"fresh", "deploy-emulated"}
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS)
+@each_case("workflow", WORKFLOWS)
 def test_every_verb_that_is_run_exists(workflow: str) -> None:
     verbs = made(commands(workflow))
     assert verbs
@@ -56,7 +56,7 @@ def test_the_tests_run_on_the_oldest_python_and_on_lambdas() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@each_case("text", TEXTS.values())
 def test_actions_of_others_are_pinned_to_commits_and_say_of_which_version(text: str) -> None:
     used = re.findall(r"^ *(?:- )?uses: (.+)$", text, re.MULTILINE)
     assert used
@@ -70,7 +70,7 @@ def test_an_action_is_of_one_version_everywhere() -> None:
     assert len({name for name, _ in used}) == len(set(used))
 
 
-@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+@each_case("job", JOBS.values())
 def test_a_job_ends_some_time(job: dict[str, Any]) -> None:
     assert "uses" in job or job["timeout-minutes"] <= 60
 
@@ -89,7 +89,7 @@ def test_a_job_has_the_rights_that_it_needs_and_says_them() -> None:
     }
 
 
-@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+@each_case("job", JOBS.values())
 def test_no_credentials_are_left_in_a_checkout(job: dict[str, Any]) -> None:
     for step in steps(job):
         if step.get("uses", "").startswith("actions/checkout@"):
@@ -142,7 +142,7 @@ def named(found: list[dict[str, Any]], name: str) -> str:
     return str(command)
 
 
-@pytest.mark.parametrize("name", [f"v{__version__}", f"v{__version__}1", f"x{__version__}", "v"])
+@each_case("name", [f"v{__version__}", f"v{__version__}1", f"x{__version__}", "v"])
 def test_a_tag_that_is_not_of_the_version_is_not_built(name: str) -> None:
     asked = named(steps(JOBS["release.yml:artefacts"]), "The tag is the version's")
     env = {**os.environ, "GITHUB_REF_NAME": name}

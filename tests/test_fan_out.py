@@ -10,6 +10,7 @@ import pytest
 from duewheel.fan_out import fan_out
 from duewheel.workflows.gather_all import gather_all, in_thread
 from local.aws.functions import Died
+from tests.support.cases import each_case
 
 LONG_SECONDS = 0.2  # a call under way ends by itself after that, if its caller still waits
 
@@ -136,7 +137,7 @@ def test_what_a_thread_returns_or_raises_is_handed_on() -> None:
         on_a_loop(in_thread(divmod, 7, 0))
 
 
-@pytest.mark.parametrize("ending", ["failed", "cancelled"])
+@each_case("ending", ["failed", "cancelled"])
 def test_coroutines_side_by_side_end_before_their_caller_goes_on(ending: str) -> None:
     slow = UnderWay()
 

@@ -7,6 +7,7 @@ import pytest
 
 from local.aws.policies import Right
 from tests.support import rights_in_use
+from tests.support.cases import each_case
 from tests.support.rights_in_use import RightsInUse
 
 NEEDLESS = Right("SweeperRole", "dynamodb:Scan", "arn:aws:dynamodb:us-east-1:1:table/t")
@@ -78,7 +79,7 @@ def test_the_long_tests_alone_are_judged_by_what_they_used() -> None:
     assert run.session.exitstatus == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("source", "options"),
     [
         (NAMED, {}),

@@ -6,6 +6,7 @@ from duewheel.rules.access.grants import AuthMode, Right
 from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel.timing import DIRECT_LATE_MS
 from duewheel.settings import SWEEP_MARGIN_SECONDS, Settings, SettingsError, settings_from
+from tests.support.cases import each_case
 
 LEAST = {
     "WHEEL_TABLE": "wheel",
@@ -86,8 +87,8 @@ def test_the_id_of_the_stack_says_where_a_name_alone_is_looked_for() -> None:
     assert "STACK_ID" in error_of({**WHOLE, "STACK_ID": "timers"})
 
 
-@pytest.mark.parametrize("name", [name for name in WHOLE if name.startswith("TARGET_")])
-@pytest.mark.parametrize("text", ["*", "orders", "arn:aws:lambda", "urn:a:b:c:d:e"])
+@each_case("name", [name for name in WHOLE if name.startswith("TARGET_")])
+@each_case("text", ["*", "orders", "arn:aws:lambda", "urn:a:b:c:d:e"])
 def test_a_target_that_is_no_arn_is_named(name: str, text: str) -> None:
     assert name in error_of({**WHOLE, name: f"{WHOLE[name]},{text}"})
 
@@ -100,13 +101,13 @@ def test_what_the_design_gives_a_default_may_be_left_out() -> None:
     assert settings.allowed_private_cidrs == ()
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@each_case("profile", PROFILES.values())
 def test_a_profile_is_named(profile: Profile) -> None:
     assert settings_from({**LEAST, "PROFILE": profile.name}).profile is profile
     assert settings_from(LEAST).profile is PRECISE
 
 
-@pytest.mark.parametrize("text", ["", "Economy", "cheap"])
+@each_case("text", ["", "Economy", "cheap"])
 def test_a_profile_that_there_is_not_is_refused(text: str) -> None:
     assert error_of({**LEAST, "PROFILE": text}) == f"PROFILE={text!r} is none of precise, economy"
 
@@ -128,8 +129,8 @@ def test_other_variables_of_the_environment_do_not_matter() -> None:
     assert settings_from({**WHOLE, "PATH": "/usr/bin", "AWS_REGION": ""}) == settings_from(WHOLE)
 
 
-@pytest.mark.parametrize("name", LEAST)
-@pytest.mark.parametrize("how", ["absent", "empty"])
+@each_case("name", LEAST)
+@each_case("how", ["absent", "empty"])
 def test_a_missing_variable_is_named(name: str, how: str) -> None:
     environment = {other: text for other, text in WHOLE.items() if other != name}
     if how == "empty":
@@ -137,13 +138,13 @@ def test_a_missing_variable_is_named(name: str, how: str) -> None:
     assert error_of(environment) == f"{name} is missing"
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("text", ["", "-1", "1.5", "1e3", " 7", "0x10", "many", "9" * 20, "²"])
+@each_case("name", NUMBERS)
+@each_case("text", ["", "-1", "1.5", "1e3", " 7", "0x10", "many", "9" * 20, "²"])
 def test_a_number_that_is_none_is_named_with_what_stands_there(name: str, text: str) -> None:
     assert error_of({**WHOLE, name: text}).startswith(f"{name}={text!r} is no whole number from ")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "text"),
     [
         ("BUCKETS", "0"),
@@ -160,12 +161,12 @@ def test_a_number_out_of_its_range_is_named(name: str, text: str) -> None:
     assert error_of({**WHOLE, name: text}).startswith(f"{name}='{text}' ")
 
 
-@pytest.mark.parametrize("text", ["", "On", "true", "yes"])
+@each_case("text", ["", "On", "true", "yes"])
 def test_the_list_index_is_on_or_off(text: str) -> None:
     assert error_of({**WHOLE, "LIST_INDEX": text}).startswith(f"LIST_INDEX={text!r} ")
 
 
-@pytest.mark.parametrize(("name", "text"), [("AUTH_MODE", "none"), ("IAM_DEFAULT", "all")])
+@each_case(("name", "text"), [("AUTH_MODE", "none"), ("IAM_DEFAULT", "all")])
 def test_who_may_call_is_one_of_what_there_is(name: str, text: str) -> None:
     """Nothing that is spelt wrongly opens a door."""
     assert error_of({**WHOLE, name: text}).startswith(f"{name}={text!r} is none of ")
@@ -183,7 +184,7 @@ def sweep_least(notifier_timeout_seconds: int) -> int:
     return DIRECT_LATE_MS // 1000 + notifier_timeout_seconds + SWEEP_MARGIN_SECONDS
 
 
-@pytest.mark.parametrize("notifier_timeout_seconds", [30, 60, 900])
+@each_case("notifier_timeout_seconds", [30, 60, 900])
 def test_the_sweep_leaves_room_for_late_direct_messages_and_a_whole_run_of_the_notifier(
     notifier_timeout_seconds: int,
 ) -> None:
@@ -216,7 +217,7 @@ def test_numbers_that_do_not_fit_together_are_said_in_one_error() -> None:
     assert "CALLBACK_TIMEOUT_SECONDS=40" in error
 
 
-@pytest.mark.parametrize("notifier_timeout_seconds", ["60", "900"])
+@each_case("notifier_timeout_seconds", ["60", "900"])
 def test_by_when_a_notifier_is_gone_its_lambda_has_ended(notifier_timeout_seconds: str) -> None:
     settings = settings_from(
         {

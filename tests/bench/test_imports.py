@@ -3,7 +3,7 @@
 from importlib import import_module
 from pathlib import Path
 
-import pytest
+from tests.support.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 # What Celery and the others need is installed for `make bench` alone.
@@ -15,6 +15,6 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@each_case("module", MODULES)
 def test_a_benchmark_can_be_imported(module: str) -> None:
     import_module(module)

@@ -21,6 +21,7 @@ from bench.one_machine.processes import Process, python
 from bench.one_machine.results import Record, Results
 from bench.one_machine.tables import everything
 from bench.one_machine.verdicts import better_than_ours, worse_than_ours
+from tests.support.cases import each_case
 
 
 def burst(contender: str, tasks: int, late_ms: float, rate: float, **more: Any) -> Record:
@@ -73,7 +74,7 @@ def test_an_unexpected_call_ends_the_run() -> None:
         arrived({0: 1_000}, [(7, 1_000.0, True)])
 
 
-@pytest.mark.parametrize(("percent", "value"), [(0, 1), (50, 50), (99, 99), (100, 100)])
+@each_case(("percent", "value"), [(0, 1), (50, 50), (99, 99), (100, 100)])
 def test_a_percentile_is_a_value_that_was_there(percent: int, value: int) -> None:
     assert percentile(range(1, 101), percent) == value
 

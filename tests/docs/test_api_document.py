@@ -24,6 +24,7 @@ from tests.support.api_document import (
     wrong_with_answer,
 )
 from tests.support.api_page import EXAMPLES, TEXT
+from tests.support.cases import each_case
 
 EXCHANGES = {one.name: one for one in page.exchanges(EXAMPLES)}
 CUT = {"api-document"}  # what is no JSON any more, and what never was any
@@ -52,7 +53,7 @@ def test_it_has_the_calls_of_the_table_and_no_other() -> None:
     assert sorted(OPERATIONS) == sorted(TAKEN)
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
+@each_case("method", ["GET", "POST"])
 def test_a_call_that_nobody_described_stops_the_making(method: str) -> None:
     def call() -> Answer:
         raise NotImplementedError
@@ -83,7 +84,7 @@ def test_the_examples_of_the_page_are_looked_at() -> None:
     assert set(EXAMPLES) - set(EXCHANGES) == CUT | MALFORMED | RECEIVED
 
 
-@pytest.mark.parametrize("name", sorted(set(EXCHANGES) - NO_CALLS))
+@each_case("name", sorted(set(EXCHANGES) - NO_CALLS))
 def test_an_example_is_as_the_document_says(name: str) -> None:
     """Whatever is answered is named, and whatever succeeded was asked for as it should be."""
     shown = EXCHANGES[name]
@@ -98,7 +99,7 @@ def test_an_example_is_as_the_document_says(name: str) -> None:
         assert [error.partition(":")[0] for error in wrong] == WRONG_IN_PART.get(name, [])
 
 
-@pytest.mark.parametrize("call", sorted(TAKEN), ids=" ".join)
+@each_case("call", sorted(TAKEN))
 def test_a_call_shows_the_examples_of_the_page(call: tuple[str, str]) -> None:
     found = {
         name

@@ -3,6 +3,7 @@
 import pytest
 
 from docs.examples.page import PageError, examples_in, with_examples
+from tests.support.cases import each_case
 
 ID, OTHER_ID = "AQG5dxdnQAAAhP_WYx9_De_hLrx4", "AQG5dxdnQAAAJ5XUuH6hrHdJkKVm"
 NEW_ID, OTHER_NEW_ID = "AQG5dxdnQAAAvc0DDidHU8CAa_jf", "gQG5dvv30AAA-nxSk9baIkiHDEWR"
@@ -34,7 +35,7 @@ def test_what_is_said_may_look_like_a_pattern() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("page", "examples", "reason"),
     [
         (page_of(("one", "")), {}, "nobody makes the example one"),

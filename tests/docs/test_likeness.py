@@ -1,7 +1,6 @@
 """What counts as the same as a page shows, and what does not."""
 
-import pytest
-
+from tests.support.cases import each_case
 from tests.support.likeness import Likeness
 
 ID, OTHER_ID = "AQG5dxdnQAAAhP_WYx9_De_hLrx4", "AQG5dxdnQAAAJ5XUuH6hrHdJkKVm"
@@ -9,7 +8,7 @@ NEW_ID, OTHER_NEW_ID = "AQG5dxdnQAAAvc0DDidHU8CAa_jf", "gQG5dvv30AAA-nxSk9baIkiH
 AT, LATER = "2030-01-31T08:00:00.000Z", "2030-01-31T08:00:01.000Z"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("shown", "came"),
     [
         ('{"a": 1}', '{"a":1,"b":2}'),
@@ -26,7 +25,7 @@ def test_json_that_is_alike(shown: str, came: str) -> None:
     assert Likeness(with_instants=True).of_json(shown, came)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("shown", "came"),
     [
         ('{"a": 1}', '{"a":2}'),
@@ -51,7 +50,7 @@ def test_on_a_clock_that_runs_an_instant_stands_for_another_but_for_nothing_else
     assert not likeness.of_json(f'{{"a": "{AT}"}}', '{"a":"soon"}')
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("shown", "came", "is_alike"),
     [
         ("a  b", "a b  \n", True),

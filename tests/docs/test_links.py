@@ -4,8 +4,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
+from tests.support.cases import each_case
 from tests.support.page_blocks import PAGES, ROOT, text_of
 
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
@@ -43,7 +42,7 @@ def leads_nowhere(page: str, link: str) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_case("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     assert [wrong for link in links(text_of(page)) if (wrong := leads_nowhere(page, link))] == []
 
@@ -58,6 +57,6 @@ def test_every_page_for_readers_is_led_to() -> None:
     assert [page for page in PAGES if page.startswith("docs/") and page not in led_to] == []
 
 
-@pytest.mark.parametrize("link", ["nowhere.md", "CHANGELOG.md#nowhere", "#nowhere", "../../etc"])
+@each_case("link", ["nowhere.md", "CHANGELOG.md#nowhere", "#nowhere", "../../etc"])
 def test_a_link_that_leads_nowhere_is_found_out(link: str) -> None:
     assert leads_nowhere("README.md", link)

@@ -5,12 +5,12 @@ import re
 import shlex
 
 import botocore.session
-import pytest
 
 from docs.tables import actions, deployed
 from local.aws.template import Template, source_of
 from tests.conftest import the_template
 from tests.docs.test_commands_set_in import assert_aws
+from tests.support.cases import each_case
 from tests.support.page_blocks import ROOT, text_of
 
 PAGE = text_of("docs/operations.md")
@@ -34,7 +34,7 @@ def test_there_are_commands_to_look_at() -> None:
     assert {command.split()[1] for command in commands()} >= {"dynamodb", "lambda", "kms"}
 
 
-@pytest.mark.parametrize("command", commands())
+@each_case("command", commands())
 def test_a_command_is_one_that_aws_has_with_all_that_it_needs(command: str) -> None:
     _, service, operation, *rest = shlex.split(command.rstrip(")"))
     if operation == "wait":
@@ -56,7 +56,7 @@ def test_every_variable_is_set_before_it_is_used() -> None:
     assert unassigned(PAGE) == set()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "page",
     [
         'aws x --y "$WHEEL"',

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.bounds import quick_first
+from tests.support.cases import each_case
 from tests.support.likeness import documents, quoted
 from tests.support.page_blocks import PAGES, ROOT, Block, fenced, text_of
 from tests.support.read_along import RUN, follow, is_output
@@ -51,7 +52,7 @@ def others(page: str) -> list[Block]:
     return [block for block in blocks if block.language not in RUN and block not in outputs]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each_case("page", PAGES)
 def test_a_page_has_no_block_that_nobody_runs(page: str) -> None:
     known = {language for of, language in (*RUN_ELSEWHERE, *NOT_RUN) if of == page}
     for block in others(page):

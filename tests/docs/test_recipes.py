@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from tests.support.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 RECIPES = (
@@ -15,7 +15,7 @@ ROOMS = (*ROOMS, CORE / "console/pages/business")
 NAMED = sorted(set(re.findall(r"`([\w/.-]+(?:\.\w+|/\w+))`", RECIPES)))
 
 
-@pytest.mark.parametrize("name", NAMED)
+@each_case("name", NAMED)
 def test_a_file_that_a_recipe_names_is_there(name: str) -> None:
     assert "NAME" in name or any((room / name).exists() for room in ROOMS)
 

@@ -15,6 +15,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from tests.support.bounds import quick_first
+from tests.support.cases import each_case
 from tests.support.page_blocks import ROOT, indented, text_of
 from tests.support.sigv4_verifier import KEY_ID, REGION, SECRET, SERVICE, verifier, why_refused
 
@@ -64,7 +65,7 @@ TARGETS = ["/v1/wheel", "/v1/tasks/a:b", "/v1/tasks/a%3Ab%20c", "/v1/tasks/%C3%B
 QUERIES = ["", "?b=1&a=2", "?a=2%3A3&a=%2B&c=", "?a=x%20y&A=%2A&a-=~"]
 
 
-@pytest.mark.parametrize(("method", "body"), [("GET", b""), ("PUT", "{ü}".encode())])
+@each_case(("method", "body"), [("GET", b""), ("PUT", "{ü}".encode())])
 def test_what_an_sdk_signs_holds_and_nothing_else_does(method: str, body: bytes) -> None:
     """The verifier, against another implementation."""
     for path, query in product(TARGETS, QUERIES):

@@ -9,14 +9,13 @@ from docs.limits import NESTING_TAKEN, NOW_MS, TEMPLATE
 from docs.tables import BLOCKS, GROUPS, PAGES, PLACE, TABLES, TableError, explained, with_all_made
 from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.tasks.requests import single_request
+from tests.support.cases import each_case
 from tests.support.page_blocks import ROOT
 
 MADE = {page: PLACE.findall(page.read_text("utf-8")) for page in PAGES}
 
 
-@pytest.mark.parametrize(
-    "page", [str(page.relative_to(ROOT)) for page, places in MADE.items() if places]
-)
+@each_case("page", [str(page.relative_to(ROOT)) for page, places in MADE.items() if places])
 def test_a_page_holds_what_is_made_of_the_code(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
     assert with_all_made(text) == text
@@ -32,7 +31,7 @@ def test_all_that_is_made_has_its_place() -> None:
     assert named == {*TABLES, *BLOCKS}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("known", "reason"),
     [(["one"], "there is no two"), (["one", "two", "three"], "no row explains three")],
 )

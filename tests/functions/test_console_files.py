@@ -10,6 +10,7 @@ import pytest
 from functions.api import app
 from local.aws.template import load_template
 from tests.functions.conftest import Context
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +32,7 @@ def answer(path: str, method: str = "GET", **headers: str) -> dict[str, Any]:
     return app.handler(event, Context())
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_every_file_of_the_folder_is_served_as_what_it_is(name: str) -> None:
     types = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
     got = answer(f"/console/{name}")
@@ -43,7 +44,7 @@ def test_every_file_of_the_folder_is_served_as_what_it_is(name: str) -> None:
     assert got["headers"]["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize("name", FILES)
+@each_case("name", FILES)
 def test_files_name_none_that_is_not_there_and_none_of_elsewhere(name: str) -> None:
     text = (FOLDER / name).read_text(encoding="utf-8").replace(NAMESPACE, "")
     here = (FOLDER / name).parent
@@ -119,7 +120,7 @@ def test_a_file_that_is_known_is_not_sent_again() -> None:
     assert answer("/console/main.js", **{"If-None-Match": '"other"'})["statusCode"] == 200
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path",
     [
         "/console/nothing.js",

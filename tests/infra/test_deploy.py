@@ -21,6 +21,7 @@ from infra.operate.deploy_parameters import (
     options_of,
 )
 from local.aws.template import source_of
+from tests.support.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 DECLARED: dict[str, Any] = source_of(ROOT / "template.yaml")["Parameters"]
@@ -156,7 +157,7 @@ def test_a_parameter_that_is_not_named_keeps_the_value_of_the_stack() -> None:
     assert "PageSize" not in will_be, "it is no parameter any more"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("given", "said"),
     [
         ("Profil=economy", "no parameter Profil"),
@@ -236,7 +237,7 @@ def test_nothing_but_the_environment_is_asked_for(
     assert deploy.main([*given, "--parameters", "Profil=precise"]) == deploy.REFUSED
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "helps"),
     [
         ("ROLLBACK_COMPLETE", "REPLACE_FAILED=yes"),
@@ -251,7 +252,7 @@ def test_a_stack_that_cannot_be_deployed_over_says_what_helps(status: str, helps
     assert helps in "\n".join(advice.obstacle(status, "duewheel-dev", AGAIN))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "status",
     ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"],
 )
@@ -310,7 +311,7 @@ def test_a_stack_that_was_in_use_is_never_deleted(aws: Aws, sam: Path, status: s
         run(aws, options(sam, replace=True))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("limit", "parameters", "said"),
     [
         (1_000, {}, []),
@@ -341,7 +342,7 @@ def test_who_may_not_look_at_the_account_still_deploys(
     assert "concurrency of Lambda could not be looked up" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("parameters", "said"),
     [
         ({}, "put IamDefault=admin into duewheel-dev.parameters"),

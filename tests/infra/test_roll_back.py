@@ -10,6 +10,7 @@ from infra.operate.deploy import Account
 from infra.operate.roll_back import COMPLETE, FAILED, UNKNOWN, Alias, Deployment, Found, Refused
 from tests.conftest import the_template
 from tests.infra.test_deploy import ROOT, STACK_ID, Aws, made, stack_in
+from tests.support.cases import each_case
 
 STACK = "duewheel-dev"
 LAYER = "arn:aws:lambda:eu-west-1:123456789012:layer:CoreLayer"
@@ -185,7 +186,7 @@ def test_it_is_refused_while_a_canary_is_under_way(aws: Aws) -> None:
 BOTH = {API: "1", NOTIFIER: "1"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "to", "said"),
     [
         ([], None, "no versions of a deployment before 9"),

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import each_case
 from tests.support.pins import DEPLOYED, ROOT, TOOLS, pinned
 
 RECIPES = ("Makefile", "infra/build.mk", "layers/vendor/Makefile")
 
 
-@pytest.mark.parametrize("path", [DEPLOYED, *TOOLS], ids=lambda path: path.name)
+@each_case("path", [DEPLOYED, *TOOLS])
 def test_every_line_pins_a_package_to_its_hashes(path: Path) -> None:
     assert pinned(path)
 

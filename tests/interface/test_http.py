@@ -6,6 +6,7 @@ import pytest
 from duewheel.interface.http import Answer, Request
 from duewheel.rules.access.grants import ANYTHING
 from duewheel.rules.refusals import MalformedBody, TooLarge
+from tests.support.cases import each_case
 
 LAMBDA_ANSWER_BYTES_MAX = 6 * 1024 * 1024
 
@@ -27,13 +28,13 @@ def test_a_body_arrives_as_text_or_as_base64() -> None:
     assert text_of(b64encode('{"a":"é"}'.encode()).decode(), is_base64=True) == '{"a":"é"}'
 
 
-@pytest.mark.parametrize("body", [None, ""])
+@each_case("body", [None, ""])
 def test_a_missing_body_is_malformed(body: str | None) -> None:
     with pytest.raises(MalformedBody):
         text_of(body)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "is_base64"),
     [("\ud800", False), ("no base64!", True), ("abc", True), ("/w==", True), ("é", True)],
 )
@@ -50,7 +51,7 @@ def test_the_limit_counts_bytes_not_characters() -> None:
         text_of(b64encode(b"x" * 10).decode(), 9, is_base64=True)
 
 
-@pytest.mark.parametrize("character", ["x", '"', "\x01", "é", "😀"])
+@each_case("character", ["x", '"', "\x01", "é", "😀"])
 def test_the_largest_answer_of_a_batch_fits_into_what_lambda_returns(character: str) -> None:
     text = character * (4_500_000 // len(character.encode()))
     event = Answer(200, text).event()

@@ -15,6 +15,7 @@ from duewheel.interface.routes import (
 from duewheel.rules.access.grants import ANONYMOUS, Access, Grant, Right
 from duewheel.rules.refusals import InvalidField, MethodNotAllowed, NotPermitted, UnknownCall
 from functions.api.app import CALLS
+from tests.support.cases import each_case
 
 WRITER = Access("writer", (Grant(Right.WRITE, "orders"),))
 TABLE = {(m, path): call for path, calls in CALLS.by_path.items() for m, call in calls.items()}
@@ -112,7 +113,7 @@ def test_what_stands_in_a_path_is_cut() -> None:
     assert line["biz_type"] == "x" * 128
 
 
-@pytest.mark.parametrize("call", [reads, for_all_callers])
+@each_case("call", [reads, for_all_callers])
 def test_a_call_that_only_reads_and_what_is_no_call_leave_no_line(call: type[Call]) -> None:
     table = Calls({"/b": {"GET": call(answered), "POST": for_all_callers(answered)}})
     for asked in (request("GET", "/b"), request("POST", "/b"), request("POST", "/none")):

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from duewheel.rules.fields import RequestBody, decode, members, period, texts_of
 from duewheel.rules.names import BizType
 from duewheel.rules.refusals import InvalidField, MalformedBody
+from tests.support.cases import each_case
 
 
 class Colour(StrEnum):
@@ -33,7 +34,7 @@ class Outer(RequestBody, kw_only=True):
     flag: bool = False
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("more", "field", "reason"),
     [
         ({"name": ...}, "name", "is missing."),
@@ -56,7 +57,7 @@ class Outer(RequestBody, kw_only=True):
         ({"x": 1}, "x", "is unknown here; known are name, count, colour, mode, inner, any, flag."),
     ],
 )
-@pytest.mark.parametrize("path", ["", "tasks[3]"])
+@each_case("path", ["", "tasks[3]"])
 def test_a_refusal_names_its_field_and_says_what_is_expected(
     more: dict[str, Any], field: str, reason: str, path: str
 ) -> None:
@@ -68,7 +69,7 @@ def test_a_refusal_names_its_field_and_says_what_is_expected(
     assert caught.value.detail.startswith(f"{named}: {reason}")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ["", "[]", "null", "{", '{"name":"a"} x', '{"name":"a","any":NaN}', '\ufeff{"name":"a"}'],
 )
@@ -82,7 +83,7 @@ def test_a_value_that_is_nested_too_deeply_is_malformed() -> None:
         decode(f'{{"name":"a","any":{"[" * 5_000}{"]" * 5_000}}}', Outer)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "member",
     [
         r'"name":"\ud800"',

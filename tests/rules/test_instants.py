@@ -3,11 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.instants import NoInstant, ms_from_rfc3339, rfc3339
+from tests.support.cases import each_case
 
 LATEST_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "instant_ms"),
     [
         ("1970-01-01T00:00:00Z", 0),
@@ -26,7 +27,7 @@ def test_reads_what_rfc_3339_allows(text: str, instant_ms: int) -> None:
     assert ms_from_rfc3339(text) == instant_ms
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fraction", "ms"),
     [
         ("0", 0),
@@ -42,7 +43,7 @@ def test_finer_fractions_are_rounded_up_so_that_nothing_is_early(fraction: str, 
     assert ms_from_rfc3339(f"1970-01-01T00:00:00.{fraction}Z") == ms
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

@@ -6,6 +6,7 @@ import pytest
 
 from duewheel import __version__
 from duewheel.stores import aws_clients
+from tests.support.cases import each_case
 
 
 class Sent(Exception):
@@ -16,7 +17,7 @@ def sends(request: Any, **_: object) -> None:
     raise Sent(request.headers["User-Agent"])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("client", "call"),
     [
         (aws_clients.dynamodb_client, "list_tables"),
@@ -25,7 +26,6 @@ def sends(request: Any, **_: object) -> None:
         (aws_clients.lambda_client, "list_functions"),
         (lambda: aws_clients.TargetClients(5, 1).of("sns"), "list_topics"),
     ],
-    ids=["dynamodb", "sqs", "kms", "lambda", "targets"],
 )
 def test_a_request_says_whose_it_is(client: Any, call: str) -> None:
     asked = client()

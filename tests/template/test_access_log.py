@@ -4,9 +4,8 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from local.aws.template import source_of
+from tests.support.cases import each_case
 
 ROOT = Path(__file__).parents[2]
 STAGE = source_of(ROOT / "template.yaml")["Resources"]["ApiStage"]
@@ -43,7 +42,7 @@ def test_a_line_is_json_of_texts_though_nothing_of_the_request_is_known() -> Non
     assert "\n" not in FORMAT
 
 
-@pytest.mark.parametrize("path", ['/v1/a"b', "/v1/a\\", "/v1/a\nb", '","status":"200'])
+@each_case("path", ['/v1/a"b', "/v1/a\\", "/v1/a\nb", '","status":"200'])
 def test_a_path_that_is_escaped_stays_one_value(path: str) -> None:
     line = json.loads(written(path=json.dumps(path)[1:-1]))
     assert line == json.loads(written()) | {"path": path}

@@ -22,6 +22,7 @@ from tests.support.alarms import (
     observability,
     with_observability,
 )
+from tests.support.cases import each_case
 from tests.support.rights_in_use import CUSTOMER_KEY
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +128,7 @@ def test_the_dashboard_shows_every_function_and_every_queue_of_the_template(
             assert sorted(named) == sorted(names_of(NAMED_BY[dimension], parent))
 
 
-@pytest.mark.parametrize("kind", ["Function", "Queue"])
+@each_case("kind", ["Function", "Queue"])
 def test_with_the_last_of_these_parameters_every_function_and_queue_is_there(kind: str) -> None:
     """Or the test above would not see those that another parameter brings."""
     path = ROOT / "template.yaml"
@@ -254,7 +255,7 @@ def test_the_alarm_on_open_places_goes_by_the_oldest_and_by_a_quarter_of_what_th
     assert off == [False, False, True, True, True]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("file", "written"),
     [
         ("layers/core/duewheel/console/pages/wheel/wheel_open_places.js", "OLD_MS = 1_800_000;"),

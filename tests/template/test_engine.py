@@ -23,6 +23,7 @@ from duewheel.settings import LIVE, Settings, settings_from
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS
 from local.aws.resources import Resources
 from local.aws.template import Template, load_template, source_of
+from tests.support.cases import each_case
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 SOURCE: dict[str, Any] = source_of(TEMPLATE)
@@ -389,7 +390,7 @@ def test_a_list_of_targets_gives_the_notifier_one_right_and_tells_the_functions(
         assert [named for named in allowed.arns.values() if named] == [tuple(arns)]
 
 
-@pytest.mark.parametrize("parameter", TARGETS)
+@each_case("parameter", TARGETS)
 def test_a_list_of_targets_takes_arns_of_its_service_and_nothing_else(parameter: str) -> None:
     service = TARGETS[parameter][2]
     pattern = re.compile(PARAMETERS[parameter]["AllowedPattern"])

@@ -9,6 +9,7 @@ import pytest
 from duewheel.rules.access.grants import IAM_DEFAULTS, AuthMode
 from duewheel.stores.registry_keys import API_KEY_KIND
 from local.aws.template import Resource, Template, load_template, source_of
+from tests.support.cases import each_case
 from tests.support.rights_in_use import CUSTOMER_KEY
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
@@ -51,11 +52,11 @@ def as_list(value: Any) -> list[Any]:
 FILES_FOR_ALL = {"GET /console", "GET /console/{file+}"}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("mode", "type_", "authorizer"),
     [("iam", "AWS_IAM", None), ("keys", "CUSTOM", "KeyAuthorizer")],
 )
-@pytest.mark.parametrize("console", ["open", "closed"])
+@each_case("console", ["open", "closed"])
 def test_every_route_asks_who_is_calling_but_an_open_consoles(
     mode: str, type_: str, authorizer: str | None, console: str
 ) -> None:
@@ -236,7 +237,7 @@ def test_the_ingest_queue_lets_nobody_in_but_the_rules_that_the_operator_names()
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "is_taken"),
     [
         ("", True),

@@ -13,6 +13,7 @@ from duewheel.settings import LIVE
 from infra.finish_build import digest_of, settle_digest
 from local.aws.template import Template, load_template, source_of, translate
 from tests.support.bounds import quick_first
+from tests.support.cases import each_case
 from tests.support.rights_in_use import EVERYTHING
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
@@ -232,7 +233,7 @@ def test_a_canary_whose_alarms_are_not_there_is_refused() -> None:
     assert assertion["Assert"] == {"Fn::Equals": [{"Ref": "Observability"}, "on"]}
 
 
-@pytest.mark.parametrize("parameters", [{}, CANARY | EVERY_FUNCTION])
+@each_case("parameters", [{}, CANARY | EVERY_FUNCTION])
 def test_nothing_waits_for_itself(parameters: dict[str, str]) -> None:
     """The linter looks at the source, where a canary's alarms stand at the functions."""
     made = translate(TEMPLATE, parameters)["Resources"]

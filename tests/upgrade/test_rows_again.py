@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-import pytest
-
 from duewheel.rules.businesses.settings import Business, Defaults
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.queue_messages import decode, encode
@@ -12,6 +10,7 @@ from duewheel.stores.businesses import settings
 from duewheel.stores.tasks import codec, idempotency_records
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers import timers
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 from tests.upgrade.golden import item_from, kept
 
@@ -32,10 +31,9 @@ def store() -> TaskStore:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "item",
     [item for item in WHEEL if "status" in item],
-    ids=lambda item: f"{item['status']['S']} {item['place']['S']}",
 )
 def test_a_task(item: dict[str, Any]) -> None:
     written = codec.task_item(codec.task_from(item), BUCKETS, listed="biz_part" in item)
@@ -46,10 +44,9 @@ def test_a_task(item: dict[str, Any]) -> None:
     assert written == item
 
 
-@pytest.mark.parametrize(
+@each_case(
     "item",
     [item for item in WHEEL if codec.is_reentry(item)],
-    ids=lambda item: item["place"]["S"],
 )
 def test_an_entry(item: dict[str, Any]) -> None:
     entry = codec.reentry_from(item)
@@ -58,7 +55,7 @@ def test_an_entry(item: dict[str, Any]) -> None:
     assert codec.reentry_item(address, entry.home, BUCKETS, entry.written_ms) == item
 
 
-@pytest.mark.parametrize("text", MESSAGES, ids=lambda text: text[:60])
+@each_case("text", MESSAGES)
 def test_a_message(text: str) -> None:
     assert encode(decode(text)) == text
 
@@ -71,7 +68,7 @@ def test_the_record_of_a_call_in_a_message() -> None:
         assert json.loads(store().as_text(task)) == json.loads(text)
 
 
-@pytest.mark.parametrize("item", of_kind("business"), ids=lambda item: item["record"]["S"])
+@each_case("item", of_kind("business"))
 def test_a_business(item: dict[str, Any]) -> None:
     none: Any = None
     read = settings.BusinessStore(
@@ -82,16 +79,15 @@ def test_a_business(item: dict[str, Any]) -> None:
     assert settings._item(business) == item
 
 
-@pytest.mark.parametrize(
+@each_case(
     "item",
     [item for item in of_kind("timer#") if "rules" in item],
-    ids=lambda item: item["kind"]["S"],
 )
 def test_a_timer(item: dict[str, Any]) -> None:
     assert timers._item(timers.timer_from(item)) == item
 
 
-@pytest.mark.parametrize("item", of_kind("idempotency#"), ids=lambda item: item["kind"]["S"][:20])
+@each_case("item", of_kind("idempotency#"))
 def test_the_record_of_a_request(item: dict[str, Any]) -> None:
     name = item["kind"]["S"].removeprefix("idempotency#")
     assert idempotency_records._item(idempotency_records._record(name, item)) == item

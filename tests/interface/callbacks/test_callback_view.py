@@ -1,6 +1,5 @@
 """A callback is shown by the members that a create takes."""
 
-import pytest
 from msgspec import to_builtins
 
 from duewheel.interface.callbacks.callback_view import callback_view
@@ -16,9 +15,10 @@ from tests.rules.callbacks.test_requests import (
     SQS,
     body,
 )
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     "callback",
     [
         {"type": "http", **HTTP, "method": "PUT", "headers": {"x-a": "1"}, "body": "raw"},

@@ -7,6 +7,7 @@ from moto.dynamodb.comparisons import ConditionExpressionParser
 from moto.dynamodb.models.dynamo_type import DynamoType, Item
 
 from local.aws.patches.condition_expressions import conditions_read_once
+from tests.support.cases import each_case
 
 NAMES = {"#n": "n", "#t": "text", "#m": "map", "#l": "list", "#none": "none"}
 VALUES: dict[str, Any] = {
@@ -63,7 +64,7 @@ def outcome(condition: str, names: dict[str, str] | None, values: Any) -> list[A
     return [said, parser.expr_attr_names_found, parser.expr_attr_values_found]
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
+@each_case("condition", CONDITIONS)
 def test_outcomes_are_those_of_the_unpatched_parser(condition: str) -> None:
     """With other names and values each time: what stands in a tree that is kept is not used."""
     asked = [

@@ -5,11 +5,10 @@ import json
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import pytest
-
 from local.aws.functions import Function
 from local.aws.http_api import Gateway, Reply, Request, Route, reply_from, routes_of
 from local.aws.resources import Resources
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_123
 
@@ -80,7 +79,7 @@ def test_header_names_are_lower_case_and_repeated_ones_are_joined() -> None:
     assert "cookie" not in event["headers"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content_type", "body", "is_text"),
     [
         ("application/json", '{"a": "ü"}'.encode(), True),
@@ -99,7 +98,7 @@ def test_bodies_that_are_no_text_come_in_base64(
     assert event["body"] == (body.decode() if is_text else base64.b64encode(body).decode())
 
 
-@pytest.mark.parametrize("target", ["/", "/v1", "/v1/", "/v2/tasks", "/v1x/tasks"])
+@each_case("target", ["/", "/v1", "/v1/", "/v2/tasks", "/v1x/tasks"])
 def test_what_no_route_takes_gets_the_gateways_own_404(target: str) -> None:
     seen = Seen()
     reply = seen.gateway.answer(request(target))
@@ -140,7 +139,7 @@ def test_the_templates_routes_lead_to_the_api_function(resources: Resources) -> 
     assert {route.key for route in routes if route.authorizer is None} == console
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("answer", "expected"),
     [
         ({"statusCode": 204}, Reply(204, b"", (("Content-Type", "text/plain; charset=utf-8"),))),

@@ -13,6 +13,7 @@ from local.aws.key_authorizer import Authorizer, authorizers_of
 from local.aws.resources import Resources
 from local.aws.template import load_template
 from tests.conftest import TEMPLATE
+from tests.support.cases import each_case
 
 LET_IN = {"isAuthorized": True, "context": {"key_id": "a"}}
 KEPT_MS = 60_000
@@ -72,7 +73,7 @@ def test_the_authorizer_is_asked_with_the_request_but_for_its_body() -> None:
     assert not {"body", "isBase64Encoded"} & set(asked)
 
 
-@pytest.mark.parametrize("brought", [None, ""])
+@each_case("brought", [None, ""])
 def test_without_the_header_nobody_is_asked(brought: str | None) -> None:
     guarded = Guarded()
     assert guarded.answer(brought) == (401, {"message": "Unauthorized"})
@@ -80,14 +81,14 @@ def test_without_the_header_nobody_is_asked(brought: str | None) -> None:
     assert guarded.events == []
 
 
-@pytest.mark.parametrize("says", [{"isAuthorized": False}, {"isAuthorized": "true"}])
+@each_case("says", [{"isAuthorized": False}, {"isAuthorized": "true"}])
 def test_who_is_not_let_in_does_not_get_to_the_function(says: Any) -> None:
     guarded = Guarded(says)
     assert guarded.answer() == (403, {"message": "Forbidden"})
     assert guarded.events == []
 
 
-@pytest.mark.parametrize("says", [None, {}, "yes", RuntimeError("no")])
+@each_case("says", [None, {}, "yes", RuntimeError("no")])
 def test_an_authorizer_that_fails_lets_nobody_in_and_is_asked_again(says: Any) -> None:
     guarded = Guarded(says)
     assert guarded.answer() == (500, {"message": "Internal Server Error"})

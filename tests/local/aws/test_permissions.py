@@ -17,6 +17,7 @@ from local.aws.permissions import UnknownCaller, must_allow, taken_refusals
 from local.aws.policies import Right, Role, Statement, roles_of
 from local.aws.resources import Resources
 from tests.functions.conftest import wired  # noqa: F401
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 HERE = "us-east-1:123456789012"
@@ -35,7 +36,7 @@ def roles(resources: Resources) -> dict[str, Role]:
     return roles_of(resources)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("service", "operation", "params", "asked"),
     [
         ("dynamodb", "GetItem", {"TableName": "T"}, [("dynamodb:GetItem", "dynamodb", "table/T")]),
@@ -160,7 +161,7 @@ _QUERY = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("operation", "params_with"),
     [
         ("GetItem", lambda key: {"TableName": TABLE, "Key": key}),

@@ -7,6 +7,7 @@ import pytest
 
 from local.aws.intrinsics import Intrinsics, TemplateError
 from local.aws.template import ACCOUNT_ID, load_template
+from tests.support.cases import each_case
 
 SMALL = """
 Transform: AWS::Serverless-2016-10-31
@@ -50,7 +51,7 @@ def written(folder: Path, name_default: str = ", Default: n") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "expected"),
     [
         ({"Ref": "Lead"}, "5"),

@@ -2,9 +2,8 @@
 
 from email.message import Message
 
-import pytest
-
 from local.control.browsers import refused
+from tests.support.cases import each_case
 
 PORT = 8080
 OWN = f"http://127.0.0.1:{PORT}"
@@ -18,7 +17,7 @@ def is_refused(*headers: tuple[str, str], line: str = "POST /v1/tasks", port: in
     return refused(method, target, message, port) is not None
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080"])
+@each_case("host", ["127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080"])
 def test_programs_and_the_stacks_own_pages_are_let_in(host: str) -> None:
     assert not is_refused(("Host", host))  # as curl and the client ask
     own = ("Origin", f"http://{host.lower()}")
@@ -35,7 +34,7 @@ def test_on_port_80_a_name_stands_alone() -> None:
     assert is_refused(("Host", "localhost"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "host",
     [
         "",
@@ -49,7 +48,7 @@ def test_on_port_80_a_name_stands_alone() -> None:
         "127.0.0.1:8080, evil.example",
     ],
 )
-@pytest.mark.parametrize("line", ["POST /v1/tasks", "GET /console", "POST /_local/clock"])
+@each_case("line", ["POST /v1/tasks", "GET /console", "POST /_local/clock"])
 def test_under_another_name_nothing_is_answered(host: str, line: str) -> None:
     assert is_refused(("Host", host), line=line)
     assert is_refused(("Host", host), ("Origin", f"http://{host}"), line=line)
@@ -60,7 +59,7 @@ def test_without_a_host_or_with_two_nothing_is_answered() -> None:
     assert is_refused(("Host", "127.0.0.1:8080"), ("Host", "127.0.0.1:8080"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "headers",
     [
         {"Origin": "http://evil.example"},
@@ -76,7 +75,7 @@ def test_without_a_host_or_with_two_nothing_is_answered() -> None:
         {"Sec-Fetch-Site": "Same-Origin"},
     ],
 )
-@pytest.mark.parametrize(
+@each_case(
     "line",
     [
         "POST /v1/tasks",
@@ -100,6 +99,6 @@ def test_origins_that_come_twice_are_none() -> None:
     assert is_refused(("Host", "127.0.0.1:8080"), ("Origin", OWN), ("Origin", OWN))
 
 
-@pytest.mark.parametrize("line", ["GET /console", "HEAD /console", "GET /console/main.js?v=1"])
+@each_case("line", ["GET /console", "HEAD /console", "GET /console/main.js?v=1"])
 def test_a_link_of_another_page_opens_the_console(line: str) -> None:
     assert not is_refused(("Host", "localhost:8080"), ("Sec-Fetch-Site", "cross-site"), line=line)

@@ -10,6 +10,7 @@ from local.chaos.faults import Faults
 from local.control.inbox import Inbox
 from local.control.real_time import RealTime
 from local.control.routes import LocalRoutes
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_250
 NOW = "2027-01-15T08:00:00.250Z"
@@ -196,7 +197,7 @@ def test_a_move_of_the_clock_that_is_none_is_refused(caller: Caller, body: dict[
     assert not caller.wheelwright.is_frozen
 
 
-@pytest.mark.parametrize("body", [{"freeze": True}, {"advance_seconds": 1}])
+@each_case("body", [{"freeze": True}, {"advance_seconds": 1}])
 def test_where_aws_is_not_moto_the_clock_refuses_to_be_moved(body: dict[str, Any]) -> None:
     caller = Caller(RealTime(Wheelwright(), "http://127.0.0.1:4566"))  # type: ignore[arg-type]
     reply = caller.call("POST", "clock", body)

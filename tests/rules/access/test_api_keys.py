@@ -30,6 +30,7 @@ from duewheel.rules.access.api_keys import (
     secret_text,
 )
 from duewheel.rules.access.grants import Grant, Right
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_000
 SECRET, OTHER = secret_text(bytes(range(32))), secret_text(bytes(32))
@@ -56,9 +57,7 @@ def test_a_key_comes_back_as_what_it_was_made_of(key_id: str, secret: str) -> No
     assert is_key_id(key_id)
 
 
-@pytest.mark.parametrize(
-    "text", ["'{}'", "KEY={}\n", "bearer {};", '{{"key":"{}"}}', "https://a.example/?{}&a"]
-)
+@each_case("text", ["'{}'", "KEY={}\n", "bearer {};", '{{"key":"{}"}}', "https://a.example/?{}&a"])
 def test_a_scanner_finds_a_key_wherever_it_lies(text: str) -> None:
     keys = [key_text(id_text(number), secret_text(bytes([number] * 32))) for number in range(256)]
     found = SCANNED.finditer("".join(text.format(key) for key in keys))
@@ -86,12 +85,12 @@ def test_one_wrong_character_makes_no_key(place: int, character: str) -> None:
         assert brought_by(f"Bearer {mistyped}") is None
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer  "])
+@each_case("scheme", ["Bearer", "bearer", "BEARER", "Bearer  "])
 def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
     assert brought_by(f"{scheme} {TEXT}") == Brought(KEY.key_id, SECRET)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "header",
     [
         "",

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from duewheel.rules.access.grants import ALL, ANONYMOUS, ANYTHING, AuthMode, Callers, Grant, Right
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_000
 ACCOUNT = "123456789012"
@@ -25,7 +24,7 @@ def role(name: str) -> str:
     return f"arn:aws:sts::{ACCOUNT}:assumed-role/{name}/session"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "grant"),
     [
         ("duewheel-read", Grant(READ, ALL)),
@@ -42,7 +41,7 @@ def test_the_name_of_a_role_or_a_user_says_what_it_may_do(name: str, grant: Gran
             assert by_iam(arn, iam_default).grants == (grant,)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         "duewheel-read-",
@@ -60,8 +59,8 @@ def test_a_name_that_means_to_bound_and_is_spelt_wrongly_may_do_nothing(name: st
     assert by_iam(role(name), ADMIN).grants == ()
 
 
-@pytest.mark.parametrize("name", ["orders", "duewheel", "duewheel-orders", "x-duewheel-read"])
-@pytest.mark.parametrize("iam_default", [*Right, None])
+@each_case("name", ["orders", "duewheel", "duewheel-orders", "x-duewheel-read"])
+@each_case("iam_default", [*Right, None])
 def test_any_other_name_has_the_default(name: str, iam_default: Right | None) -> None:
     expected = () if iam_default is None else (Grant(iam_default, ALL),)
     assert by_iam(role(name), iam_default).grants == expected
@@ -77,7 +76,7 @@ def test_a_session_a_federated_user_or_a_path_cannot_say_a_right() -> None:
         assert by_iam(arn).grants == ()
 
 
-@pytest.mark.parametrize("who", ["sts::{}:federated-user/x", "iam::{}:root"])
+@each_case("who", ["sts::{}:federated-user/x", "iam::{}:root"])
 def test_who_has_no_name_that_counts_has_not_the_default_either(who: str) -> None:
     """A user may make a federated one, and so leave behind a name that bounds."""
     assert by_iam(f"arn:aws:{who.format(ACCOUNT)}", ADMIN).grants == ()
@@ -89,15 +88,15 @@ def test_all_sessions_of_a_role_are_one_caller() -> None:
     assert by_iam(user).caller == user
 
 
-@pytest.mark.parametrize(
+@each_case(
     "arn", [role("duewheel-admin").replace("12", "21"), "", None, 7, {}, "arn:aws:iam::root", "x\n"]
 )
 def test_an_identity_of_another_account_or_of_none_is_nobody(arn: Any) -> None:
     assert by_iam(arn, ADMIN) is ANONYMOUS
 
 
-@pytest.mark.parametrize("mode", [AuthMode.IAM, AuthMode.KEYS])
-@pytest.mark.parametrize("authorizer", [{}, {"iam": None}, {"lambda": None}, {"jwt": {"sub": "a"}}])
+@each_case("mode", [AuthMode.IAM, AuthMode.KEYS])
+@each_case("authorizer", [{}, {"iam": None}, {"lambda": None}, {"jwt": {"sub": "a"}}])
 def test_without_the_identity_that_is_asked_for_a_caller_is_nobody(
     mode: AuthMode, authorizer: dict[str, Any]
 ) -> None:
@@ -121,7 +120,7 @@ def test_a_key_that_has_expired_since_it_was_seen_is_nobodys() -> None:
     assert by_key({**KEY, "expires_ms": str(NOW_MS)}) is ANONYMOUS
 
 
-@pytest.mark.parametrize(
+@each_case(
     "context",
     [
         {},
@@ -143,7 +142,7 @@ def test_a_stack_that_asks_nobody_lets_everybody_do_everything() -> None:
     assert callers.access({"iam": {"userArn": role("duewheel-read")}}, NOW_MS) is ANYTHING.access
 
 
-@pytest.mark.parametrize("mode", [AuthMode.IAM, AuthMode.KEYS])
+@each_case("mode", [AuthMode.IAM, AuthMode.KEYS])
 def test_of_whom_nobody_says_anything_may_do_nothing(mode: AuthMode) -> None:
     """As of everybody while a route asks nobody, on the way from one mode to the other."""
     assert Callers(mode, ACCOUNT, ADMIN).access({}, NOW_MS) == ANONYMOUS

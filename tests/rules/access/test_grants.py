@@ -17,6 +17,7 @@ from duewheel.rules.access.grants import (
     grants_text,
 )
 from duewheel.rules.refusals import NotPermitted, no_such_task
+from tests.support.cases import each_case
 
 READ, WRITE, ADMIN = Right
 
@@ -27,7 +28,7 @@ grants = st.builds(Grant, st.sampled_from(Right), patterns)
 some_grants = st.lists(grants, max_size=4).map(tuple)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("businesses", "covered", "not_covered"),
     [
         ("orders", ["orders"], ["order", "orders-eu", "Orders", "orders*", ""]),
@@ -43,12 +44,12 @@ def test_a_grant_covers_a_business_by_its_name_or_by_its_beginning(
     assert [name for name in not_covered if grant.covers(name)] == []
 
 
-@pytest.mark.parametrize("text", ["orders", "orders-*", "o*", "*", "a" * 63, "a" * 63 + "*"])
+@each_case("text", ["orders", "orders-*", "o*", "*", "a" * 63, "a" * 63 + "*"])
 def test_what_stands_for_businesses(text: str) -> None:
     assert are_businesses(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text", ["", "**", "-*", "*a", "a*b", "Orders", "orders\n", "a b", "a,b", "a:b", "a" * 64 + "*"]
 )
 def test_what_stands_for_no_businesses(text: str) -> None:
@@ -93,7 +94,7 @@ def test_grants_travel_as_text(some: tuple[Grant, ...]) -> None:
     assert grants_of(grants_text(some)) == some
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text", ["", "read", "read:", ":orders", "own:orders", "read:Orders", "read:a,", "read:a b"]
 )
 def test_text_that_grants_nothing_is_an_error(text: str) -> None:

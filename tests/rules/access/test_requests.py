@@ -16,6 +16,7 @@ from duewheel.rules.access.requests import (
     overlap_seconds,
 )
 from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, UnknownApiKey
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_000  # 2027-01-15T08:00:00Z
 GRANT = {"right": "write", "businesses": "orders-*"}
@@ -41,12 +42,12 @@ def test_a_grant_that_is_given_twice_is_one() -> None:
     assert len(read(grants=[GRANT, {"right": "read", "businesses": "*"}, GRANT]).grants) == 2
 
 
-@pytest.mark.parametrize("name", ["", " a", "a ", "a\nb", "x" * 101, 7, None, "\u2028"])
+@each_case("name", ["", " a", "a ", "a\nb", "x" * 101, 7, None, "\u2028"])
 def test_a_name_is_printable_and_short(name: Any) -> None:
     assert field_of(name=name) == "name"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("grants", "field"),
     [
         ([], "grants"),
@@ -65,14 +66,14 @@ def test_a_grant_says_a_right_and_businesses(grants: Any, field: str) -> None:
     assert field_of(grants=grants) == field
 
 
-@pytest.mark.parametrize(
+@each_case(
     "expires_at", ["2027-01-15T08:00:00Z", "2020-01-01T00:00:00Z", "2099-01-01T00:00:00Z", "soon"]
 )
 def test_a_key_expires_in_the_future_or_never(expires_at: str) -> None:
     assert field_of(expires_at=expires_at) == "expires_at"
 
 
-@pytest.mark.parametrize("body", ["", "[]", "{", '{"name": "a", "name": "b", "grants": []}'])
+@each_case("body", ["", "[]", "{", '{"name": "a", "name": "b", "grants": []}'])
 def test_a_body_that_is_none_is_refused(body: str) -> None:
     with pytest.raises(Refusal):
         new_api_key(body, NOW_MS)
@@ -89,7 +90,7 @@ def test_an_overlap_is_a_day_where_none_is_given() -> None:
         overlap_seconds("[]")
 
 
-@pytest.mark.parametrize("text", ["", "0" * 11, "0" * 13, "dw_123456789", "0123456789a/", "é" * 12])
+@each_case("text", ["", "0" * 11, "0" * 13, "dw_123456789", "0123456789a/", "é" * 12])
 def test_what_is_no_id_is_the_id_of_no_key(text: str) -> None:
     with pytest.raises(UnknownApiKey):
         checked_key_id(text)

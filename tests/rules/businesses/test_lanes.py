@@ -1,6 +1,5 @@
 """Which lane holds and why, and when calls hold pages up."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,12 +17,13 @@ from duewheel.rules.businesses.lanes import (
     with_call,
 )
 from duewheel.rules.wheel.queue_messages import Lane
+from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_000_000
 DURATIONS = st.lists(st.integers(0, 30_000), min_size=1, max_size=40)
 
 
-@pytest.mark.parametrize("slow_until_ms", [0, NOW_MS - 1, NOW_MS, NOW_MS + 1])
+@each_case("slow_until_ms", [0, NOW_MS - 1, NOW_MS, NOW_MS + 1])
 def test_a_setting_beats_what_was_observed_and_that_the_default(slow_until_ms: int) -> None:
     for lane in Lane:
         set_so = LaneChoice(lane, ChosenBy.SETTING)

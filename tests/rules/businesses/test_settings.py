@@ -14,13 +14,14 @@ from duewheel.rules.callbacks.outcome import (
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import host_pattern, is_allowed
 from duewheel.rules.tasks.effective_callback import completed
+from tests.support.cases import each_case
 
 entries = st.lists(
     st.integers(300, 599) | st.sampled_from(["3xx", "4xx", "5xx"]), unique=True, max_size=5
 ).map(tuple)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "host", "allowed"),
     [
         ("example.com", "example.com", True),
@@ -40,7 +41,7 @@ def test_a_host_is_allowed_by_its_name_or_by_what_stands_above_it(
     assert is_allowed(host, [host_pattern(pattern)]) is allowed
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text", ["", "*", "*.", "a.*", "a/b", "a:80", "u@a", "https://a", "a b", "a?", "a#", "**.a"]
 )
 def test_what_is_no_host_is_refused(text: str) -> None:
@@ -48,7 +49,7 @@ def test_what_is_no_host_is_refused(text: str) -> None:
         host_pattern(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("statuses", "stops"),
     [
         ((401, 403, 404, 408, 409, 425, 429, 500, 503, 599), False),

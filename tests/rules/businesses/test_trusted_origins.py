@@ -1,10 +1,9 @@
 """Where a business's own headers go."""
 
-import pytest
-
 from duewheel.rules.businesses.settings import Business, Defaults, Own
 from duewheel.rules.businesses.trusted_origins import origin_pattern
 from duewheel.rules.callbacks.types import HttpCallback
+from tests.support.cases import each_case
 
 LISTED = (
     "https://Api.example.com",
@@ -20,7 +19,7 @@ def business(*listed: str) -> Business:
     return Business("orders", Defaults(30, 10.0, 30.0), own=own)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         *(
@@ -36,7 +35,7 @@ def test_what_is_listed_and_the_callbacks_own_origin_are_trusted(url: str) -> No
     assert business(*LISTED).trusts(HttpCallback(url))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         *("http://api.example.com/", "https://api.example.com:8443/", "https://example.com/"),

@@ -3,11 +3,12 @@
 import pytest
 
 from duewheel.rules.callbacks.allowed_targets import Scope, check_patterns, is_covered
+from tests.support.cases import each_case
 
 FUNCTION = "arn:aws:lambda:eu-central-1:123456789012:function:orders"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "pattern",
     [
         FUNCTION,
@@ -21,7 +22,7 @@ def test_a_resource_is_covered_by_its_arn_or_a_wildcard(pattern: str) -> None:
     assert is_covered(FUNCTION, ("arn:aws:lambda:eu-central-1:1:function:a", pattern))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arn", "pattern"),
     [
         (FUNCTION, "arn:aws:lambda:eu-central-1:123456789012:function:order"),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.callbacks.egress import allowed_networks, ipv4_by_any_spelling, is_reachable
+from tests.support.cases import each_case
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "52.95.110.1", "172.32.0.1", "100.128.0.1", "11.0.0.1"]
 PUBLIC_IPV6 = ["2606:4700::1111", "2a05:d018::1", "2600:1f18::1"]
@@ -113,17 +114,17 @@ def private_ipv4(draw: st.DrawFn) -> IPv4Address:
     return IPv4Address(draw(st.integers(int(network[0]), int(network[-1]))))
 
 
-@pytest.mark.parametrize("address", PUBLIC + PUBLIC_IPV6)
+@each_case("address", PUBLIC + PUBLIC_IPV6)
 def test_public_addresses_are_reachable(address: str) -> None:
     assert is_reachable(address)
 
 
-@pytest.mark.parametrize("address", NOT_PUBLIC + NOT_PUBLIC_IPV6)
+@each_case("address", NOT_PUBLIC + NOT_PUBLIC_IPV6)
 def test_what_is_not_publicly_routable_is_refused(address: str) -> None:
     assert not is_reachable(address)
 
 
-@pytest.mark.parametrize("prefix", ["::ffff:0:0", "64:ff9b::"])
+@each_case("prefix", ["::ffff:0:0", "64:ff9b::"])
 def test_a_translated_public_address_is_judged_as_itself(prefix: str) -> None:
     assert is_reachable(in_ipv6(prefix, IPv4Address("8.8.8.8")))
 
@@ -139,7 +140,7 @@ def test_every_spelling_of_an_ipv4_address_is_that_address(ipv4: IPv4Address) ->
     assert {ipv4_by_any_spelling(spelling) for spelling in ipv4_spellings(ipv4)} == {ipv4}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text", ["", ".", "1.2.3.4.5", "256.1.1.1", "1.2.65536", "4294967296", "08", "0x", "1..2", "a"]
 )
 def test_what_no_resolver_takes_for_an_ipv4_address_is_none(text: str) -> None:
@@ -156,7 +157,7 @@ def test_allowed_ranges_are_exceptions() -> None:
     assert not is_reachable("fd13::1", allowed)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "range_", "exact"),
     [
         ("169.254.169.254", "169.254.0.0/16", "169.254.169.254/32"),
@@ -175,7 +176,7 @@ def test_metadata_addresses_stay_refused_unless_exactly_that_address_is_allowed(
     assert is_reachable(address, allowed_networks((range_, exact)))
 
 
-@pytest.mark.parametrize("cidr", ["10.0.0.1/8", "10.0.0.0/33", "office", ""])
+@each_case("cidr", ["10.0.0.1/8", "10.0.0.0/33", "office", ""])
 def test_an_allowed_range_that_is_none_is_an_error(cidr: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the library words it
         allowed_networks((cidr,))

@@ -14,12 +14,13 @@ from duewheel.rules.callbacks.secret_headers import (
 )
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.refusals import InvalidField
+from tests.support.cases import each_case
 
 DEFAULTS = Defaults(30, 10.0, 30.0)
 LONG = "a" * 33
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "wanted"),
     [
         ("{{secret:token}}", "TOKEN"),
@@ -36,7 +37,7 @@ def test_a_reference_is_taken_shown_as_it_is_and_filled_in(value: str, wanted: s
     assert whole.headers == (("authorization", wanted), ("x-team", "billing"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "value"),
     [
         *(
@@ -52,7 +53,7 @@ def test_another_use_of_a_reference_is_refused(name: str, value: str) -> None:
         checked_headers([(name, value)], "headers")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "secrets",
     [
         *('{"A": "b"}', '{"": "b"}', '["a"]', '{"a": ""}', '{"a": " b"}', '{"a": "b\\n"}'),

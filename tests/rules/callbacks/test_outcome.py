@@ -1,6 +1,5 @@
 """What an answer means, and what is kept of it."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from duewheel.rules.callbacks.outcome import (
     note_from,
     outcome_of_answer,
 )
+from tests.support.cases import each_case
 
 NOW_MS = 784_111_777_000  # Sun, 06 Nov 1994 08:49:37 GMT
 
@@ -21,14 +21,14 @@ def outcome(status_code: int, body: bytes = b"", **headers: str) -> Outcome:
     return outcome_of_answer(status_code, named, body, NOW_MS)
 
 
-@pytest.mark.parametrize("status_code", [200, 201, 202, 204, 226, 299])
+@each_case("status_code", [200, 201, 202, 204, 226, 299])
 def test_any_2xx_is_delivered(status_code: int) -> None:
     assert outcome(status_code, b"done") == Outcome(
         Verdict.DELIVERED, "done", status_code=status_code
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "status_code",
     [408, 425, 429, 500, 502, 503, 504, 599, 401, 403, 404, 402, 406, 409, 418, 451, 600, 999],
 )
@@ -36,19 +36,19 @@ def test_what_may_get_better_is_tried_again(status_code: int) -> None:
     assert outcome(status_code, b"no") == Outcome(Verdict.RETRY, "no", status_code=status_code)
 
 
-@pytest.mark.parametrize("status_code", [400, 405, 410, 413, 414, 415, 422])
+@each_case("status_code", [400, 405, 410, 413, 414, 415, 422])
 def test_what_will_not_get_better_stops(status_code: int) -> None:
     assert outcome(status_code, b"no") == Outcome(Verdict.STOP, "no", status_code=status_code)
 
 
-@pytest.mark.parametrize("status_code", [300, 301, 302, 303, 304, 307, 308])
+@each_case("status_code", [300, 301, 302, 303, 304, 307, 308])
 def test_a_redirect_stops_and_says_so(status_code: int) -> None:
     stopped = outcome(status_code, location="http://169.254.169.254/")
     assert stopped == Outcome(Verdict.STOP, "redirects are not followed:", status_code=status_code)
 
 
-@pytest.mark.parametrize("status_code", [302, 404, 410, 429, 503])
-@pytest.mark.parametrize("value", ["true", "True", " true "])
+@each_case("status_code", [302, 404, 410, 429, 503])
+@each_case("value", ["true", "True", " true "])
 def test_the_stop_header_stops_whatever_the_status(status_code: int, value: str) -> None:
     stopped = outcome(status_code, b"gone", duewheel_stop=value, retry_after="5")
     assert stopped == Outcome(
@@ -63,12 +63,12 @@ def test_a_delivery_is_delivered_even_with_the_stop_header() -> None:
     assert outcome(200, duewheel_stop="true").verdict is Verdict.DELIVERED
 
 
-@pytest.mark.parametrize("value", ["", "false", "1", "yes"])
+@each_case("value", ["", "false", "1", "yes"])
 def test_any_other_stop_header_does_not_stop(value: str) -> None:
     assert outcome(503, duewheel_stop=value).verdict is Verdict.RETRY
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "seconds"),
     [
         ("0", 0),
@@ -88,7 +88,7 @@ def test_retry_after_is_understood_in_both_forms_and_bounded(value: str, seconds
     assert outcome(503, retry_after=value).retry_after_seconds == seconds
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     [
         "",
@@ -119,7 +119,7 @@ def test_a_note_is_one_short_printable_line(status_code: int, body: bytes, stops
     assert len(note.encode()) <= NOTE_BYTES_MAX
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "note"),
     [
         (b"ok\n", "ok"),

@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.aws.sqs import TARGET as SQS
@@ -10,11 +9,12 @@ from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.payload_encoding import attributes_of, envelope, text_of
 from duewheel.rules.tasks.task import Task
 from tests.rules.tasks.test_lifecycle import TASK
+from tests.support.cases import each_case
 
 FIFO = SqsCallback("https://sqs.us-east-1.amazonaws.com/123456789012/q.fifo", group_id="g")
 
 
-@pytest.mark.parametrize("payload", ['{"b":1.0, "a":1e400,"a":2}', '"é\\u0000"', "null", None])
+@each_case("payload", ['{"b":1.0, "a":1e400,"a":2}', '"é\\u0000"', "null", None])
 def test_an_envelope_holds_the_very_text_of_the_payload(payload: str | None) -> None:
     text = envelope(replace(TASK, attempts=2, payload=payload))
     assert text.endswith(f', "payload": {payload or "null"}}}')

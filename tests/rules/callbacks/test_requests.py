@@ -17,6 +17,7 @@ from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, Target
 from duewheel.rules.tasks.requests import batch_request, single_request
 from duewheel.rules.tasks.updates import Change, change_request, changed
 from tests.rules.tasks.test_lifecycle import TASK
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_000
 HERE = Scope("aws", "us-east-1", "123456789012")
@@ -58,7 +59,7 @@ def refused(callback: dict[str, Any], allowed: AllowedTargets = ALLOWED, **more:
     return raised.value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("callback", "meant"),
     [
         (HTTP, HttpCallback("https://example.com/hook", "")),
@@ -90,7 +91,7 @@ def test_each_type_is_understood(callback: dict[str, Any], meant: Callback) -> N
     assert understood(callback) == meant
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("callback", "field"),
     [
         ({**HTTP, "type": "mqtt"}, "type"),
@@ -155,7 +156,7 @@ def test_attributes_have_a_bound_in_bytes() -> None:
 # What the deployment allows
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("callback", "parameter"),
     [
         (LAMBDA, "TargetFunctionArns"),
@@ -174,7 +175,7 @@ def test_a_target_that_is_not_enabled_is_refused_with_its_parameter(
     assert parameter in refusal.detail
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("callback", "field", "parameter"),
     [
         ({**LAMBDA, "function": "bills-close"}, "function", "TargetFunctionArns"),
@@ -224,7 +225,7 @@ def test_in_a_batch_and_in_a_change_the_same_is_allowed() -> None:
 # Callback and payload together
 
 
-@pytest.mark.parametrize("callback", [HTTP, SQS, SNS])
+@each_case("callback", [HTTP, SQS, SNS])
 def test_a_raw_body_is_a_string(callback: dict[str, Any]) -> None:
     raw = {**callback, "body": "raw"}
     assert understood(raw, payload="<paid/>") == replace(understood(callback), is_raw=True)
@@ -238,7 +239,7 @@ def test_a_raw_callback_without_a_payload_has_no_body_and_is_no_message() -> Non
     assert refused({**SQS, "body": "raw"}).field == "payload"
 
 
-@pytest.mark.parametrize("callback", [SQS, SNS])
+@each_case("callback", [SQS, SNS])
 def test_a_message_is_neither_empty_nor_holds_what_aws_refuses(callback: dict[str, Any]) -> None:
     raw = {**callback, "body": "raw"}
     assert refused(raw, payload="").field == "payload"

@@ -14,6 +14,7 @@ from duewheel.rules.callbacks.retry import (
     delay_ms,
 )
 from duewheel.rules.callbacks.types import RetryPolicy
+from tests.support.cases import each_case
 
 units = st.floats(0, 1, exclude_max=True)
 exponential = st.builds(
@@ -38,7 +39,7 @@ def attempts_of(policy: RetryPolicy) -> st.SearchStrategy[int]:
     return st.integers(1, policy.attempts_max - 1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("attempts_made", "ceiling_ms"),
     [(1, 3_000), (2, 6_000), (3, 12_000), (12, 6_144_000), (13, 12_288_000), (14, 21_600_000)],
 )

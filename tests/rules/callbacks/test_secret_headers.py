@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from duewheel.rules.callbacks.http import checked_headers
 from duewheel.rules.callbacks.secret_headers import carries_secret, shown_value, without_secrets
 from duewheel.rules.refusals import InvalidField
+from tests.support.cases import each_case
 
 LONG = "0123456789abcdefghijklmn"
 VALUES = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=60)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         *("Authorization", "x-forwarded-authorization", "Cookie", "X-API-Key", "apikey"),
@@ -24,12 +25,12 @@ def test_a_header_carries_a_secret_by_its_name(name: str) -> None:
     assert carries_secret(name, "a")
 
 
-@pytest.mark.parametrize("value", ["Bearer a", "basic a", "Token  a", "DPOP a", "ApiKey a"])
+@each_case("value", ["Bearer a", "basic a", "Token  a", "DPOP a", "ApiKey a"])
 def test_a_header_carries_a_secret_by_the_scheme_of_its_value(value: str) -> None:
     assert carries_secret("x-gateway", value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "value"),
     [
         *(("content-type", "application/json"), ("x-team", "billing"), ("accept", "*/*")),
@@ -41,7 +42,7 @@ def test_other_headers_are_shown_as_they_are(name: str, value: str) -> None:
     assert shown_value(name, value) == value
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "shown"),
     [
         ("", ""),

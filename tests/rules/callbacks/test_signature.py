@@ -22,6 +22,7 @@ from duewheel.rules.callbacks.signature import (
     secret_from,
     signatures,
 )
+from tests.support.cases import each_case
 
 SECRETS = st.binary(min_size=SECRET_BYTES_MIN, max_size=SECRET_BYTES_MAX)
 BODY = json.dumps({"order": 17, "text": "größe"}, ensure_ascii=False).encode()
@@ -60,7 +61,7 @@ def test_while_two_secrets_live_a_receiver_needs_either(old: bytes, new: bytes) 
         assert Webhook(text_of(secret)).verify(BODY, sent) == json.loads(BODY)
 
 
-@pytest.mark.parametrize("changed", ["webhook-id", "body", "secret"])
+@each_case("changed", ["webhook-id", "body", "secret"])
 def test_a_receiver_refuses_what_was_changed_on_the_way(changed: str) -> None:
     secret = bytes(range(32))
     sent = headers([secret], BODY)
@@ -82,7 +83,7 @@ def test_secrets_are_read_with_and_without_padding(secret: bytes) -> None:
     assert secret_from(text_of(secret)) == secret_from(text_of(secret).rstrip("=")) == secret
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
@@ -116,7 +117,7 @@ NOW = 1_900_000_000
 LATER = NOW + 400 * 86_400
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         f'{LATER}.{{"order": 17}}',
@@ -138,7 +139,7 @@ def test_a_body_with_a_later_instant_between_dots_has_a_second_reading(body: str
     assert has_second_reading(body.encode(), NOW)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         "",

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.callbacks.url import CallbackUrl, parse_callback_url
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "parsed"),
     [
         ("https://example.com", CallbackUrl("https", "example.com", 443, "/")),
@@ -25,7 +26,7 @@ def test_a_url_is_taken_apart(url: str, parsed: CallbackUrl) -> None:
     assert parse_callback_url(url) == parsed
 
 
-@pytest.mark.parametrize(
+@each_case(
     "host",
     ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "0x7F000001", "１２７。0。0。1"],
 )
@@ -33,7 +34,7 @@ def test_every_spelling_of_an_ipv4_host_becomes_its_dotted_form(host: str) -> No
     assert parse_callback_url(f"http://{host}/").host == "127.0.0.1"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "reason"),
     [
         ("", "http:// or https://"),
@@ -87,7 +88,7 @@ def test_what_cannot_be_called_is_refused_with_its_reason(url: str, reason: str)
         parse_callback_url(url)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "authority"),
     [
         ("http://example.com:80/", "example.com"),

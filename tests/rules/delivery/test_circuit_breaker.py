@@ -1,6 +1,5 @@
 """A breaker opens by a clear failure rate alone, and never holds anybody for longer than it may."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from duewheel.rules.delivery.circuit_breaker import (
 )
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
 
 UNITS = st.floats(0, 1, exclude_max=True)
@@ -82,7 +82,7 @@ def test_calls_that_began_before_the_breaker_opened_do_not_count() -> None:
     assert recent == RecentCalls(from_ms=NOON_MS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("outcome", "sign"),
     [
         (Outcome(Verdict.DELIVERED, "", status_code=200), HostSignal.HEALTHY),
@@ -106,7 +106,7 @@ def test_what_a_call_says_of_its_host(outcome: Outcome, sign: HostSignal | None)
     assert signal_of(outcome) is sign
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("callback", "host"),
     [
         (HttpCallback("https://Pay.example/a?b"), "pay.example"),
@@ -157,9 +157,7 @@ def test_who_is_put_off_comes_up_in_order_after_the_wait_and_never_before_its_in
     assert latest_ms - NOON_MS <= rules.AHEAD_MS_MAX + rules.SPREAD_MS_MAX
 
 
-@pytest.mark.parametrize(
-    ("open_for_seconds", "spread_seconds"), [(60, 20), (3_600, 360), (86_400, 3_600)]
-)
+@each_case(("open_for_seconds", "spread_seconds"), [(60, 20), (3_600, 360), (86_400, 3_600)])
 def test_they_come_up_over_as_long_as_it_waits_or_a_tenth_of_how_long_it_has_been_open(
     open_for_seconds: int, spread_seconds: int
 ) -> None:

@@ -1,6 +1,5 @@
 """What a release makes of a parked item, by how its home stands."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,6 +12,7 @@ from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import address_at, holds_seconds, parked_place, parked_slots
 from duewheel.rules.wheel.timing import NEAR_MARGIN_MS
 from tests.rules.tasks.test_lifecycle import TASK
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_000
 PARKED = lifecycle.parked(TASK, NOW_MS)
@@ -20,7 +20,7 @@ ITEM = ParkedItem("parked#orders#1", parked_place(TASK.entry), TASK.home)
 ELSEWHERE = replace(PARKED, entry=address_at(NOW_MS, b"another!"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("home", "fate"),
     [
         (PARKED, Fate.RELEASE),

@@ -12,6 +12,7 @@ from duewheel.rules.businesses.rate_limit import Cursors, Step
 from duewheel.rules.delivery.reservations import Plan, allocate, holds_turn, planned
 from duewheel.rules.tasks.task import Reservation, Task
 from tests.support.bounds import quick_first
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
 from tests.support.limited_business import LimitedBusiness, a_task
 
@@ -119,7 +120,7 @@ def test_a_free_turn_goes_to_a_task_that_came_back_however_late_it_is() -> None:
     assert turn == NOON_US - 100_000  # one call more than the rate in any window, and not two
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("is_late", "free_ms", "is_called"),
     [(False, 2_000, True), (False, 2_001, False), (True, 5_100, True), (True, 5_101, False)],
 )

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.change_records import business_configured, business_deleted
@@ -21,6 +20,7 @@ from duewheel.rules.timers.change_records import timer_changed, timer_created, t
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap, Schedule
 from duewheel.rules.timers.timer import Misfire, Overlap, Rules, Timer
 from duewheel.rules.wheel.queue_messages import Lane
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
 
 CALLER = "somebody"
@@ -77,7 +77,7 @@ def changed(before: Timer, *, enabled: bool = True, **rules: Any) -> Timer:
     return replace(after, enabled=enabled, updated_ms=NOON_MS + 1)
 
 
-@pytest.mark.parametrize("name", Own.__struct_fields__)
+@each_case("name", Own.__struct_fields__)
 def test_each_setting_of_a_business_is_named_and_shown_where_its_answer_shows_it(name: str) -> None:
     value, shown = SETTINGS[name]
     first = configured(BLANK)
@@ -93,7 +93,7 @@ def test_what_is_hidden_stays_so_when_it_goes() -> None:
     assert change.differences == (Difference("callback"),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("before", "settings", "did"),
     [
         (BLANK, {}, ChangeAction.CREATED),
@@ -152,7 +152,7 @@ OTHER_SCHEDULE: dict[str, tuple[str, Any, tuple[Any, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted({*Rules.__struct_fields__} - {"schedule"}))
+@each_case("name", sorted({*Rules.__struct_fields__} - {"schedule"}))
 def test_each_rule_of_a_timer_is_named_and_shown_where_its_answer_shows_it(name: str) -> None:
     value, shown = OTHER_RULES[name]
     change = timer_changed(timer(), changed(timer(), **{name: value}), CALLER)
@@ -160,7 +160,7 @@ def test_each_rule_of_a_timer_is_named_and_shown_where_its_answer_shows_it(name:
     assert (change.version, change.at_ms, change.did) == (2, NOON_MS + 1, ChangeAction.CHANGED)
 
 
-@pytest.mark.parametrize("field", Schedule.__struct_fields__)
+@each_case("field", Schedule.__struct_fields__)
 def test_each_part_of_a_schedule_is_named_as_requests_name_it(field: str) -> None:
     name, value, shown = OTHER_SCHEDULE[field]
     schedule = replace(timer().rules.schedule, **{field: value})
@@ -190,7 +190,7 @@ def test_a_deletion_is_one_version_more_and_never_earlier_than_what_was_there() 
     assert (gone.version, gone.at_ms, gone.differences) == (2, NOON_MS + 500, ())
 
 
-@pytest.mark.parametrize(("before", "after"), [("", "x"), ("x", ""), ("x", None), (None, "x")])
+@each_case(("before", "after"), [("", "x"), ("x", ""), ("x", None), (None, "x")])
 def test_what_is_large_is_named_alone(before: str | None, after: str | None) -> None:
     def sized(text: str | None, length: int) -> str | None:
         return text and text * length

@@ -38,6 +38,7 @@ from duewheel.rules.refusals import (
 from duewheel.rules.tasks.idempotency import IdempotentRequest, is_key
 from duewheel.rules.tasks.task import Made, NewTask
 from duewheel.rules.wheel.sharding import Placement
+from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_000_123
 MESSAGE = IngestMessage(
@@ -99,7 +100,7 @@ def test_a_key_that_is_no_text_is_refused_and_not_taken_for_none() -> None:
         request_of(message_of(record(messageAttributes=binary)), is_single=True)
 
 
-@pytest.mark.parametrize("key", ["", "a b", "é", "x" * 256])
+@each_case("key", ["", "a b", "é", "x" * 256])
 def test_a_key_that_is_none_is_not_in_the_letter(key: str) -> None:
     """Made into one that can be, it would be shared at the redrive by all that were refused."""
     message = replace(MESSAGE, attributes={"idempotency-key": key})
@@ -139,7 +140,7 @@ def test_the_last_try_is_told_by_how_often_and_for_how_long() -> None:
     assert is_last_try(MESSAGE, NOW_MS + LAST_TRY_AFTER_MS)
 
 
-@pytest.mark.parametrize("refusal", PASSING, ids=lambda refusal: refusal.type)
+@each_case("refusal", PASSING)
 def test_what_passes_is_waited_for_and_at_last_given_up_with_its_reason(refusal: Refusal) -> None:
     waits = judged(MESSAGE, None, [refusal], 0.5, is_last=False)
     assert waits.letter is None
@@ -150,7 +151,7 @@ def test_what_passes_is_waited_for_and_at_last_given_up_with_its_reason(refusal:
     assert last.letter.attributes["problem"] == refusal.type
 
 
-@pytest.mark.parametrize("refusal", FOR_GOOD, ids=lambda refusal: refusal.type)
+@each_case("refusal", FOR_GOOD)
 def test_what_does_not_pass_is_a_dead_letter_at_once(refusal: Refusal) -> None:
     verdict = judged(MESSAGE, None, [refusal], 0.5, is_last=False)
     assert verdict.wait_seconds is None
@@ -231,7 +232,7 @@ def test_a_wait_is_never_shorter_than_the_limit_says_nor_longer_than_a_quarter_o
     assert min(refusal.retry_after_seconds, WAIT_SECONDS_MAX) <= waits <= WAIT_SECONDS_MAX
 
 
-@pytest.mark.parametrize("refusal", [TooManyCreates(1_000), Unavailable("soon")])
+@each_case("refusal", [TooManyCreates(1_000), Unavailable("soon")])
 def test_what_waits_is_given_up_by_its_age_and_never_by_its_tries(refusal: Refusal) -> None:
     for seed in range(50):
         random = Random(seed)

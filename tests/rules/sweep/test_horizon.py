@@ -2,11 +2,11 @@
 
 from itertools import accumulate
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.sweep.horizon import NOTES_KEPT, Notes, noted, sweepable_second
+from tests.support.cases import each_case
 
 START = 1_900_000_000
 START_MS = START * 1000
@@ -15,7 +15,7 @@ LAG_MS = 120_000
 lags = st.integers(120_000, 300_000)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("notes", "now_ms", "second"),
     [
         ((), START_MS, None),
@@ -71,7 +71,7 @@ def test_the_sweep_never_passes_the_lag_nor_what_was_dispatched_a_lag_ago(
             assert second <= max(dispatched_a_lag_ago)
 
 
-@pytest.mark.parametrize("lag_ms", [120_000, 420_000, 480_000, 3_600_000])
+@each_case("lag_ms", [120_000, 420_000, 480_000, 3_600_000])
 def test_a_sweeper_with_any_allowed_delay_follows_the_pointer(lag_ms: int) -> None:
     notes: Notes = ()
     for minute in range(200):

@@ -4,6 +4,7 @@ import pytest
 
 from duewheel.rules.refusals import InvalidField
 from duewheel.rules.sweep.minute_statistics import MINUTES_MAX, StatsRequest, stats_request
+from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_020_000  # 2030-03-17T17:47:00Z, the first of a minute
 MINUTE = NOW_MS // 60_000
@@ -34,7 +35,7 @@ def test_a_day_can_be_asked_for_at_once_and_no_minute_more() -> None:
         stats_request(day.replace("from=2030-03-16T17:47", "from=2030-03-16T17:46"), NOW_MS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "field"),
     [
         ("from=2030-03-17T17:47:00Z&to=2030-03-17T17:47:00Z", "from"),

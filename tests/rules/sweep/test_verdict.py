@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.delivery.page_lease import TRIES_MAX, PageLease
@@ -16,6 +15,7 @@ from duewheel.rules.sweep.verdict import (
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import Address, direct_page, first_page, rest_page, slow_page
 from duewheel.rules.wheel.open_places import Why
+from tests.support.cases import each_case
 from tests.support.known_slices import (
     AHEAD,
     BEHIND,
@@ -60,21 +60,21 @@ def test_a_pending_home_that_names_itself_is_owed() -> None:
     assert addresses_of(made.verdict().due) == [here(1, direct=True)]
 
 
-@pytest.mark.parametrize("status", SETTLED)
+@each_case("status", SETTLED)
 def test_a_settled_home_is_finished_and_never_deleted(status: Status) -> None:
     made = Slice()
     made.add_home(here(1), here(1), EntryState.FINISHED, status)
     assert made.verdict() == Verdict()
 
 
-@pytest.mark.parametrize("named", [AHEAD, at(SECOND + 1, 0)])
+@each_case("named", [AHEAD, at(SECOND + 1, 0)])
 def test_a_home_that_names_an_entry_ahead_is_finished(named: Address) -> None:
     made = Slice()
     made.add_home(here(1), named, EntryState.FINISHED)
     assert made.verdict() == Verdict()
 
 
-@pytest.mark.parametrize("named", [BEHIND, here(999), here(1, direct=True)])
+@each_case("named", [BEHIND, here(999), here(1, direct=True)])
 def test_a_home_whose_named_entry_is_lost_is_owed_without_waiting_for_any_page(
     named: Address,
 ) -> None:
@@ -92,7 +92,7 @@ def test_of_a_home_and_the_entry_it_names_in_the_same_second_only_the_entry_is_o
     assert addresses_of(made.verdict().due) == [named]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("named", "status"),
     [
         (None, Status.PENDING),  # the home is gone
@@ -115,7 +115,7 @@ def test_an_empty_slice_is_finished() -> None:
 # One page
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("found", "action"),
     [
         (None, "resend"),  # never begun
@@ -241,7 +241,7 @@ def test_what_a_rest_page_passed_on_in_turn_is_looked_at_as_well() -> None:
 SLOW = (here(0).place, here(1).place)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("found", "action"),
     [
         (None, "put off"),  # never begun

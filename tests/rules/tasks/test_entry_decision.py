@@ -1,6 +1,5 @@
 """What becomes of an entry that has come up."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -9,6 +8,7 @@ from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.tasks.lifecycle import Decision, decide, is_expired
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
+from tests.support.cases import each_case
 
 SECOND = 1_900_000_000
 DUE_MS = SECOND * 1000 + 250
@@ -47,12 +47,12 @@ def test_an_entry_without_a_home_is_dropped() -> None:
     assert decide(HOME, None, NOW_MS) is Decision.DROP
 
 
-@pytest.mark.parametrize("status", ENDED)
+@each_case("status", ENDED)
 def test_an_entry_of_an_ended_task_is_dropped(status: Status) -> None:
     assert decide(HOME, replace(TASK, status=status), NOW_MS) is Decision.DROP
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("named", "found"),
     [
         (entry_at(DUE_MS), HOME),  # the home itself, after a retry was entered
@@ -66,7 +66,7 @@ def test_an_entry_that_its_home_does_not_name_is_dropped(named: Address, found: 
     assert decide(found, replace(TASK, entry=named), NOW_MS) is Decision.DROP
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("next_ms", "now_ms", "decision"),
     [
         # moved to a later second, which is still to come
@@ -88,7 +88,7 @@ def test_a_task_that_was_moved_is_followed_to_its_new_second(
     assert decide(HOME, replace(TASK, next_ms=next_ms), now_ms) is decision
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("grace_seconds", "late_ms", "decision"),
     [
         (None, 86_400_000, Decision.DELIVER),

@@ -35,6 +35,7 @@ from duewheel.rules.tasks.idempotency import (
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.rules.wheel.sharding import Placement
+from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_000_123
 ASKED = IdempotentRequest(name="name", digest="digest", is_single=False)
@@ -73,12 +74,12 @@ def made_by(record: RequestRecord, index: int, request: list[NewTask]) -> Task:
 # The request
 
 
-@pytest.mark.parametrize("key", ["x", "x" * 255, "!~", '"8e03978e-40d5"', "a,b"])
+@each_case("key", ["x", "x" * 255, "!~", '"8e03978e-40d5"', "a,b"])
 def test_a_key_is_visible_ascii_taken_as_it_is(key: str) -> None:
     assert idempotent_request("me", key, "/v1/tasks", "{}", is_single=True).name
 
 
-@pytest.mark.parametrize("key", ["", "x" * 256, "a b", " a", "a\n", "é", "\x7f", "\ud800"])
+@each_case("key", ["", "x" * 256, "a b", " a", "a\n", "é", "\x7f", "\ud800"])
 def test_another_key_is_refused_by_the_name_of_its_header(key: str) -> None:
     with pytest.raises(InvalidField) as refused:
         idempotent_request("me", key, "/v1/tasks", "{}", is_single=True)
@@ -250,7 +251,7 @@ def test_a_repeat_waits_for_the_lease_and_not_longer() -> None:
     check_repeat(ASKED, replace(record, state=State.DONE), NOW_MS)
 
 
-@pytest.mark.parametrize("state", list(State))
+@each_case("state", list(State))
 def test_another_request_is_refused_whatever_became_of_the_first(state: State) -> None:
     record, _ = running()
     with pytest.raises(IdempotencyKeyReused):

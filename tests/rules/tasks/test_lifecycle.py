@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -13,6 +12,7 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
 from duewheel.rules.tasks.task import Attempt, Reservation, Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
+from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_000_000
 RETENTION_SECONDS = 30 * 86_400
@@ -132,7 +132,7 @@ def test_the_history_keeps_the_last_ten_attempts(
     assert after.attempts == task.attempts + (change in ATTEMPTED)
 
 
-@pytest.mark.parametrize(("change", "status"), ENDS.items())
+@each_case(("change", "status"), ENDS.items())
 def test_each_end_has_its_status(change: Change, status: Status) -> None:
     attempt = lifecycle.attempt_made(TASK, REFUSED, NOW_MS, NOW_MS)
     assert change(TASK, attempt, NOW_MS).status is status
@@ -208,7 +208,7 @@ def test_a_retry_is_never_planned_before_now(
     assert next_ms is None or next_ms >= now_ms + round((retry_after or 0) * 1000)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("attempts_before", "policy", "outcome", "next_after_ms"),
     [
         (0, None, REFUSED, 3_000),
@@ -235,7 +235,7 @@ def test_whether_and_when_a_failed_task_is_tried_again(
         assert lifecycle.retry_at_ms(task, own, outcome, NOW_MS, 1.0) == expected_ms
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("age_ms", "revivals", "is_too_old"),
     [
         (60_000, (), False),
@@ -253,7 +253,7 @@ def test_age_counts_from_the_due_instant_or_the_latest_redrive(
     assert lifecycle.is_too_old(replace(task, retry=RetryPolicy()), aged, NOW_MS * 2) is False
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("outcome", "next_ms", "reason"),
     [
         (REFUSED, None, "attempts exhausted"),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from duewheel.rules.refusals import InvalidField
 from duewheel.rules.tasks.listing import ListQuery, ListRequest, Order, list_request
 from duewheel.rules.tasks.task import Status
+from tests.support.cases import each_case
 
 NOON_MS = 1_893_499_200_000  # 2030-01-01T12:00:00Z
 
@@ -28,18 +29,18 @@ def test_everything_can_be_asked_for() -> None:
     )
 
 
-@pytest.mark.parametrize("encoded", ["+02:00", "%2B02:00", "%2b02%3A00"])
+@each_case("encoded", ["+02:00", "%2B02:00", "%2b02%3A00"])
 def test_an_offset_arrives_encoded_or_not(encoded: str) -> None:
     request = list_request(f"biz_type=orders&due_from=2030-01-01T14:00:00{encoded}")
     assert request.query.due_from_ms == NOON_MS
 
 
-@pytest.mark.parametrize("query", ["&biz_type=orders", "biz_type=orders&&", "biz%5Ftype=order%73"])
+@each_case("query", ["&biz_type=orders", "biz_type=orders&&", "biz%5Ftype=order%73"])
 def test_the_same_query_can_be_written_in_other_ways(query: str) -> None:
     assert list_request(query).query == ListQuery("orders")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "field"),
     [
         ("", "biz_type"),

@@ -9,6 +9,7 @@ from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, TooLarge
 from duewheel.rules.tasks.requests import batch_request, single_request
 from duewheel.rules.tasks.task import NewTask
+from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_000_000
 TEN_YEARS_MS = 3_653 * 86_400_000
@@ -90,7 +91,7 @@ def test_a_full_request_is_taken_whole() -> None:
 # ---------------------------------------------------------------- due
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("field", "value", "due_ms"),
     [
         ("due_at", "2030-01-31T08:00:00.0001Z", 1_896_076_800_001),
@@ -109,7 +110,7 @@ def test_the_due_instant_is_what_was_asked_for(field: str, value: Any, due_ms: i
     assert single_request(due(**{field: value}), NOW_MS).due_ms == due_ms
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("field", "value"),
     [
         ("due_at", "tomorrow"),
@@ -137,7 +138,7 @@ def test_a_due_instant_that_is_none_is_refused(field: str, value: Any) -> None:
     assert refusal.field == field
 
 
-@pytest.mark.parametrize("number", ["1e400", "9" * 5000, "-1e400"])
+@each_case("number", ["1e400", "9" * 5000, "-1e400"])
 def test_numbers_beyond_all_bounds_are_refused(number: str) -> None:
     text = due(delay_seconds="?").replace('"?"', number)
     assert refused(text).field == "delay_seconds"
@@ -152,7 +153,7 @@ def test_exactly_one_due_field_is_needed() -> None:
 # ---------------------------------------------------------------- payload
 
 
-@pytest.mark.parametrize(
+@each_case(
     "source",
     [
         "null",
@@ -187,7 +188,7 @@ def test_a_payload_may_have_64_kib_of_utf_8_and_not_a_byte_more() -> None:
             assert single_request(text, NOW_MS).payload == source
 
 
-@pytest.mark.parametrize("source", ["[NaN]", "-Infinity", r'"\ud800"', "01", '"\x00"'])
+@each_case("source", ["[NaN]", "-Infinity", r'"\ud800"', "01", '"\x00"'])
 def test_what_is_no_json_is_malformed(source: str) -> None:
     text = f'{{"biz_type": "orders", "delay_seconds": 5, "payload": {source}}}'
     assert isinstance(refused(text), MalformedBody)
@@ -196,7 +197,7 @@ def test_what_is_no_json_is_malformed(source: str) -> None:
 # ---------------------------------------------------------------- fields
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "field"),
     [
         (body(colour="red"), "colour"),
@@ -245,7 +246,7 @@ def test_a_bad_field_is_refused_by_its_path(text: str, field: str) -> None:
     assert field in refusal.detail
 
 
-@pytest.mark.parametrize("biz_type", ["a", "7", "a" * 63, "order.mail_v2-eu"])
+@each_case("biz_type", ["a", "7", "a" * 63, "order.mail_v2-eu"])
 def test_a_business_name_may_be(biz_type: str) -> None:
     assert single_request(body(biz_type=biz_type), NOW_MS).biz_type == biz_type
 
@@ -260,7 +261,7 @@ def test_of_a_repeated_member_the_last_one_counts_wherever_it_is_read() -> None:
     assert single_request(twice, NOW_MS) == single_request(keyed, NOW_MS)  # its digest, too
 
 
-@pytest.mark.parametrize("written", ["60", "60.0", "6e1", "6.0E+1"])
+@each_case("written", ["60", "60.0", "6e1", "6.0E+1"])
 def test_a_whole_number_may_be_written_as_any_number_that_is_whole(written: str) -> None:
     text = body(retry={"attempts": "?"}, payload=[1.0]).replace('"?"', written)
     new = single_request(text, NOW_MS)
@@ -271,7 +272,7 @@ def test_a_whole_number_may_be_written_as_any_number_that_is_whole(written: str)
     assert made == new
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", '"x"', "{", body() + "x"])
+@each_case("text", ["", "[]", "null", '"x"', "{", body() + "x"])
 def test_what_is_no_json_object_is_malformed(text: str) -> None:
     assert isinstance(refused(text), MalformedBody)
 
@@ -284,7 +285,7 @@ def test_a_very_long_field_name_is_cut_in_the_answer() -> None:
 # ---------------------------------------------------------------- headers
 
 
-@pytest.mark.parametrize(
+@each_case(
     "name",
     [
         "Host",
@@ -318,9 +319,7 @@ def test_a_header_that_the_delivery_decides_on_or_that_is_none_is_refused(name: 
     )
 
 
-@pytest.mark.parametrize(
-    "value", ["a\r\nHost: b", "a\x00", "a\x7f", "é", " a", "a ", "\t", 7, None, ["a"]]
-)
+@each_case("value", ["a\r\nHost: b", "a\x00", "a\x7f", "é", " a", "a ", "\t", 7, None, ["a"]])
 def test_a_header_value_is_one_line_of_visible_ascii(value: Any) -> None:
     assert refused(with_callback(headers={"X-A": value})).field == "callback.headers.X-A"
 
@@ -393,7 +392,7 @@ def test_a_batch_has_1_to_500_tasks() -> None:
     assert caught.value.field == "tasks"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "field"),
     [
         ('{"tasks": []}', "tasks"),
@@ -432,7 +431,7 @@ def test_whatever_comes_is_taken_or_refused(changes: dict[str, Any]) -> None:
     assert 0 <= request.due_ms <= NOW_MS + TEN_YEARS_MS
 
 
-@pytest.mark.parametrize("depth", [700, 900, 960, 980, 990, 1_000])
+@each_case("depth", [700, 900, 960, 980, 990, 1_000])
 def test_deep_nesting_anywhere_is_taken_or_refused(depth: int) -> None:
     deep = "[" * depth + "]" * depth
     for name in ("biz_type", "payload", "callback", "retry", "due_ms"):

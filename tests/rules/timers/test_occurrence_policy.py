@@ -1,6 +1,5 @@
 """Whether an occurrence that comes up is called, by its timer as it then stands."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -18,6 +17,7 @@ from duewheel.rules.timers.occurrence_policy import (
 from duewheel.rules.timers.planning import due_second, next_step, occurrence_task
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.timer import Gap, Misfire, Rules, Timer
+from tests.support.cases import each_case
 
 HOUR = 3_600
 ZERO = 1_800_000_000  # a full hour
@@ -62,7 +62,7 @@ def test_nothing_is_called_of_a_disabled_timer_but_what_somebody_asked_for() -> 
     assert decided(disabled, occurrence(disabled, number=0, manual=True)) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("second", "task", "reason"),
     [
         (ZERO, {}, None),
@@ -72,7 +72,6 @@ def test_nothing_is_called_of_a_disabled_timer_but_what_somebody_asked_for() -> 
         (ZERO + HOUR, {"attempts": 1}, None),
         (ZERO + HOUR, {"redrives": 1}, None),
     ],
-    ids=["as it was disabled", "in it", "as it was enabled", "behind it", "retried", "redriven"],
 )
 def test_nothing_new_is_called_for_seconds_in_which_its_timer_was_disabled(
     second: int, task: dict[str, int], reason: Reason | None
@@ -87,7 +86,7 @@ def test_a_late_run_is_not_superseded_by_one_for_a_second_in_which_its_timer_was
     assert decided(of, occurrence(of), ZERO + 3 * HOUR) is Reason.SUPERSEDED
 
 
-@pytest.mark.parametrize(
+@each_case(
     "now_stands",
     [
         timer(Schedule(every_seconds=7 * 61)),
@@ -96,7 +95,6 @@ def test_a_late_run_is_not_superseded_by_one_for_a_second_in_which_its_timer_was
         timer(Schedule(every_seconds=HOUR, exclude=("2027-01-15",))),
         timer(max_runs=1),
     ],
-    ids=["another interval", "later start", "earlier end", "excluded", "fewer runs"],
 )
 def test_what_its_timer_no_longer_contains_is_not_called(now_stands: Timer) -> None:
     assert decided(now_stands, occurrence(timer(), number=2)) is Reason.CHANGED
@@ -129,7 +127,7 @@ OUTAGE = {
 }
 
 
-@pytest.mark.parametrize("policy", Misfire)
+@each_case("policy", Misfire)
 def test_after_an_outage_the_misfire_policy_decides(policy: Misfire) -> None:
     of = timer(misfire=policy, grace_seconds=60)
     back, later = ZERO + 3 * HOUR + 600, ZERO + 4 * HOUR
@@ -140,14 +138,14 @@ def test_after_an_outage_the_misfire_policy_decides(policy: Misfire) -> None:
     assert runs == OUTAGE[policy]
 
 
-@pytest.mark.parametrize("policy", Misfire)
+@each_case("policy", Misfire)
 def test_within_its_grace_a_run_is_only_late(policy: Misfire) -> None:
     of = timer(Schedule(every_seconds=60), misfire=policy, grace_seconds=150)
     assert decided(of, occurrence(of), ZERO + 150) is None
     assert (decided(of, occurrence(of), ZERO + 150.001) is None) is (policy is Misfire.ALL)
 
 
-@pytest.mark.parametrize("more", [{"attempts": 1}, {"redrives": 1}])
+@each_case("more", [{"attempts": 1}, {"redrives": 1}])
 def test_what_has_been_called_is_never_misfired(more: dict[str, int]) -> None:
     of = timer(misfire=Misfire.SKIP)
     assert decided(of, occurrence(of), ZERO + 9 * HOUR, **more) is None
@@ -158,10 +156,9 @@ def test_what_somebody_asked_for_is_never_misfired() -> None:
     assert decided(of, occurrence(of, manual=True), ZERO + 9 * HOUR) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schedule", "rules"),
     [(Schedule(every_seconds=HOUR, end_second=ZERO), {}), (HOURLY, {"max_runs": 1})],
-    ids=["end of the schedule", "max_runs"],
 )
 def test_the_last_run_of_all_is_not_superseded(schedule: Schedule, rules: dict[str, int]) -> None:
     of = timer(schedule, misfire=Misfire.LATEST, **rules)
@@ -214,7 +211,7 @@ def test_a_call_has_what_its_timer_says_of_it() -> None:
 GONE = Outcome(Verdict.STOP, "", status_code=410)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("outcome", "stops"),
     [
         (GONE, True),

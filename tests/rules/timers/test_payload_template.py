@@ -2,7 +2,6 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +12,10 @@ from duewheel.rules.timers.payload_template import (
     without_placeholders,
     wrong_placeholder,
 )
+from tests.support.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     "payload",
     [
         *(f'"{{{{{name}}}}}"' for name in PLACEHOLDERS),
@@ -32,7 +32,7 @@ def test_what_is_known_or_is_none_is_taken(payload: str) -> None:
     assert wrong_placeholder(payload) is None
 
 
-@pytest.mark.parametrize("payload", ['"{{colour}}"', '"{{ due_at }}"', '["{{}}"]', '"{{{x}}}"'])
+@each_case("payload", ['"{{colour}}"', '"{{ due_at }}"', '["{{}}"]', '"{{{x}}}"'])
 def test_what_is_unknown_is_refused(payload: str) -> None:
     wrong = wrong_placeholder(payload)
     assert wrong is not None

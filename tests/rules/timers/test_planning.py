@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -27,6 +26,7 @@ from duewheel.rules.timers.schedule import Schedule, seconds_from
 from duewheel.rules.timers.timer import Misfire, Rules, Timer
 from duewheel.rules.wheel.addresses import Address, address_at
 from duewheel.rules.wheel.sharding import Placement
+from tests.support.cases import each_case
 
 NOW = 1_800_000_000  # 2027-01-15T08:00:00Z
 DAY = 86_400
@@ -276,7 +276,7 @@ def test_a_step_leaves_nothing_out_and_comes_up_before_what_it_has_planned_runs_
         assert len(seconds) == OCCURRENCES_MAX
 
 
-@pytest.mark.parametrize("behind", [0, 3_000, 100_000])
+@each_case("behind", [0, 3_000, 100_000])
 def test_a_chain_that_comes_up_at_once_gets_ahead_each_time(behind: int) -> None:
     plan, of = begun(NOW - behind), timer(Schedule(every_seconds=1))
     run = 0

@@ -19,6 +19,7 @@ from duewheel.rules.timers.requests import (
 from duewheel.rules.timers.schedule import DstGap, DstOverlap, Schedule
 from duewheel.rules.timers.timer import Misfire, Overlap, Rules
 from duewheel.rules.timers.updates import changed_rules
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_123  # 2027-01-15T08:00:00.123Z
 NOW = NOW_MS // 1000
@@ -151,14 +152,14 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("members", "field"), BAD)
+@each_case(("members", "field"), BAD)
 def test_bad_input_names_its_field(members: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidField) as refused:
         made(**members)
     assert refused.value.field == field
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "kind"),
     [
         ("[]", MalformedBody),
@@ -182,7 +183,7 @@ def test_a_change_holds_what_it_names() -> None:
     assert timer_change('{"enabled": null}') == TimerChange({}, enabled=True)
 
 
-@pytest.mark.parametrize("body", ["{}", '{"biz_type": "other"}', '{"timer_id": "1"}'])
+@each_case("body", ["{}", '{"biz_type": "other"}', '{"timer_id": "1"}'])
 def test_what_cannot_be_changed_is_refused(body: str) -> None:
     with pytest.raises((InvalidField, MalformedBody)):
         timer_change(body)
@@ -229,7 +230,7 @@ def test_a_preview_takes_a_schedule() -> None:
     assert preview_request('{"cron": "* * * * *"}', NOW_MS).count == 10
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ('{"count": 5}', "cron"),

@@ -6,6 +6,7 @@ import pytest
 
 from duewheel.rules.timers.cron.fields import NotUnderstood
 from duewheel.rules.timers.schedule import Dialect, Schedule, cron_of, seconds_from
+from tests.support.cases import each_case
 
 CRON, CRONEXPR = Dialect
 
@@ -18,7 +19,7 @@ def first_of(
     return [f"{datetime.fromtimestamp(second, UTC):{form}}" for second in found]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cron", "expected"),
     [  # from Sunday, 1 March 2026, at midnight
         ("* * * * *", ["01 00:00", "01 00:01", "01 00:02"]),
@@ -62,7 +63,7 @@ def test_fields_are_read_as_cron_and_spring_read_them(cron: str, expected: list[
     assert first_of(cron, "2026-03-01", len(expected)) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("form", "same"),
     [
         ("@hourly", "0 * * * *"),
@@ -78,7 +79,7 @@ def test_a_form_with_an_at_sign_stands_for_five_fields(form: str, same: str) -> 
     assert cron_of(Schedule(cron=form)) == cron_of(Schedule(cron=same))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cron", "expected"),
     [  # month by month from January 2026
         ("0 0 L * *", ["31.01", "28.02", "31.03", "30.04"]),
@@ -120,7 +121,7 @@ def test_the_rarest_dates_are_found() -> None:
     assert first_of("0 0 0 1 1 ? 2099", "2026-01-01", 1, CRONEXPR, "%Y") == ["2099"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cron", "reason"),
     [
         ("", "takes 5 fields, or 6 with seconds first; this has 0."),
@@ -178,7 +179,7 @@ def test_what_is_not_understood_is_refused_with_its_reason(cron: str, reason: st
     assert str(refused.value).startswith(reason)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cron", "after", "expected"),
     [  # the cases by which cronexpr itself is tested
         ("*/9 * * * * * *", "2013-02-28T23:59:55", "2013-03-01 00:00:00"),
@@ -230,7 +231,7 @@ def test_the_other_dialect_is_read_as_cronexpr_reads_it(
     assert first_of(cron, after, 1, CRONEXPR, "%Y-%m-%d %H:%M:%S") == [expected]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cron", "reason"),
     [
         ("* * * *", "takes 5, 6 or 7 fields; this has 4."),

@@ -2,10 +2,9 @@
 
 from datetime import datetime
 
-import pytest
-
 from duewheel.rules.timers.schedule import Dialect, DstGap, Schedule
 from duewheel.rules.timers.schedule_validation import refusal_of
+from tests.support.cases import each_case
 
 
 def at(text: str) -> int:
@@ -17,7 +16,7 @@ PAST, LATER = at("2026-11-20T00:00Z"), at("2026-11-22T00:00Z")
 HALF_PAST_MIDNIGHT = "0 30 0 ? 4 5L"  # on the day on which Cairo's clocks go forward at midnight
 
 
-@pytest.mark.parametrize(
+@each_case(
     "schedule",
     [
         Schedule(cron="* * * * * *"),
@@ -33,13 +32,12 @@ HALF_PAST_MIDNIGHT = "0 30 0 ? 4 5L"  # on the day on which Cairo's clocks go fo
         Schedule(cron=HALF_PAST_MIDNIGHT, timezone="Europe/London", dst_gap=DstGap.SKIP),
         Schedule(cron="* * * * *", start_second=PAST, end_second=NOW),
     ],
-    ids=repr,
 )
 def test_what_will_fire_is_taken(schedule: Schedule) -> None:
     assert refusal_of(schedule, NOW) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("schedule", "field", "reason"),
     [
         (Schedule(cron="every minute"), "cron", "takes 5 fields, or 6"),

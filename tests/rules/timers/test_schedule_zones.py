@@ -18,6 +18,7 @@ from duewheel.rules.timers.schedule import (
     seconds_from,
 )
 from duewheel.rules.timers.time_zones import UnknownZone, offset_at, zone_named
+from tests.support.cases import each_case
 
 SKIP, SHIFT = DstGap
 FIRST, LAST, BOTH = DstOverlap
@@ -40,7 +41,7 @@ def shown(schedule: Schedule, day: str, until: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("timezone", "cron", "day", "until", "gap", "expected"),
     [
         # At 2:00 New York goes on at 3:00.
@@ -91,7 +92,7 @@ def test_a_time_in_a_gap_is_shifted_to_its_end_or_skipped(
     assert shown(Schedule(cron=cron, timezone=timezone, dst_gap=gap), day, until) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("timezone", "cron", "day", "until", "overlap", "expected"),
     [
         # At 2:00 New York goes back to 1:00.
@@ -140,7 +141,7 @@ def test_of_a_time_that_comes_twice_the_first_the_last_or_both_count(
     assert shown(schedule, day, until) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("timezone", "day", "until", "hours"),
     [
         ("America/New_York", "2026-03-08", "2026-03-09", 23),
@@ -203,7 +204,7 @@ def test_an_interval_goes_on_after_an_excluded_date_as_if_it_had_been_there() ->
     assert not any(contains(every_7h, second) for second in seconds_from(plain, missing, 3))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("exclude", "expected"),
     [
         ("2026-04-24", ["23T00:00+0200", "25T00:00+0300"]),

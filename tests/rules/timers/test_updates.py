@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import HttpCallback
@@ -23,6 +22,7 @@ from duewheel.rules.timers.updates import (
 )
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.rules.wheel.sharding import Placement
+from tests.support.cases import each_case
 
 NOW = 1_800_000_000
 EACH_MINUTE = Rules("a", Schedule(cron="* * * * *"))
@@ -49,7 +49,7 @@ def test_nothing_that_changes_leaves_the_timer_itself() -> None:
     assert (other.version, other.updated_ms) == (4, NOW * 1000)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rules", "keeps"),
     [
         ({"name": "b"}, True),
@@ -72,7 +72,7 @@ def test_enabling_and_disabling_are_another_chain() -> None:
     assert not keeps_plan(after(enabled=False), TIMER)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("now", "numbered"),
     [
         (NOW - 61, 9),  # the seconds planned are NOW, NOW + 60, ... NOW + 540
@@ -128,7 +128,7 @@ def test_a_chain_is_due_at_once_and_plans_from_the_next_second_on() -> None:
     assert chain.plan == Plan(TIMER.timer_id, NOW + 1, 5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("timer", "reason"),
     [
         (after(), "timer changed"),

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -20,6 +19,7 @@ from duewheel.rules.timers.withdrawal import (
     reason_to_take_back,
 )
 from duewheel.rules.wheel.addresses import address_at
+from tests.support.cases import each_case
 
 NOW = 1_800_000_000
 TIMER_ID = "4503599627370497"
@@ -102,7 +102,7 @@ def test_what_a_chain_may_write_again_is_left_to_it() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"version": 2},
@@ -131,7 +131,7 @@ def test_what_a_changed_timer_does_not_contain_is_taken_back_and_what_it_contain
     assert Reason.CHANGED not in MISFIRES
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("ranges", "claimed"),
     [
         ([(0, 500), (0, 500), (250, 500)], [(0, 500), None, None]),

@@ -19,6 +19,7 @@ from duewheel.rules.wheel.addresses import (
     address_named,
     address_of_task,
 )
+from tests.support.cases import each_case
 
 ID_CHARACTERS = string.ascii_letters + string.digits + "-_"
 
@@ -114,7 +115,7 @@ def test_what_this_service_did_not_make_is_no_task_id(text: str) -> None:
     assert refused.value.field == "task_id"
 
 
-@pytest.mark.parametrize("count", [0, TOKEN_BYTES - 1, TOKEN_BYTES + 1])
+@each_case("count", [0, TOKEN_BYTES - 1, TOKEN_BYTES + 1])
 def test_an_address_takes_exactly_its_random_bytes(count: int) -> None:
     with pytest.raises(ValueError, match="random bytes"):
         address_at(0, bytes(count))
@@ -157,7 +158,7 @@ def test_an_instant_is_kept_to_the_millisecond(entry: Address) -> None:
     assert divmod(entry.instant_ms, 1000) == (entry.second, entry.ms)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "place",
     [
         "00000000007#",
@@ -288,7 +289,7 @@ def test_a_direct_page_is_the_same_for_the_same_entries_and_no_message_brings_it
     assert not addresses.is_page(page)
 
 
-@pytest.mark.parametrize("page", ["0ss", "0srs", "s", "dr", "d0123456789abcdefr", "0d", "ds", ""])
+@each_case("page", ["0ss", "0srs", "s", "dr", "d0123456789abcdefr", "0d", "ds", ""])
 def test_a_page_that_nobody_would_make_is_none(page: str) -> None:
     assert not addresses.is_page(page)
 

@@ -21,6 +21,7 @@ from duewheel.rules.wheel.leader_election import (
     watch_seconds,
 )
 from duewheel.rules.wheel.timing import SKEW_MS
+from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_000_000
 LIVE = {"owner": "leader", "lease_until_ms": NOW_MS + 1}
@@ -41,7 +42,7 @@ def pointer(**state: Any) -> Pointer:
 # The table
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("lease", "standby", "candidate", "step"),
     [
         (LIVE, None, None, AS_STANDBY),
@@ -77,7 +78,7 @@ def test_a_lease_released_by_a_clock_that_is_ahead_is_free_at_once() -> None:
     assert next_step(released, "me", NOW_MS) is CLAIM
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("standby", "candidate", "claimant", "next_standby"),
     [
         (None, None, "me", None),

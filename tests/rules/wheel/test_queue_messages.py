@@ -20,6 +20,7 @@ from duewheel.rules.wheel.queue_messages import (
     texts_of_event,
 )
 from duewheel.workflows.delivery.deliver_message import CALLED_CHARACTERS_MAX
+from tests.support.cases import each_case
 
 SQS_BYTES_MAX = 1_048_576
 PAGE_SIZE_MAX = 100
@@ -93,7 +94,7 @@ def test_what_was_called_fits_the_queue_even_if_it_is_all_quotation_marks() -> N
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",

@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,11 +15,12 @@ from duewheel.rules.wheel.sharding import (
     shards_for,
     widened,
 )
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_000
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expected", "shards"),
     [
         (0, 1),
@@ -46,7 +46,7 @@ def test_a_second_is_widened_no_further_than_there_are_shards() -> None:
     assert [widened(1), widened(512), widened(SHARDS_MAX)] == [2, SHARDS_MAX, SHARDS_MAX]
 
 
-@pytest.mark.parametrize("step", [1, 256, 2**32, 128 * 2**16])
+@each_case("step", [1, 256, 2**32, 128 * 2**16])
 def test_skewed_bytes_are_spread_evenly(step: int) -> None:
     taken = Counter(shard_for((n * step).to_bytes(8, "big"), 16) for n in range(3_200))
     assert set(taken) == set(range(16))

@@ -3,13 +3,13 @@
 `skews` are what the clocks of two functions may be off against each other, either way.
 """
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.profile import ECONOMY, PROFILES
 from duewheel.rules.wheel.timing import DELAY_SECONDS_MAX, DIRECT_LATE_MS, NEAR_MARGIN_MS, SKEW_MS
+from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_000_000
 
@@ -37,7 +37,7 @@ def test_a_place_is_never_earlier_than_its_instant_nor_than_the_writers_clock(
 # Near entries
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("ahead_seconds", "pointer_ahead_seconds", "near"),
     [
         (-3, 0, True),
@@ -59,7 +59,7 @@ def test_near_is_counted_from_the_later_of_clock_and_pointer(
     assert found is near
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("ahead_seconds", "pointer_ahead_seconds", "near"),
     [
         (155, 0, True),
@@ -264,7 +264,7 @@ def test_a_message_is_less_than_a_second_early(now_ms: int, ahead_ms: int, lead_
     assert timing.opens_ms(second, lead_ms) - (now_ms + delay_seconds * 1000) < 1_000
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("late_ms", "too_late"),
     [(-5_000, False), (0, False), (DIRECT_LATE_MS, False), (DIRECT_LATE_MS + 1, True)],
 )

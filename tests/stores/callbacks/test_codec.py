@@ -14,6 +14,7 @@ from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.stores.callbacks.codec import callback_of_row, callback_row
+from tests.support.cases import each_case
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 pairs = st.lists(st.tuples(texts, texts), max_size=3).map(tuple)
@@ -36,7 +37,7 @@ def test_a_callback_comes_back_as_it_was(callback: Callback) -> None:
     assert callback_of_row(json.loads(json.dumps(callback_row(callback)))) == callback
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("callback", "row"),
     [
         (HttpCallback("", ""), {}),
@@ -63,7 +64,7 @@ def test_what_says_nothing_is_left_out(callback: Callback, row: dict[str, Any]) 
     assert callback_row(callback) == row
 
 
-@pytest.mark.parametrize(
+@each_case(
     "row",
     [
         {"type": "mqtt", "url": "a"},

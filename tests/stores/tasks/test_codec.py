@@ -14,6 +14,7 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import Attempt, Occurrence, Plan, Reservation, Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.stores.tasks import codec
+from tests.support.cases import each_case
 
 BUCKETS = 10_000_000
 
@@ -192,7 +193,7 @@ def test_the_index_of_a_timer_holds_its_occurrences_alone(task: Task) -> None:
     assert item_of(task).get("timer") == (timer_id and {"S": timer_id})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("attribute", "value"),
     [
         ("timer", {"S": "no id"}),
@@ -284,7 +285,7 @@ def test_a_reentry_points_to_its_home_and_is_told_from_a_task(
     assert not codec.is_reentry(item_of(task))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "payload",
     [
         "1.0",

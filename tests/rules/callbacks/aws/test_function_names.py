@@ -3,12 +3,12 @@
 import re
 
 import botocore.session
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.callbacks.allowed_targets import Scope
 from duewheel.rules.callbacks.aws.function_names import FunctionName, function_name, is_plain
+from tests.support.cases import each_case
 
 HERE = Scope("aws", "eu-west-1", "123456789012")
 OWN = FunctionName(partition="aws", region="eu-west-1", account="123456789012", name="close")
@@ -18,7 +18,7 @@ CHINA = "arn:aws-cn:lambda:cn-north-1:210987654321:function:close:prod"
 EUROPE = "arn:aws-eusc:lambda:eusc-de-east-1:210987654321:function:close"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("close", "function:close", "123456789012:close", "123456789012:function:close"),
@@ -33,7 +33,7 @@ def test_all_forms_name_one_function_with_or_without_a_qualifier(text: str) -> N
         assert (named.arn, named.function_arn) == (f"{ARN}:{qualifier}", ARN)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "named"),
     [
         (
@@ -90,7 +90,7 @@ def test_partitions_regions_and_accounts_are_those_that_are_named(
     assert function_name(text, GOV) == named
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         *("", ":", "close:", ":close", "close:prod:1", "a b", "close\n", "a" * 65, "close.js"),

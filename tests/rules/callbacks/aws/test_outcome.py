@@ -1,9 +1,8 @@
 """What a refusal of AWS, and a function's answer, mean for the task."""
 
-import pytest
-
 from duewheel.rules.callbacks.aws.outcome import outcome_of_function, outcome_of_refusal
 from duewheel.rules.callbacks.outcome import NOTE_BYTES_MAX, Outcome, Verdict
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_000
 
@@ -12,7 +11,7 @@ def refused(code: str, status_code: int = 400, retry_after: str = "") -> Outcome
     return outcome_of_refusal(code, "because", status_code, retry_after, NOW_MS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "ThrottlingException",
@@ -36,7 +35,7 @@ def test_what_may_get_better_is_tried_again(code: str) -> None:
     assert refused(code).verdict is Verdict.RETRY
 
 
-@pytest.mark.parametrize(
+@each_case(
     "code",
     [
         "InvalidMessageContents",
@@ -69,7 +68,7 @@ def answered(answer: bytes, *, has_failed: bool = False) -> Outcome:
     return outcome_of_function(answer, 200, has_failed=has_failed)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "answer",
     [
         b"null",
@@ -98,7 +97,7 @@ def test_a_function_that_fails_is_tried_again_and_says_with_what() -> None:
     )
 
 
-@pytest.mark.parametrize("error", [b"", b"broken", b'{"errorMessage":', b"[" * 60_000, b"17"])
+@each_case("error", [b"", b"broken", b'{"errorMessage":', b"[" * 60_000, b"17"])
 def test_an_error_in_no_known_form_is_shown_as_it_is(error: bytes) -> None:
     outcome = answered(error, has_failed=True)
     assert outcome.verdict is Verdict.RETRY

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from duewheel.rules.names import BIZ_TYPE
 from duewheel.rules.refusals import InvalidField
 from duewheel.rules.timers.xtimer.app_names import app_of, biz_type_of
+from tests.support.cases import each_case
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 APPS = (st.text(LETTERS, min_size=1, max_size=20) | st.text("aA._-x0 é订", min_size=1)).filter(
@@ -14,7 +15,7 @@ APPS = (st.text(LETTERS, min_size=1, max_size=20) | st.text("aA._-x0 é订", min
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("app", "biz_type"),
     [
         ("orders", "orders"),
@@ -48,7 +49,7 @@ def test_every_business_has_an_app_to_be_shown_by(biz_type: str) -> None:
     assert app == biz_type or biz_type_of(app) == biz_type
 
 
-@pytest.mark.parametrize("app", ["a" * 64, "A" * 21, "订" * 7])
+@each_case("app", ["a" * 64, "A" * 21, "订" * 7])
 def test_what_would_be_too_long_is_refused(app: str) -> None:
     with pytest.raises(InvalidField):
         biz_type_of(app)

@@ -18,6 +18,7 @@ from duewheel.rules.timers.xtimer.requests import (
     records_of,
     timers_of,
 )
+from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_000
 PARAM: dict[str, Any] = {
@@ -64,7 +65,7 @@ def test_a_definition_becomes_a_disabled_timer_that_sends_the_very_body() -> Non
     assert "{{" not in new.rules.payload, "its braces mean nothing here"
 
 
-@pytest.mark.parametrize("members", [{}, {"body": ""}, {"body": None, "header": None}])
+@each_case("members", [{}, {"body": ""}, {"body": None, "header": None}])
 def test_header_and_body_may_be_left_out(members: dict[str, Any]) -> None:
     param = {"url": PARAM["url"], "method": "GET", **members}
     new = new_timer(with_(notifyHTTPParam=param), NOW_MS)
@@ -72,7 +73,7 @@ def test_header_and_body_may_be_left_out(members: dict[str, Any]) -> None:
     assert new.rules.callback == HttpCallback(PARAM["url"], "GET", (), is_raw=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         "",
@@ -99,7 +100,7 @@ def test_what_its_own_server_could_not_read_is_malformed(body: str) -> None:
         new_timer(body, NOW_MS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         (with_(cron="every day"), "cron"),
@@ -136,22 +137,20 @@ def test_a_timer_is_named_by_its_id_and_its_app() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "body", ["{}", '{"id": 17}', '{"id": "17", "app": "a"}', '{"id": 0, "app": "a"}', "17"]
-)
+@each_case("body", ["{}", '{"id": 17}', '{"id": "17", "app": "a"}', '{"id": 0, "app": "a"}', "17"])
 def test_a_body_that_names_no_timer_is_malformed(body: str) -> None:
     with pytest.raises(MalformedBody):
         named_in_body(body)
 
 
-@pytest.mark.parametrize("query", ["", "id=17", "app=a", "id=x&app=a", "id=-1&app=a", "id=&app=a"])
+@each_case("query", ["", "id=17", "app=a", "id=x&app=a", "id=-1&app=a", "id=&app=a"])
 def test_a_query_that_names_no_timer_is_malformed(query: str) -> None:
     with pytest.raises(Refusal) as refused:
         named_in_query(query)
     assert isinstance(refused.value, MalformedBody)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "paging"),
     [
         ("", Paging(1, 10)),
