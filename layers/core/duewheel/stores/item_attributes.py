@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any, Generic, NoReturn, TypeVar, final
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 from msgspec.json import Decoder
 
 from duewheel.log import report_unreadable
@@ -174,6 +174,12 @@ def string(value: Any) -> str:
         raise ValueError("no text")
     value.encode()
     return value
+
+
+def json_text(value: Any) -> str:
+    """A record of the Registry in ASCII, always the same for the same value: conditions compare
+    it."""
+    return json.dumps(to_builtins(value), separators=(",", ":"))
 
 
 def is_json(text: str) -> bool:

@@ -36,7 +36,7 @@ class Defaults(Struct, frozen=True):
     timeout_seconds_max: float
 
 
-class SigningSecret(Struct, frozen=True):
+class SigningSecret(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Sealed: only a notifier can open it. `hint` is what may be shown of it."""
 
     hint: str

@@ -48,7 +48,7 @@ _SCHEME = re.compile(rf"((?:{'|'.join(SCHEMES)}) +)(.*)", re.IGNORECASE | re.DOT
 _SHOWN = re.compile(rf".*… \(sha256 [0-9a-f]{{{DIGEST_CHARACTERS}}}\)")
 
 
-class NamedSecret(Struct, frozen=True):
+class NamedSecret(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Sealed: only a notifier can open it."""
 
     name: str

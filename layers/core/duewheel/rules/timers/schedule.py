@@ -12,9 +12,9 @@ from functools import lru_cache
 from heapq import merge
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from duewheel.rules.timers.cron.cronexpr import read_cronexpr
 from duewheel.rules.timers.cron.expression import DAY_SECONDS, Cron, day_of, midnight_of
@@ -27,7 +27,7 @@ from duewheel.rules.timers.time_zones import (
     offset_at,
     zone_named,
 )
-from duewheel.rules.wheel.addresses import SECOND_MAX
+from duewheel.rules.wheel.addresses import SECOND_MAX, Second
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -59,18 +59,18 @@ class DstOverlap(StrEnum):
     BOTH = "both"
 
 
-class Schedule(Struct, frozen=True):
+class Schedule(Struct, frozen=True, forbid_unknown_fields=True):
     """Exactly one of `cron` and `every_seconds`. An interval counts from `anchor_second`, which is
     the first it may contain. `start_second` and `end_second` are the first and the last second
     there may be."""
 
     cron: str | None = None
     dialect: Dialect = Dialect.CRON
-    every_seconds: int | None = None
-    anchor_second: int = 0
+    every_seconds: Annotated[int, Meta(ge=1, le=SECOND_MAX)] | None = None
+    anchor_second: Second = 0
     timezone: str = "UTC"
-    start_second: int | None = None
-    end_second: int | None = None
+    start_second: Second | None = None
+    end_second: Second | None = None
     dst_gap: DstGap = DstGap.SHIFT
     dst_overlap: DstOverlap = DstOverlap.FIRST
     exclude: tuple[str, ...] = ()  # dates (YYYY-MM-DD) in its zone

@@ -12,7 +12,7 @@ from duewheel.rules.callbacks.types import Callback, RetryPolicy
 from duewheel.rules.refusals import UnknownTimer
 from duewheel.rules.tasks.task import UNSIZED, Sizes
 from duewheel.rules.timers.schedule import Schedule
-from duewheel.rules.wheel.addresses import Address
+from duewheel.rules.wheel.addresses import Address, Second
 
 NAME_CHARACTERS_MAX = 128
 
@@ -49,12 +49,12 @@ class Rules(Struct, frozen=True):
     disable_on_stop: bool = False
 
 
-class Gap(Struct, frozen=True):
+class Gap(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Seconds in which a timer was disabled: those behind `behind`, up to `until` and with it.
     None: it still is."""
 
-    behind: int
-    until: int | None = None
+    behind: Second
+    until: Second | None = None
 
 
 class Timer(Struct, frozen=True, kw_only=True):

@@ -4,18 +4,17 @@ Every write changes one attribute and returns the whole record as it then is, wh
 carried out or refused. A damaged record counts as none, and is reported.
 """
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from duewheel.log import report_unreadable
 from duewheel.rules.businesses.health import KEPT_SECONDS, Breaker, BusinessHealth
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Throttled, Written, write_if
-from duewheel.stores.item_attributes import InvalidAttribute, integer, number, parsed, string
+from duewheel.stores.item_attributes import InstantMs, InvalidAttribute, json_text, number, parsed
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 _HOST = "host#"
 _SLOW, _OPENINGS, _EXPIRES = "slow_until_ms", "openings", "expires_at"
 _TRIES = 3
+_BreakerRow = tuple[InstantMs, InstantMs, str, InstantMs]
 
 
 class HealthWriteFailed(Exception):
@@ -145,19 +145,20 @@ def health_from(item: Item | None) -> BusinessHealth:
 
 def _text(breaker: Breaker) -> str:
     """The same for the same breaker, so that conditions can compare it."""
-    row = [breaker.since_ms, breaker.until_ms, breaker.owner_token, breaker.probes_failed]
-    return json.dumps(row, separators=(",", ":"))
+    return json_text(
+        [breaker.since_ms, breaker.until_ms, breaker.owner_token, breaker.probes_failed]
+    )
 
 
 def _breaker(item: Item, name: str) -> Breaker:
     def build(row: Any) -> Breaker:
-        since_ms, until_ms, owner_token, probes_failed = row
+        since_ms, until_ms, owner_token, probes_failed = convert(row, _BreakerRow)
         return Breaker(
             host=name.removeprefix(_HOST),
-            since_ms=integer(since_ms),
-            until_ms=integer(until_ms),
-            owner_token=string(owner_token),
-            probes_failed=integer(probes_failed),
+            since_ms=since_ms,
+            until_ms=until_ms,
+            owner_token=owner_token,
+            probes_failed=probes_failed,
         )
 
     return parsed(item, name, build)

@@ -6,12 +6,11 @@ as if it had no settings.
 """
 
 import json
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Meta, Struct, convert
+from msgspec.structs import asdict, replace
 
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
@@ -22,7 +21,6 @@ from duewheel.rules.businesses.change_records import (
 )
 from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
-from duewheel.rules.callbacks.outcome import StatusEntry, is_status_entry
 from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.history.changes import Change
 from duewheel.rules.refusals import UnreadableItem
@@ -30,16 +28,20 @@ from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD, Lane
 from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.businesses.health import health_from
-from duewheel.stores.callbacks.codec import callback_of_row, callback_row, retry_of_row, retry_row
+from duewheel.stores.callbacks.codec import (
+    DURATION_SECONDS_MAX,
+    Duration,
+    callback_of_row,
+    callback_row,
+    retry_of_row,
+    retry_row,
+)
 from duewheel.stores.conditional_writes import Item, transact
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.item_attributes import decimal, flag, integer, string
+from duewheel.stores.item_attributes import INSTANT_MS_MAX, integer, json_text
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
-
-_DURATION_SECONDS_MAX = 10**9
-_DAYS_MAX = 10**6
 
 
 class BusinessStore(Struct, frozen=True, kw_only=True):
@@ -129,7 +131,7 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
             return Business(
                 biz_type,
                 self.defaults,
-                own=replace(_own(json.loads(item["settings"]["S"])), **_beside_the_settings(item)),
+                own=_own(item),
                 version=version,
                 created_ms=integer(int(item["created_ms"]["N"])),
                 updated_ms=integer(int(item["updated_ms"]["N"])),
@@ -156,100 +158,60 @@ def _item(business: Business) -> dict[str, Any]:
         "version": {"N": str(business.version)},
         "created_ms": {"N": str(business.created_ms)},
         "updated_ms": {"N": str(business.updated_ms)},
-        "settings": {"S": _compact(_row(business.own))},
-        **_item_beside_the_settings(business.own),
+        **_attributes(business.own),
     }
 
 
-def _item_beside_the_settings(own: Own) -> dict[str, Any]:
-    """Settings that an older release passes over, and does not take for damage."""
-    row = {
-        "trusted_origins": own.trusted_origins,
-        "secrets": own.secrets and list(map(_named_row, own.secrets)),
-    }
-    return {name: {"S": _compact(value)} for name, value in row.items() if value is not None}
+_CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "callback": (callback_row, callback_of_row),
+    "retry": (retry_row, retry_of_row),
+    "on_dead": (callback_row, callback_of_row),
+}
+# Attributes of their own: an older release passes over them, and does not take them for damage.
+_BESIDE = ("trusted_origins", "secrets")
+
+_Count = Annotated[int, Meta(ge=1, le=INSTANT_MS_MAX)]
+_Rate = Annotated[float, Meta(gt=0, le=DURATION_SECONDS_MAX)]
+_Statuses = tuple[Annotated[int, Meta(ge=300, le=599)] | Literal["3xx", "4xx", "5xx"], ...]
 
 
-def _beside_the_settings(item: Item) -> dict[str, Any]:
-    read: dict[str, Callable[[Any], Any]] = {
-        "trusted_origins": lambda origins: tuple(map(string, origins)),
-        "secrets": lambda rows: tuple(map(_named_of_row, rows)),
-    }
-    return {name: read[name](json.loads(item[name]["S"])) for name in read if name in item}
+class _Row(Struct, forbid_unknown_fields=True):
+    """The fields of `Own` as JSON. Those without a value are left out."""
+
+    callback: dict[str, Any] | None = None
+    retry: dict[str, Any] | None = None
+    retention_days: Annotated[int, Meta(ge=1, le=10**6)] | None = None
+    timeout_seconds: Duration | None = None
+    allowed_hosts: tuple[str, ...] | None = None
+    trusted_origins: tuple[str, ...] | None = None
+    retry_statuses: _Statuses | None = None
+    stop_statuses: _Statuses | None = None
+    on_dead: dict[str, Any] | None = None
+    calls_per_second: _Rate | None = None
+    calls_in_flight: _Count | None = None
+    creates_per_second: _Rate | None = None
+    creates_burst: _Count | None = None
+    signing_secrets: tuple[SigningSecret, ...] | None = None
+    paused: bool | None = None
+    lane: Lane | None = None
+    secrets: tuple[NamedSecret, ...] | None = None
 
 
-def _named_row(secret: NamedSecret) -> list[str]:
-    return [secret.name, b64encode(secret.sealed).decode("ascii")]
+def _attributes(own: Own) -> dict[str, Any]:
+    values = {name: value for name, value in asdict(own).items() if value is not None}
+    for name in _CODECS.keys() & values.keys():
+        values[name] = _CODECS[name][0](values[name])
+    beside = {name: values.pop(name) for name in _BESIDE if name in values}
+    rows = {"settings": values, **beside}
+    return {name: {"S": json_text(row)} for name, row in rows.items()}
 
 
-def _named_of_row(row: list[Any]) -> NamedSecret:
-    name, sealed = row
-    return NamedSecret(string(name), b64decode(string(sealed), validate=True))
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-def _row(own: Own) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "callback": own.callback and callback_row(own.callback),
-        "retry": own.retry and retry_row(own.retry),
-        "retention_days": own.retention_days,
-        "timeout_seconds": own.timeout_seconds,
-        "allowed_hosts": own.allowed_hosts,
-        "retry_statuses": own.retry_statuses,
-        "stop_statuses": own.stop_statuses,
-        "on_dead": own.on_dead and callback_row(own.on_dead),
-        "calls_per_second": own.calls_per_second,
-        "calls_in_flight": own.calls_in_flight,
-        "creates_per_second": own.creates_per_second,
-        "creates_burst": own.creates_burst,
-        "signing_secrets": own.signing_secrets and list(map(_secret_row, own.signing_secrets)),
-        "paused": own.paused,
-        "lane": own.lane,
-    }
-    return {name: value for name, value in row.items() if value is not None}
-
-
-def _own(row: dict[str, Any]) -> Own:
-    read: dict[str, Callable[[Any], Any]] = {
-        "callback": callback_of_row,
-        "retry": retry_of_row,
-        "retention_days": lambda days: integer(days, _DAYS_MAX, smallest=1),
-        "timeout_seconds": lambda seconds: decimal(seconds, _DURATION_SECONDS_MAX),
-        "allowed_hosts": lambda hosts: tuple(map(string, hosts)),
-        "retry_statuses": _statuses,
-        "stop_statuses": _statuses,
-        "on_dead": callback_of_row,
-        "calls_per_second": _rate,
-        "calls_in_flight": lambda number: integer(number, smallest=1),
-        "creates_per_second": _rate,
-        "creates_burst": lambda number: integer(number, smallest=1),
-        "signing_secrets": lambda rows: tuple(map(_secret_of_row, rows)),
-        "paused": flag,
-        "lane": Lane,
-    }
-    return Own(**{name: read[name](value) for name, value in row.items()})
-
-
-def _secret_row(secret: SigningSecret) -> list[str]:
-    return [secret.hint, b64encode(secret.sealed).decode("ascii")]
-
-
-def _secret_of_row(row: list[Any]) -> SigningSecret:
-    hint, sealed = row
-    return SigningSecret(string(hint), b64decode(string(sealed), validate=True))
-
-
-def _rate(value: Any) -> float:
-    rate = decimal(value, _DURATION_SECONDS_MAX)
-    if rate <= 0:
-        raise ValueError("no rate")
-    return rate
-
-
-def _statuses(values: list[Any]) -> tuple[StatusEntry, ...]:
-    if not all(map(is_status_entry, values)):
-        raise ValueError("no such status")
-    return tuple(values)
+def _own(item: Item) -> Own:
+    row = json.loads(item["settings"]["S"])
+    row |= {name: json.loads(item[name]["S"]) for name in _BESIDE if name in item}
+    if None in row.values():
+        raise ValueError("left out if it has no value")
+    values = asdict(convert(row, _Row))
+    for name in _CODECS.keys() & row.keys():
+        values[name] = _CODECS[name][1](row[name])
+    return Own(**values)

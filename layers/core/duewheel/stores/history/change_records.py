@@ -23,7 +23,14 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item
-from duewheel.stores.item_attributes import InvalidAttribute, integer, number, string, text
+from duewheel.stores.item_attributes import (
+    InvalidAttribute,
+    integer,
+    json_text,
+    number,
+    string,
+    text,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -99,8 +106,7 @@ def _whose_until(item: Item) -> tuple[str, int | None]:
 
 def _text(change: Change) -> str:
     differences = [[one.setting, *(one.shown or ())] for one in change.differences]
-    row = [change.version, change.at_ms, change.by, change.did.value, differences]
-    return json.dumps(row, separators=(",", ":"))
+    return json_text([change.version, change.at_ms, change.by, change.did, differences])
 
 
 def _read(item: Item, place: str) -> Change | None:

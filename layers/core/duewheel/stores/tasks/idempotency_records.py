@@ -15,6 +15,7 @@ from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.sharding import Placement
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Written, write_if
+from duewheel.stores.item_attributes import json_text
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -73,7 +74,7 @@ def _item(record: RequestRecord) -> dict[str, Any]:
         **registry_keys.request(record.name),
         "digest": {"S": record.digest},
         "asked_ms": {"N": str(record.requested_ms)},
-        "claims": {"S": _compact([_claim_row(claim) for claim in record.claims])},
+        "claims": {"S": json_text([_claim_row(claim) for claim in record.claims])},
         "owner": {"S": record.latest.token},
         "lease_until_ms": {"N": str(record.lease_until_ms)},
         "state": {"S": record.state.value},
@@ -81,7 +82,7 @@ def _item(record: RequestRecord) -> dict[str, Any]:
     }
     if record.outcomes:
         rows = {str(index): _outcome_row(outcome) for index, outcome in record.outcomes.items()}
-        item["outcomes"] = {"S": _compact(rows)}
+        item["outcomes"] = {"S": json_text(rows)}
     return item
 
 
@@ -143,7 +144,3 @@ def _outcome(row: Any) -> Outcome:
             return KeyTaken(detail, named)
         case _:
             return recalled(*row)
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))

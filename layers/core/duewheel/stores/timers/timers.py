@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from duewheel.clock import Clock
 from duewheel.log import report_unreadable
@@ -23,16 +23,16 @@ from duewheel.rules.timers.change_records import (
     timer_deleted,
     timer_named,
 )
-from duewheel.rules.timers.timer import Timer
+from duewheel.rules.timers.timer import Gap, Timer
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.conditional_writes import Item, Refused, transact, write_if
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.item_attributes import flag, integer, is_json
+from duewheel.stores.item_attributes import flag, integer, is_json, json_text
 from duewheel.stores.tasks.codec import compact, sizes_from, sizes_row
-from duewheel.stores.timers.codec import gaps_from, gaps_row, rules_of_row, rules_row
+from duewheel.stores.timers.codec import gaps_row, rules_of_row, rules_row
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -184,7 +184,7 @@ def timer_from(item: Item) -> Timer:
             numbered=integer(int(item["numbered"]["N"]), _COUNT_MAX),
             sizes=sizes_from(json.loads(item["sizes"]["S"])) if "sizes" in item else UNSIZED,
             ended="ended" in item,
-            gaps=gaps_from(json.loads(item["gaps"]["S"])) if "gaps" in item else (),
+            gaps=convert(json.loads(item["gaps"]["S"]), tuple[Gap, ...]) if "gaps" in item else (),
         )
     except NOT_UNDERSTOOD as error:
         raise UnreadableItem(item["kind"]["S"], item["record"]["S"], "definition") from error
@@ -202,7 +202,7 @@ def _item(timer: Timer) -> dict[str, Any]:
     item = {
         **registry_keys.timer(timer.timer_id),
         "biz_type": {"S": timer.biz_type},
-        "rules": {"S": json.dumps(rules_row(timer.rules), separators=(",", ":"))},
+        "rules": {"S": json_text(rules_row(timer.rules))},
         "enabled": {"BOOL": timer.enabled},
         "version": {"N": str(timer.version)},
         "created_ms": {"N": str(timer.created_ms)},

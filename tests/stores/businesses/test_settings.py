@@ -1,0 +1,72 @@
+"""The record of a business: one that holds what is never written reads as damaged as a whole."""
+
+import json
+from typing import Any
+
+import pytest
+
+from duewheel.rules.businesses.settings import Business, Defaults
+from duewheel.stores import registry_keys
+from duewheel.stores.businesses.settings import BusinessStore
+from tests.support.clock import NOON_MS
+from tests.support.world import World
+
+
+@pytest.fixture
+def store(world: World) -> BusinessStore:
+    return BusinessStore(
+        client=world.dynamodb,
+        clock=world.clock,
+        table=world.settings.registry_table,
+        defaults=Defaults(7, 10.0, 30.0),
+    )
+
+
+def read(store: BusinessStore, settings: Any, **beside: str) -> Business:
+    item = {
+        **registry_keys.business("orders"),
+        "version": {"N": "1"},
+        "created_ms": {"N": str(NOON_MS)},
+        "updated_ms": {"N": str(NOON_MS)},
+        "settings": {"S": json.dumps(settings)},
+        **{name: {"S": text} for name, text in beside.items()},
+    }
+    store.client.put_item(TableName=store.table, Item=item)
+    return store.read_many(["orders"])["orders"]
+
+
+def test_settings_beside_the_others_are_read_with_them(store: BusinessStore) -> None:
+    business = read(store, {"paused": True}, trusted_origins='["https://a.example"]')
+    assert business.damaged is None
+    assert business.paused
+    assert business.own.trusted_origins == ("https://a.example",)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        None,
+        [],
+        {"allowed_hosts": None},
+        {"allowed_hosts": [7]},
+        {"callback": {"type": "unheard-of"}},
+        {"calls_per_second": 0},
+        {"calls_in_flight": True},
+        {"lane": "fast"},
+        {"retention_days": 0},
+        {"retry_statuses": [200]},
+        {"signing_secrets": [["hint"]]},
+        {"signing_secrets": [["hint", "no base64"]]},
+        {"unknown": 1},
+    ],
+    ids=str,
+)
+def test_settings_that_are_never_written_are_damaged(store: BusinessStore, settings: Any) -> None:
+    assert read(store, settings).damaged == "settings"
+
+
+@pytest.mark.parametrize("name", ["trusted_origins", "secrets"])
+def test_damage_beside_the_settings_is_damage_of_the_settings(
+    store: BusinessStore, name: str
+) -> None:
+    assert read(store, {}, **{name: "{"}).damaged == "settings"
