@@ -24,7 +24,11 @@ _TAGS = {  # by the modules of their calls
     "timer_calls": ("timers", "Definitions that produce tasks, by cron or at an interval."),
     "key_calls": ("keys", "API keys, and what is granted to their bearers."),
     "wheel_calls": ("wheel", "Where it stands, what is wrong with it, whether it is well."),
-    "xtimer_calls": ("xtimer", "What clients of xTimer send, on the same timers."),
+    "xtimer_calls": (
+        "xtimer",
+        "What clients of xTimer send, on the same timers. Unknown members and parameters are "
+        "passed over. Of a repeated parameter the first counts; an empty one is none.",
+    ),
 }
 _TEXT: Schema = {"type": "string"}
 _PLACEHOLDERS = {"biz_type": ref("BizType"), "key": ref("TaskKey")}
@@ -62,9 +66,10 @@ _TAKEN: dict[str, Schema] = {
     },
 }
 _ABOUT = (
-    "A timer service: hand it a task, and it calls back on time. Unknown members and parameters "
-    "of a request are refused; to answers later versions may add members. Errors are told apart "
-    "by `type`. On one machine a call needs no credentials."
+    "A timer service: hand it a task, and it calls back on time. Unknown members of a body and "
+    "unknown or repeated parameters are refused; a call that takes no body or no query looks at "
+    "none. To answers later versions may add members. Errors are told apart by `type`. On one "
+    "machine a call needs no credentials."
 )
 
 Examples = Mapping[tuple[str, str], list[page.Shown]]

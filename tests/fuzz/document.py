@@ -19,11 +19,9 @@ BATCH = "tasks"  # the member whose elements are judged each for itself
 
 
 class Judged(Struct, frozen=True):
-    """`forbidden`: why, or nothing. `tasks`: the same of each task of a batch.
-    `is_unsaid`: the document does not say what comes of it."""
+    """`forbidden`: why, or nothing. `tasks`: the same of each task of a batch."""
 
     forbidden: str = ""
-    is_unsaid: bool = False
     tasks: tuple[str, ...] | None = None
 
 
@@ -39,14 +37,11 @@ def judged(sent: Sent) -> Judged:
         if place in known:
             reasons.append(_wrong_parameter(place[1], texts, known[place]["schema"]))
     # xTimer's calls pass over what they do not know, calls without parameters look at none.
-    unknown = sorted(name for where, name in set(given) - set(known) if where == "query")
-    is_closed = not is_of_xtimer(sent.name) and any(where == "query" for where, _ in known)
-    if is_closed:
+    if not is_of_xtimer(sent.name) and any(where == "query" for where, _ in known):
+        unknown = sorted(name for where, name in set(given) - set(known) if where == "query")
         reasons += [f"{name} is unknown" for name in unknown]
     wrong, tasks = _wrong_body(sent)
-    forbidden = "; ".join(filter(None, [*reasons, wrong]))
-    is_unsaid = wrong is None or (bool(unknown) and not is_closed)
-    return Judged(forbidden, is_unsaid and not forbidden, tasks)
+    return Judged("; ".join(filter(None, [*reasons, wrong])), tasks)
 
 
 def _known(name: Name) -> dict[tuple[str, str], Any]:
@@ -74,12 +69,11 @@ def _wrong_parameter(name: str, texts: list[str], schema: dict[str, Any]) -> str
     return f"{name}: {wrong}" if wrong else ""
 
 
-def _wrong_body(sent: Sent) -> tuple[str | None, tuple[str, ...] | None]:
-    """None where the call takes no body and was sent one. And what is wrong with each task of a
-    batch."""
+def _wrong_body(sent: Sent) -> tuple[str, tuple[str, ...] | None]:
+    """And what is wrong with each task of a batch. A call that takes no body looks at none."""
     schema = body_of(sent.name)
     if schema is None:
-        return (None if sent.body else ""), None
+        return "", None
     if not sent.body:
         is_required = OPERATIONS[sent.name]["requestBody"].get("required")
         return ("the body is missing" if is_required else ""), None

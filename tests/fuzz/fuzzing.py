@@ -149,7 +149,7 @@ def _held(
 def _misjudged(request: Sent, answer: Answered, counts: Counter[str]) -> Iterator[str]:
     """Taken though it is forbidden, or refused though it is allowed."""
     said, problem = judged(request), answer.problem
-    counts["forbidden" if said.forbidden else "unsaid" if said.is_unsaid else "allowed"] += 1
+    counts["forbidden" if said.forbidden else "allowed"] += 1
     if said.forbidden:
         if problem is None:
             yield f"takes what is forbidden: {_shortened(said.forbidden)}"
@@ -157,7 +157,7 @@ def _misjudged(request: Sent, answer: Answered, counts: Counter[str]) -> Iterato
         row = row_of(request.name, answer.body)
         if row is not None:
             counts[f"{row.problem}: {row.why}"] += 1
-        elif not said.is_unsaid:
+        else:
             yield f"refuses what is allowed: {problem} {_field(answer.body)}"
     elif said.tasks is not None:
         yield from _of_batch(request.name, said, answer, counts)

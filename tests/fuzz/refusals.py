@@ -21,6 +21,7 @@ class Row(Struct, frozen=True):
     why: str
     field: str = ".*"  # of an invalid field, its path; of an xTimer refusal, its message
     calls: str = ".*"  # method and path
+    said: str = ""  # by the document, in these words
 
 
 ROWS: Sequence[Row] = (
@@ -51,31 +52,72 @@ ROWS: Sequence[Row] = (
         "invalid-field",
         "smaller than first_delay_seconds",
         field=r"(.*\.)?retry\.max_delay_seconds",
+        said="`max_delay_seconds` is at least `first_delay_seconds`",
     ),
     Row("invalid-field", "beside delays_seconds", field=r"(.*\.)?retry\.\w+"),
-    Row("invalid-field", "beside if-match", field="if-none-match"),
+    Row(
+        "invalid-field",
+        "beside if-match",
+        field="if-none-match",
+        said="not beside `If-Match`",
+    ),
     Row("invalid-field", "begin and end of a period", field="from|to|since|until|due_from|due_to"),
-    Row("invalid-field", "cron or every_seconds", field="cron|every_seconds|dst_gap|dst_overlap"),
-    Row("invalid-field", "needs creates_per_second", field="creates_burst"),
-    Row("invalid-field", "not less than every_seconds", field="jitter_seconds"),
+    Row(
+        "invalid-field",
+        "cron or every_seconds",
+        field="cron|every_seconds|dst_gap|dst_overlap",
+        said="The timer has to have one of `cron` and `every_seconds` then",
+    ),
+    Row(
+        "invalid-field",
+        "needs creates_per_second",
+        field="creates_burst",
+        said="Needs `creates_per_second`",
+    ),
+    Row(
+        "invalid-field",
+        "not less than every_seconds",
+        field="jitter_seconds",
+        said="Less than `every_seconds`",
+    ),
     Row("invalid-field", "no string, where the body is raw", field=r"(.*\.)?payload"),
-    Row("invalid-field", "more than the deployment's maximum", field="timeout_seconds"),
+    Row(
+        "invalid-field",
+        "more than the deployment's maximum",
+        field="timeout_seconds",
+        said="At most what the deployment allows",
+    ),
     # What the clock says.
-    Row("invalid-field", "more than ten years ahead", field=r"(.*\.)?(due_at|due_ms|max_due_at)"),
+    Row(
+        "invalid-field",
+        "more than ten years ahead",
+        field=r"(.*\.)?(due_at|due_ms|max_due_at)",
+        said="p to ten years ahead",
+    ),
     Row("invalid-field", "out of the reach of timers", field="start_at|end_at|from|exclude.*"),
     Row("invalid-field", "in the past", field="expires_at"),
     # What only code can judge.
-    Row("invalid-field", "opaque: the service makes it", field="cursor"),
+    Row(
+        "invalid-field",
+        "opaque: the service makes it",
+        field="cursor",
+        said="What the page before answered",
+    ),
     Row("invalid-field", "no URL that may be called", field=r"(.*\.)?url"),
     Row("invalid-field", "a header that is not the caller's", field=r"(.*\.)?headers(\..*)?"),
-    Row("invalid-field", "no zone of IANA", field="timezone"),
+    Row("invalid-field", "no zone of IANA", field="timezone", said="A zone of the IANA database"),
     Row("invalid-field", "not printable", field="name|name_prefix"),
     Row("invalid-field", "no host or origin", field="allowed_hosts|trusted_origins"),
     Row("invalid-field", "not base64 of a secret", field="signing_secrets"),
     Row("invalid-field", "no value that a header can have", field=r"secrets\..*"),
     Row("code-422", "no URL that may be called", field=r"notifyHTTPParam\.url.*"),
     Row("code-422", "an app whose business's name is too long", field="app: is too long.*"),
-    Row("code-422", "no cron, or one that never fires", field="cron.*"),
+    Row(
+        "code-422",
+        "no cron, or one that never fires",
+        field="cron.*",
+        said="that name a time to come",
+    ),
     Row("too-large", "a payload, headers or a body over its bytes"),
 )
 _INDEX = re.compile(r"\[\d+\]")

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from duewheel.interface.routes import FILE
 from tests.fuzz.fuzzing import fuzzed
+from tests.fuzz.refusals import ROWS, Row
 from tests.fuzz.requests import Name, Sent
 from tests.fuzz.service import Answered, Service
 from tests.support.api_document import OPERATIONS
@@ -49,6 +51,11 @@ def test_answers_are_as_the_document_says(held: Hold, name: Name) -> None:
 @pytest.mark.parametrize("name", OPERATIONS, ids=" ".join)
 def test_answers_to_many_requests_are_as_the_document_says(held: Hold, name: Name) -> None:
     held(name, LARGE, SEED)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.said], ids=lambda row: row.why)
+def test_the_document_says_what_its_schemas_cannot(row: Row) -> None:
+    assert row.said in FILE.read_text("utf-8")
 
 
 class Doctored(Service):

@@ -143,7 +143,9 @@ def test_a_body_that_names_no_timer_is_malformed(body: str) -> None:
         named_in_body(body)
 
 
-@each_case("query", ["", "id=17", "app=a", "id=x&app=a", "id=-1&app=a", "id=&app=a"])
+@each_case(
+    "query", ["", "id=17", "app=a", "id=x&app=a", "id=-1&app=a", "id=&app=a", f"id={2**63}&app=a"]
+)
 def test_a_query_that_names_no_timer_is_malformed(query: str) -> None:
     with pytest.raises(Refusal) as refused:
         named_in_query(query)
@@ -158,6 +160,12 @@ def test_a_query_that_names_no_timer_is_malformed(query: str) -> None:
         ("&pageIndex=-1&pageSize=-1", Paging(1, 10)),
         ("&pageIndex=3&pageSize=7", Paging(3, 7)),
         ("&pageSize=5000", Paging(1, PAGE_SIZE_MAX)),
+        ("&pageIndex=&pageSize=", Paging(1, 10)),
+        ("&pageIndex=2&pageIndex=3", Paging(2, 10)),
+        ("&pageSize=007&pageIndex=-0", Paging(1, 7)),
+        (f"&pageSize={'9' * 5_000}", Paging(1, PAGE_SIZE_MAX)),
+        (f"&pageIndex={'9' * 5_000}", Paging(int("9" * 20), 10)),
+        (f"&pageIndex=-{'9' * 5_000}", Paging(1, 10)),
     ],
 )
 def test_pages_are_numbered_from_one(query: str, paging: Paging) -> None:

@@ -49,6 +49,7 @@ GRACE_SECONDS_MAX = 30 * 86_400
 UPCOMING_DEFAULT = 10
 UPCOMING_MAX = 100
 
+NOT_BLANK = r"\S"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _Name = Annotated[str, name_of(NAME_CHARACTERS_MAX)]
 _Count = Annotated[int, Meta(ge=1, le=UPCOMING_MAX)]
@@ -61,6 +62,7 @@ _Cron = Annotated[
     Meta(
         max_length=CRON_CHARACTERS_MAX,
         description="5 fields, or 6 with seconds first, that name a time to come.",
+        extra_json_schema={"pattern": NOT_BLANK},
     ),
 ]
 _Timezone = Annotated[
@@ -116,6 +118,9 @@ class NewTimerBody(TimerBody, kw_only=True):
 
 
 class TimerChangeBody(TimerBody):
+    """`null` sets a member back to its default. The timer has to have one of `cron` and
+    `every_seconds` then."""
+
     name: _Name | UnsetType = UNSET
 
 

@@ -5,6 +5,7 @@ be carried out, is refused by its field. As there, unknown members are ignored.
 """
 
 import json
+import re
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 from urllib.parse import parse_qsl
@@ -18,7 +19,7 @@ from duewheel.rules.fields import decode, read_members, says
 from duewheel.rules.refusals import InvalidField, MalformedBody, TooLarge
 from duewheel.rules.tasks.requests import PAYLOAD_BYTES_MAX
 from duewheel.rules.timers.payload_template import without_placeholders
-from duewheel.rules.timers.requests import NewTimer, checked_cron, checked_name
+from duewheel.rules.timers.requests import NOT_BLANK, NewTimer, checked_cron, checked_name
 from duewheel.rules.timers.schedule import Dialect, Schedule
 from duewheel.rules.timers.schedule_validation import CRON_CHARACTERS_MAX
 from duewheel.rules.timers.timer import NAME_CHARACTERS_MAX
@@ -30,6 +31,7 @@ PAGE_SIZE_MAX = 100
 RECORDS_MAX = 1_000  # how far back records are paged
 
 _HEADER_VALUES_MAX = 100
+_NUMBER = re.compile("(-?)0*([0-9]{1,20})[0-9]*")
 T = TypeVar("T")
 S = TypeVar("S")
 
@@ -56,7 +58,12 @@ XTimerId = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 _Text = Annotated[str, Meta(min_length=1)]
 # Too long, these are refused by the rules that all timers have.
 _Name = Annotated[_Text, says(maxLength=NAME_CHARACTERS_MAX)]
-_Cron = Annotated[_Text, says(maxLength=CRON_CHARACTERS_MAX)]
+_Cron = Annotated[
+    _Text,
+    says(
+        "5 to 7 fields that name a time to come.", maxLength=CRON_CHARACTERS_MAX, pattern=NOT_BLANK
+    ),
+]
 _Lines = Annotated[list[str], Meta(max_length=_HEADER_VALUES_MAX)]
 
 
@@ -66,7 +73,7 @@ class XTimerQuery(Struct):
 
 
 class _PagedQuery(Struct, kw_only=True, rename={"index": "pageIndex", "size": "pageSize"}):
-    index: int = 1
+    index: Annotated[int, says("A smaller one than 1 counts as that.")] = 1
     size: Annotated[int, says(f"A larger one than {PAGE_SIZE_MAX} counts as that.")] = (
         PAGE_SIZE_DEFAULT
     )
@@ -163,11 +170,12 @@ def _payload(text: str) -> str | None:
 
 
 def _parameters(query: str) -> dict[str, str]:
-    """The first of each name, as its own server takes them; an empty one is none."""
+    """The first of each name, as its own server takes them; an empty one is none. A number keeps
+    its first digits, which are more than any bound has."""
     parameters: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        is_number = name != "app" and value.isdecimal()
-        parameters.setdefault(name, value.lstrip("0") or "0" if is_number else value)
+        number = None if name == "app" else _NUMBER.fullmatch(value)
+        parameters.setdefault(name, value if number is None else number[1] + number[2])
     return {name: value for name, value in parameters.items() if value}
 
 
