@@ -28,6 +28,7 @@ from tests.attacks.conftest import (
     problem,
 )
 from tests.conftest import TEMPLATE
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS, ManualClock
 
 API = HttpCallback("https://api.example/v1/tasks", headers=(("authorization", "Bearer a-key"),))
@@ -61,23 +62,25 @@ def headers_of_a_callback() -> dict[str, str]:
     return dict(line.split(": ", 1) for line in lines)
 
 
-@pytest.mark.parametrize(("method", "path"), [call for call in every_call() if call[0] != "GET"])
-def test_a_callback_cannot_change_anything_by_any_call(
-    wired: ManualClock, method: str, path: str
-) -> None:
+def test_a_callback_cannot_change_anything_by_any_call(wired: ManualClock) -> None:
     task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
     made("PUT", "/v1/businesses/orders", {})
     before = health()
-    path = filled(path, task_id=task["task_id"], timer_id=timer["timer_id"])
-    body = {"/v1/timers": TIMER, "/api/timer/v1/def": APP_TIMER}.get(path, TASK)
-    status, answer, headers = attack(method, path, body, **headers_of_a_callback())
-    assert (status, answer["type"]) == (403, "urn:duewheel:problem:callback-refused")
-    assert headers["duewheel-stop"] == "true", "or the task would try it again"
-    assert health() == before
+    as_callback = headers_of_a_callback()
+    for method, pattern in every_call():
+        if method == "GET":
+            continue
+        path = filled(pattern, task_id=task["task_id"], timer_id=timer["timer_id"])
+        body = {"/v1/timers": TIMER, "/api/timer/v1/def": APP_TIMER}.get(path, TASK)
+        status, answer, headers = attack(method, path, body, **as_callback)
+        assert status == 403, (method, path, answer)
+        assert answer["type"] == "urn:duewheel:problem:callback-refused", (method, path)
+        assert headers["duewheel-stop"] == "true", "or the task would try it again"
+        assert health() == before, (method, path)
 
 
-@pytest.mark.parametrize("name", ["Duewheel-Attempt", "DUEWHEEL-ATTEMPT", "duewheel-attempt"])
-@pytest.mark.parametrize("value", ["1", "", "0", "none"])
+@each_case("name", ["Duewheel-Attempt", "DUEWHEEL-ATTEMPT", "duewheel-attempt"])
+@each_case("value", ["1", "", "0", "none"])
 def test_the_header_counts_however_it_is_written_and_whatever_it_says(
     wired: ManualClock, name: str, value: str
 ) -> None:
@@ -118,7 +121,7 @@ def callbacks_into_the_deployment() -> list[dict[str, Any]]:
     return [*queues, *functions, {**functions[0], "invocation": "async"}]
 
 
-@pytest.mark.parametrize("callback", callbacks_into_the_deployment(), ids=str)
+@each_case("callback", callbacks_into_the_deployment())
 def test_no_list_is_wide_enough_for_the_deployments_own_queues_and_functions(
     widely_allowed: ManualClock, callback: dict[str, Any]
 ) -> None:
@@ -173,18 +176,18 @@ def test_a_task_that_stands_cannot_be_led_there(widely_allowed: ManualClock) -> 
     assert health() == before
 
 
-@pytest.mark.parametrize("mode", ["iam", "keys"])
-@pytest.mark.parametrize("queue", ["on", "off"])
 @pytest.mark.parametrize(
-    ("function", "itself", "other"),
-    [("api", "ApiFunction", "IngestFunction"), ("ingest", "IngestFunction", "ApiFunction")],
+    ("mode", "queue", "function", "itself", "other"),
+    [
+        ("iam", "off", "api", "ApiFunction", "IngestFunction"),
+        ("keys", "on", "api", "ApiFunction", "IngestFunction"),
+        ("keys", "on", "ingest", "IngestFunction", "ApiFunction"),
+    ],
 )
 def test_who_creates_knows_every_queue_and_function_of_the_template_but_the_other_who_does(
     emulator: Emulator, mode: str, queue: str, function: str, itself: str, other: str
 ) -> None:
     """That one the notifier's role is denied: tests/template/test_rights.py."""
-    if function == "ingest" and queue == "off":
-        return
     template = load_template(TEMPLATE, {"AuthMode": mode, "IngestQueue": queue})
     resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
     own = {

@@ -8,6 +8,7 @@ import pytest
 
 from local.aws.http_api import Reply, Request
 from local.http_front import BODY_MAX_BYTES, HttpFront
+from tests.support.cases import each_case
 
 
 class Echo:
@@ -108,7 +109,7 @@ def test_a_body_over_10_mb_is_refused_before_it_is_read(front: HttpFront, echo: 
 CHUNKED = "Transfer-Encoding: chunked"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("header", "body"),
     [
         ("Content-Length: -1", b""),
@@ -147,7 +148,7 @@ def test_a_size_below_nothing_is_refused_while_more_may_come(front: HttpFront) -
         assert wire.recv(12) == b"HTTP/1.1 400"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("header", "body"),
     [
         ("Content-Length: 3", b"ab"),
@@ -156,7 +157,7 @@ def test_a_size_below_nothing_is_refused_while_more_may_come(front: HttpFront) -
         (CHUNKED, b"2\r\nab\r\n0\r\na: b\r\n"),
     ],
 )
-def test_a_body_that_ends_too_early_reaches_nobody(
+def test_a_body_that_ends_too_early_is_not_handed_on(
     front: HttpFront, echo: Echo, header: str, body: bytes
 ) -> None:
     assert asked(front, f"POST / HTTP/1.1\r\n{header}", body) == b""

@@ -14,8 +14,7 @@ from local.aws.emulator import Emulator
 from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
 
-SEEDS = range(2)
-STEPS = 80
+STORIES = [(0, 30), (0, 80), (1, 80)]  # seed and steps
 COUNTS = [
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesDelayed",
@@ -25,7 +24,7 @@ COUNTS = [
 ]
 
 
-def outcomes(seed: int) -> list[Any]:
+def outcomes(seed: int, steps: int) -> list[Any]:
     """What every step of a story of the two queues answered; handles are told by their message."""
     chance, clock = Random(seed), ManualClock()
     with Emulator(clock):
@@ -37,7 +36,7 @@ def outcomes(seed: int) -> list[Any]:
         url = sqs.create_queue(QueueName="q", Attributes=attributes)["QueueUrl"]
         handles: list[tuple[str, str]] = []  # every one there was, also those that are out of date
         told: list[Any] = []
-        for step in range(STEPS):
+        for step in range(steps):
             clock.advance_ms(chance.choice((0, 1, 999, 3_000)))
             match chance.randrange(6):
                 case 0 | 1:
@@ -90,11 +89,13 @@ def _counts(sqs: Any, url: str) -> Any:
     return sqs.get_queue_attributes(QueueUrl=url, AttributeNames=COUNTS)["Attributes"]
 
 
-@pytest.mark.parametrize("seed", quick_first(SEEDS, pytest.mark.exhaustive))
-def test_queues_answer_as_moto_does_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = outcomes(seed)
+@pytest.mark.parametrize(("seed", "steps"), quick_first(STORIES, pytest.mark.exhaustive))
+def test_queues_answer_as_moto_does_alone(
+    seed: int, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = outcomes(seed, steps)
     monkeypatch.setattr(emulator, "queues_counted_when_asked", nullcontext)
-    assert outcomes(seed) == ours
+    assert outcomes(seed, steps) == ours
     assert any(isinstance(each, str) for each in ours)
 
 

@@ -171,6 +171,7 @@ def test_the_sums_over_all_lines_are_what_the_books_say(story: Story) -> None:
     assert told["LimiterWaits"] > 3
 
 
+@pytest.mark.exhaustive
 def test_every_metric_there_is_comes_to_be(service: Service, story: Story) -> None:
     damages(service)
     meets_an_item_of_a_newer_release(service)
@@ -178,6 +179,14 @@ def test_every_metric_there_is_comes_to_be(service: Service, story: Story) -> No
     meets_throttling(service)
     passes(service, minutes=6)
     assert set(sums(service)) == {metric.name for metric in METRICS} | FILTERED
+
+
+def test_what_functions_and_the_wheel_count_is_read_back(service: Service) -> None:
+    creates(service, "ok", "orders", 3)
+    passes(service, minutes=3)
+    told = sums(service)
+    assert told["Created"] == told["Delivered"] >= 3
+    assert {"Ticks", "Lateness", "SweepLag"} <= told.keys()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from moto import mock_aws
 
 from local.aws.patches.projections import projections_of_whole_attributes
 from tests.local.aws.test_attribute_values import VALUES
+from tests.support.cases import each_case
 
 NAMES = {"#text": "text", "#list": "list", "#map": "map", "#none": "none", "#h": "h", "#yes": "yes"}
 ITEMS = [
@@ -36,7 +37,7 @@ def client() -> Iterator[Any]:
         yield client
 
 
-@pytest.mark.parametrize(
+@each_case(
     "wanted",
     [
         ["#text"],

@@ -81,7 +81,7 @@ def outcome(client: Any, table: str, actions: list[dict[str, Any]]) -> Any:
 
 @pytest.mark.parametrize(
     ("names", "transactions"),
-    quick_first([("hr", 25), ("hr", 100), ("h", 100)], pytest.mark.exhaustive),
+    quick_first([("hr", 15), ("hr", 100), ("h", 100)], pytest.mark.exhaustive),
 )
 def test_outcomes_are_those_of_the_unpatched_transaction(
     client: Any, names: str, transactions: int
