@@ -27,6 +27,11 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+@cache
+def nodes_of(module: ast.Module) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(module))
+
+
 def offenders(check: Check, paths: Iterable[Path], *, but: Path | None = None) -> list[str]:
     """Where a check finds something; `but` is the file, or the room, that may do it."""
     return [
@@ -52,7 +57,7 @@ def test_there_is_something_to_look_at() -> None:
 
 def imports_of(*packages: str) -> Check:
     def check(module: ast.Module) -> Iterator[ast.AST]:
-        for node in ast.walk(module):
+        for node in nodes_of(module):
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
@@ -80,7 +85,7 @@ def test_the_types_of_aws_clients_are_needed_by_no_running_code() -> None:
     def unguarded(module: ast.Module) -> Iterator[ast.AST]:
         guarded = {
             inner
-            for node in ast.walk(module)
+            for node in nodes_of(module)
             if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
             for inner in ast.walk(node)
         }
@@ -96,7 +101,7 @@ CLOCK_READS = ("now", "utcnow", "today")  # of datetime and date, however they w
 
 def clock_reads(module: ast.Module) -> Iterator[ast.AST]:
     yield from imports_of("time")(module)
-    for node in ast.walk(module):
+    for node in nodes_of(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             of_what = ast.unparse(node.func.value).rpartition(".")[2]
             if node.func.attr in CLOCK_READS and of_what in ("datetime", "date"):
@@ -116,7 +121,7 @@ BEGINNING |= {"ensure_future", "Thread", "TaskGroup", "call_soon", "call_later"}
 
 def begun_beside(module: ast.Module) -> Iterator[ast.AST]:
     """`pool.map(...)`, `asyncio.gather(...)`, `Thread(...)`; a `map(...)` alone begins nothing."""
-    for node in ast.walk(module):
+    for node in nodes_of(module):
         match node:
             case ast.Call(func=ast.Attribute(attr=name)) if name in BEGINNING:
                 yield node
@@ -147,7 +152,7 @@ TAKING_APART = {"split", "rsplit", "partition", "rpartition", "removeprefix", "r
 
 def keys_built_or_parsed(module: ast.Module) -> Iterator[ast.AST]:
     """`place.split(...)`, `item["slot"]["S"].partition(...)`, `place[:11]`, `f"{second:011d}"`."""
-    for node in ast.walk(module):
+    for node in nodes_of(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in TAKING_APART and mentions_a_key(node.func.value):
                 yield node
@@ -210,7 +215,7 @@ def lines_of(path: Path) -> int:
 
 def test_every_function_can_be_read_in_one_go() -> None:
     def too_long(module: ast.Module) -> Iterator[ast.AST]:
-        for node in ast.walk(module):
+        for node in nodes_of(module):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 if length > LINES_OF_A_FUNCTION:
@@ -221,7 +226,7 @@ def test_every_function_can_be_read_in_one_go() -> None:
 
 def structs_of_many_fields(module: ast.Module) -> Iterator[tuple[ast.ClassDef, int]]:
     """Each with the number of fields that have no default."""
-    for node in ast.walk(module):
+    for node in nodes_of(module):
         if isinstance(node, ast.ClassDef) and "Struct" in map(ast.unparse, node.bases):
             fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
             if len(fields) > FIELDS_BY_POSITION:
@@ -243,7 +248,7 @@ def test_a_struct_of_many_fields_takes_them_by_name() -> None:
     large = {node.name for path in DEPLOYED for node, _ in structs_of_many_fields(tree(path))}
 
     def by_position(module: ast.Module) -> Iterator[ast.AST]:
-        for node in ast.walk(module):
+        for node in nodes_of(module):
             match node:
                 case ast.Call(func=ast.Name(id=name), args=given) if name in large:
                     if len(given) > OF_MANY_BY_POSITION:

@@ -4,9 +4,12 @@ work: other people's packages, rooms of the core, and what is dear of the standa
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.support.bounds import quick_first
 
 ROOT = Path(__file__).parents[1]
 
@@ -47,7 +50,7 @@ DEAR_ALLOWED = {
 
 NOT_DEPLOYED = {"certifi"}  # the SDK takes it where it finds it, as in the tests' environment
 
-ASKED = """
+LISTED = """
 import sys
 before = set(sys.modules)
 import app
@@ -56,52 +59,46 @@ for name in sorted(sys.modules.keys() - before):
 """
 
 
-@pytest.fixture(scope="module")
-def imported() -> dict[str, dict[str, bool]]:
-    """By function: each module, and whether it is of another's package."""
-    running = {function: started(function) for function in PACKAGES}
-    return {function: modules_of(process) for function, process in running.items()}
+FUNCTIONS = ["api", "notifier", "scheduler", "sweeper", "authorizer", "ingest"]
+OF_EACH_FUNCTION = pytest.mark.parametrize(
+    "function", quick_first(FUNCTIONS, pytest.mark.exhaustive, 2)
+)
 
 
-def started(function: str) -> subprocess.Popen[str]:
+@cache
+def imported(function: str) -> dict[str, bool]:
+    """Each module, and whether it is of another's package."""
     folders = (ROOT / "functions" / function, ROOT / "layers" / "core")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-    return subprocess.Popen(
-        [sys.executable, "-c", ASKED], env=environment, stdout=subprocess.PIPE, text=True
+    ran = subprocess.run(
+        [sys.executable, "-c", LISTED],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
+    return {name: is_other == "True" for name, is_other in map(str.split, ran.stdout.splitlines())}
 
 
-def modules_of(process: subprocess.Popen[str]) -> dict[str, bool]:
-    told, _ = process.communicate()
-    assert process.returncode == 0
-    return {name: said == "True" for name, said in map(str.split, told.splitlines())}
-
-
-@pytest.mark.parametrize("function", PACKAGES)
-def test_a_function_imports_no_other_package(
-    imported: dict[str, dict[str, bool]], function: str
-) -> None:
-    packaged = {name for name, is_packaged in imported[function].items() if is_packaged}
+@OF_EACH_FUNCTION
+def test_a_function_imports_no_other_package(function: str) -> None:
+    packaged = {name for name, is_packaged in imported(function).items() if is_packaged}
     found = {name.partition(".")[0] for name in packaged}
     assert found - NOT_DEPLOYED == PACKAGES[function]
 
 
-@pytest.mark.parametrize("function", ROOMS)
-def test_a_function_imports_no_other_room_of_the_core(
-    imported: dict[str, dict[str, bool]], function: str
-) -> None:
-    names = [name.split(".") for name in imported[function] if name.startswith("duewheel.")]
+@OF_EACH_FUNCTION
+def test_a_function_imports_no_other_room_of_the_core(function: str) -> None:
+    names = [name.split(".") for name in imported(function) if name.startswith("duewheel.")]
     assert {".".join(name[:2]) for name in names} == ROOMS[function]
 
 
-@pytest.mark.parametrize("function", DEAR_ALLOWED)
-def test_a_function_imports_nothing_dear_that_it_does_not_need(
-    imported: dict[str, dict[str, bool]], function: str
-) -> None:
-    assert imported[function].keys() & DEAR == DEAR_ALLOWED[function]
+@OF_EACH_FUNCTION
+def test_a_function_imports_nothing_dear_that_it_does_not_need(function: str) -> None:
+    assert imported(function).keys() & DEAR == DEAR_ALLOWED[function]
 
 
-@pytest.mark.parametrize("function", PACKAGES)
-def test_a_function_is_wired_by_itself(imported: dict[str, dict[str, bool]], function: str) -> None:
+@OF_EACH_FUNCTION
+def test_a_function_is_wired_by_itself(function: str) -> None:
     others = {f"duewheel.wiring.{other}" for other in PACKAGES if other != function}
-    assert not imported[function].keys() & others
+    assert not imported(function).keys() & others

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCKS = BLOCK.findall((ROOT / "docs/testing.md").read_text())
+pytestmark = pytest.mark.stack
 SAMPLES = sorted(path for path in (ROOT / "docs/samples").iterdir() if path.is_dir())
 
 
@@ -29,24 +30,14 @@ def outcome(project: Path) -> str:
     return ran.stdout + ran.stderr
 
 
-def blocks_pass(project: Path, blocks: list[tuple[str, str]]) -> None:
-    assert {language for language, _ in blocks} == {"python"}
-    text = "\n\n".join(code for _, code in blocks)
-    (project / "test_page.py").write_text(text)
-    said = outcome(project)
+def test_the_blocks_of_the_page_pass(tmp_path: Path) -> None:
+    assert {language for language, _ in BLOCKS} == {"python"}
+    text = "\n\n".join(code for _, code in BLOCKS)
+    (tmp_path / "test_page.py").write_text(text)
+    said = outcome(tmp_path)
     assert f"{text.count('def test_')} passed" in said, said
 
 
-def test_the_first_block_of_the_page_passes(tmp_path: Path) -> None:
-    blocks_pass(tmp_path, BLOCKS[:1])
-
-
-@pytest.mark.stack
-def test_the_other_blocks_of_the_page_pass(tmp_path: Path) -> None:
-    blocks_pass(tmp_path, BLOCKS[1:])
-
-
-@pytest.mark.stack
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_passes_its_own_tests(sample: Path) -> None:
     said = outcome(sample)

@@ -239,19 +239,19 @@ def test_a_timer_is_made_changed_and_run(client: Duewheel, biz_type: str, stack_
     made = client.timers.create(
         biz_type,
         "remind",
-        every_seconds=timedelta(minutes=15),
+        every_seconds=MINUTE,
         payload={"run": "{{number}}"},
         callback=url,
         enabled=False,
     )
-    assert (made.every_seconds, made.state, made.version) == (900, "disabled", 1)
+    assert (made.every_seconds, made.state, made.version) == (60, "disabled", 1)
     assert client.timers.enable(made.timer_id, if_match=1).state == "enabled"
     with pytest.raises(errors.VersionMismatch):
         client.timers.disable(made.timer_id, if_match=1)
     upcoming = client.timers.upcoming(made.timer_id, count=2)
-    assert upcoming[1] - upcoming[0] == timedelta(minutes=15)
+    assert upcoming[1] - upcoming[0] == MINUTE
 
-    advance(stack_url, timedelta(minutes=31))
+    advance(stack_url, timedelta(seconds=130))
     run = client.timers.run(made.timer_id)
     advance(stack_url, timedelta(seconds=5))
     runs = list(client.timers.runs(made.timer_id, page_size=1))

@@ -169,7 +169,7 @@ CHECKS: dict[str, Callable[[list[str], str], None]] = {
 
 @pytest.mark.parametrize(
     "page",
-    quick_first([page for page in PAGES if indented(text_of(page))], pytest.mark.exhaustive, 3),
+    quick_first([page for page in PAGES if indented(text_of(page))], pytest.mark.exhaustive, 2),
 )
 def test_what_is_set_in_is_what_its_program_takes(page: str) -> None:
     for block in indented(text_of(page)):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bounds import quick_first
 from tests.support.cases import each_case
 from tests.support.likeness import documents, quoted
 from tests.support.page_blocks import PAGES, ROOT, Block, fenced, text_of
@@ -37,7 +36,8 @@ NOT_RUN = {
 PICTURE = "mermaid"
 
 
-@pytest.mark.parametrize("page", quick_first(FOLLOWED, pytest.mark.stack))
+@pytest.mark.stack
+@pytest.mark.parametrize("page", FOLLOWED)
 def test_a_page_can_be_followed_and_shows_what_comes(page: str, tmp_path: Path) -> None:
     differing = follow(text_of(page), tmp_path)
     assert not differing, "\n".join(differing)
@@ -53,7 +53,7 @@ def others(page: str) -> list[Block]:
 
 
 @each_case("page", PAGES)
-def test_a_page_has_no_block_that_nobody_runs(page: str) -> None:
+def test_a_page_has_no_block_that_is_not_run(page: str) -> None:
     known = {language for of, language in (*RUN_ELSEWHERE, *NOT_RUN) if of == page}
     for block in others(page):
         match block.language:

@@ -32,7 +32,7 @@ from tests.support.restores import (
 )
 from tests.support.world import World
 
-PATIENT = RetryPolicy(attempts_max=5, delays_seconds=(1_800.0,))
+PATIENT = RetryPolicy(attempts_max=5, delays_seconds=(300.0,))
 
 
 def status(world: World, task: Task) -> Status:
@@ -40,15 +40,15 @@ def status(world: World, task: Task) -> Status:
 
 
 def test_what_was_lost_comes_back_and_is_called_when_it_is_due(world: World) -> None:
-    far = [world.created(in_ms=3_600_000 + n) for n in range(3)]
-    keyed = world.created_by_key(world.new(3_600_000, key="order-17")).task
+    far = [world.created(in_ms=600_000 + n) for n in range(3)]
+    keyed = world.created_by_key(world.new(600_000, key="order-17")).task
     restored(world)
     lose_all_homes(world)
-    later = world.created(in_ms=3_600_000)
+    later = world.created(in_ms=600_000)
     reconcile(world, None)
     assert audited(world) == []
-    assert world.created_by_key(world.new(3_600_000, key="order-17")).task.home == keyed.home
-    minutes_pass(world, 64)
+    assert world.created_by_key(world.new(600_000, key="order-17")).task.home == keyed.home
+    minutes_pass(world, 12)
     assert sorted(world.receiver.task_ids) == sorted(t.task_id for t in (*far, keyed, later))
 
 
@@ -84,7 +84,7 @@ def test_tasks_that_came_up_meanwhile_are_called_evenly_after_a_while(world: Wor
     assert audited(world) == []
 
 
-def test_or_they_expire_and_nobody_is_called(world: World) -> None:
+def test_or_they_expire_without_a_call(world: World) -> None:
     task = world.created_by_key(world.new(30_000, key="order-17")).task
     restored(world)
     lose_all_homes(world)
@@ -110,7 +110,7 @@ def test_without_a_word_on_overdue_tasks_none_of_them_is_written(world: World) -
     ]
 
 
-def test_it_only_says_what_it_would_do_unless_it_is_told_to_write(world: World) -> None:
+def test_without_write_it_only_prints_what_it_would_do(world: World) -> None:
     task = world.created(in_ms=3_600_000)
     world.configured("orders", timeout_seconds=5)
     restored(world)
@@ -146,7 +146,7 @@ def test_a_retried_task_comes_back_with_the_entry_that_it_names(world: World) ->
     reconcile(world, None)
     assert audited(world) == []
     world.receiver.answer = lambda received: OK
-    minutes_pass(world, 40)
+    minutes_pass(world, 8)
     assert status(world, task) is Status.DELIVERED
     assert len(world.receiver.received) == 2
 
@@ -359,7 +359,7 @@ def test_a_wheel_of_another_shape_is_refused(world: World) -> None:
         list(BringBack(made).wheel(RESTORED[0]))
 
 
-def test_the_command_finds_the_tables_of_the_stack_and_writes_only_when_told(
+def test_the_command_finds_the_tables_of_the_stack_and_writes_only_with_its_option(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = world.created(in_ms=3_600_000)
@@ -390,7 +390,7 @@ def loses_its_records(world: World) -> None:
         world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
 
 
-def test_shape_and_pointers_come_back_and_what_nobody_dispatched_is_not_passed(
+def test_shape_and_pointers_come_back_and_what_was_not_dispatched_is_not_passed(
     world: World,
 ) -> None:
     delivered, waiting = world.created(in_ms=60_000), world.created(in_ms=240_000)
@@ -406,7 +406,7 @@ def test_shape_and_pointers_come_back_and_what_nobody_dispatched_is_not_passed(
     assert audited(world) == []
 
 
-def test_without_pointers_nobody_knows_what_was_called_so_it_asks_each_time(world: World) -> None:
+def test_without_pointers_each_run_needs_a_choice_for_overdue_tasks(world: World) -> None:
     lost = world.created(in_ms=60_000)
     restored(world)
     minutes_pass(world, 3)

@@ -20,8 +20,8 @@ from tests.simulation.receiver import Receiver
 from tests.simulation.service import Service
 from tests.support.clock import NOON_MS
 
-BEGINS, DOWN_SECONDS, ENDS = 10, 25, 40  # of the tasks' seconds: down from 10 to 35
-PER_SECOND = 3
+BEGINS, DOWN_SECONDS, ENDS = 10, 20, 33  # of the tasks' seconds: down from 10 to 30
+PER_SECOND = 2
 CALM_BUT_SLOW = Rates(latency_ms=40.0)
 
 

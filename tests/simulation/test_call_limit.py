@@ -116,7 +116,7 @@ async def _lived(
     answer = await service.request("PUT", "/v1/businesses/limited", settings)
     assert answer is not None
     assert answer[0] == 201, answer
-    beside = [0] * 40 + [n * 500 for n in range(80)] if late_seconds is None else []
+    beside = [0] * 20 + [n * 1_000 for n in range(40)] if late_seconds is None else []
     created = {
         "limited": await _create(service, "limited", [n * apart_ms for n in range(tasks)]),
         "other": await _create(service, "other", beside),
@@ -151,7 +151,7 @@ async def _create(service: Service, biz_type: str, after_ms: list[int]) -> set[s
 
 
 @pytest.fixture(
-    scope="module", params=quick_first([150, 10_000 if PROVE else 1_000], pytest.mark.soak)
+    scope="module", params=quick_first([100, 10_000 if PROVE else 1_000], pytest.mark.soak)
 )
 def crowd(request: pytest.FixtureRequest) -> Crowd:
     return crowd_of(request.param)

@@ -20,6 +20,7 @@ def with_lane() -> Neighbours:
     return neighbours("slow", SECONDS, settled_after=180)
 
 
+@pytest.mark.exhaustive
 def test_with_the_lane_the_other_business_is_called_at_its_instants(with_lane: Neighbours) -> None:
     assert with_lane.late_ms["quick"] == [0] * SECONDS
 
@@ -38,6 +39,7 @@ def test_observed_it_waits_until_the_first_slow_calls_have_ended() -> None:
     assert not any(late_ms[CALLBACK_SECONDS + 1 :])
 
 
+@pytest.mark.exhaustive
 def test_the_slow_ones_are_all_called_once(with_lane: Neighbours) -> None:
     assert (with_lane.undelivered, with_lane.repeated) == (0, 0)
     assert len(with_lane.late_ms["slow"]) == SECONDS * TIMES * CAN_TAKE

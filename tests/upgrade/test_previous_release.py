@@ -273,6 +273,7 @@ def test_every_sort_of_message_is_kept() -> None:
     assert {_shape(decode(body)) for body in MESSAGES} == SORTS
 
 
+@pytest.mark.exhaustive
 def test_every_sort_of_message_would_be_kept_of_this_release(world: World) -> None:
     tell(world)
     assert {_shape(decode(body)) for body in written(world)["messages"]} == SORTS
