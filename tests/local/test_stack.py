@@ -205,6 +205,7 @@ def test_an_invalid_setting_is_reported_in_one_line(
     settings: dict[str, str],
     message: str,
 ) -> None:
+    monkeypatch.setattr("local.__main__._log_to_the_console", lambda: None)
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     assert main() == 2
