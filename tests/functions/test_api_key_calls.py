@@ -8,9 +8,9 @@ import pytest
 from duewheel.rules.access.api_keys import DAY_MS, KEPT_DAYS
 from duewheel.rules.access.grants import ANYTHING
 from duewheel.rules.access.requests import FIRST_ADMIN
-from duewheel.stores.access import api_key_changes
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.access.api_keys import ApiKeyStore
+from duewheel.stores.history import change_records
 from duewheel.wiring import access as key_wiring
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
@@ -269,14 +269,14 @@ def test_a_change_accepts_what_its_first_try_wrote(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An SDK's retry meets the condition a second time, when the first try was carried out."""
-    real = api_key_changes.transact
+    real = change_records.transact
 
     def twice(client: Any, actions: list[Any]) -> bool:
         real(client, actions)
         assert not real(client, actions)
         return False
 
-    monkeypatch.setattr(api_key_changes, "transact", twice)
+    monkeypatch.setattr(change_records, "transact", twice)
     made = created()
     path = f"/v1/keys/{made['key_id']}"
     rotated = asked(OPERATOR, "POST", f"{path}/rotate").body

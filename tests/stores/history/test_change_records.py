@@ -15,13 +15,13 @@ from duewheel.rules.history.changes import (
 )
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import transact
 from duewheel.stores.history.change_records import ChangeRecords
 from tests.support.clock import NOON_MS
 from tests.support.world import CALLER, World
 
 ORDERS = Subject("business", "orders", owner="orders")
 SHOWN = Difference("retention_days", (None, 7))
+IF_THERE: Any = {"ConditionExpression": "attribute_exists(unheard_of)"}
 EVERY_FORM = (SHOWN, Difference("allowed_hosts", (["a.example"], None)), Difference("callback"))
 
 
@@ -38,7 +38,7 @@ def change(version: int, did: ChangeAction = ChangeAction.CONFIGURED, **fields: 
 
 def keep(records: ChangeRecords, *changes: Change, thing: Subject = ORDERS) -> None:
     for one in changes:
-        assert transact(records.client, [records.recorded(thing, one)])
+        assert records.write([], thing, one, lambda: False)
 
 
 def kept(records: ChangeRecords, thing: Subject = ORDERS, now_ms: int = NOON_MS) -> KeptChanges:
@@ -90,11 +90,17 @@ def test_what_is_made_anew_keeps_its_changes_and_those_before_it(records: Change
 
 
 def test_a_try_knows_its_own_record_and_no_other(records: ChangeRecords) -> None:
-    assert not records.is_recorded(ORDERS, change(1))
+    check = {"TableName": records.table, "Key": registry_keys.SHAPE, **IF_THERE}
+
+    def is_written(one: Change, is_as_left: bool = True) -> bool:
+        return records.write([{"ConditionCheck": check}], ORDERS, one, lambda: is_as_left)
+
+    assert not is_written(change(1))
     keep(records, change(1))
-    assert records.is_recorded(ORDERS, change(1))
-    assert not records.is_recorded(ORDERS, change(1, ChangeAction.PAUSED))
-    assert not records.is_recorded(ORDERS, change(11))
+    assert is_written(change(1))
+    assert not is_written(change(1), is_as_left=False)
+    assert not is_written(change(1, ChangeAction.PAUSED))
+    assert not is_written(change(11))
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,13 @@ def unreadable(item: Item, wrong: str) -> UnreadableItem:
     return UnreadableItem(item["slot"]["S"], item["place"]["S"], wrong)
 
 
+def reported(record: Item, wrong: str) -> UnreadableItem:
+    """A record of the Registry that is not understood; the log says so."""
+    damaged = UnreadableItem(record["kind"]["S"], record["record"]["S"], wrong)
+    report_unreadable(damaged)
+    return damaged
+
+
 def readable(items: list[Item], read: Callable[[Item], T]) -> tuple[list[T], list[UnreadableItem]]:
     """The items that are readable, in order, and those that are not."""
     found: list[T] = []

@@ -12,7 +12,6 @@ from duewheel.rules.access.change_records import key_created, key_named
 from duewheel.rules.access.grants import grants_text
 from duewheel.rules.history.changes import Change
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item, transact
 from duewheel.stores.history.change_records import ChangeRecords
 
 if TYPE_CHECKING:
@@ -35,19 +34,14 @@ class ApiKeyChanges(Struct, frozen=True):
         return self._written({"Update": update}, after, change)
 
     def _written(self, action: dict[str, Any], key: ApiKey, change: Change) -> bool:
-        """If a retry of the SDK is refused because its first try was carried out, key and change
-        are as that try left them: this counts as written."""
-        records, subject = ChangeRecords(self.client, self.table), key_named(key)
-        if transact(self.client, [action, records.recorded(subject, change)]):
-            return True
-        current = self._item_of(key.key_id)
-        is_ours = all(current.get(name) == value for name, value in _changing(key).items())
-        return is_ours and records.is_recorded(subject, change)
+        def is_as_left() -> bool:
+            record = registry_keys.api_key(key.key_id)
+            answer = self.client.get_item(TableName=self.table, Key=record, ConsistentRead=True)
+            current = answer.get("Item", {})
+            return all(current.get(name) == value for name, value in _changing(key).items())
 
-    def _item_of(self, key_id: str) -> Item:
-        key = registry_keys.api_key(key_id)
-        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
-        return answer.get("Item", {})
+        changes = ChangeRecords(self.client, self.table)
+        return changes.write([action], key_named(key), change, is_as_left)
 
 
 def _item(key: ApiKey) -> dict[str, Any]:

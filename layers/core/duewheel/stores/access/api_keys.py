@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
-from duewheel.log import logger, report_unreadable
+from duewheel.log import logger
 from duewheel.rules.access.api_keys import ApiKey
 from duewheel.rules.access.grants import grants_of
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Throttled, write_if
-from duewheel.stores.item_attributes import integer
+from duewheel.stores.item_attributes import integer, reported
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -116,9 +116,7 @@ def _read(item: Item) -> ApiKey:
             last_used_day=_instant_ms(item, "last_used_day"),
         )
     except NOT_UNDERSTOOD as error:
-        damaged = UnreadableItem(item["kind"]["S"], item["record"]["S"], "key")
-        report_unreadable(damaged)
-        raise damaged from error
+        raise reported(item, "key") from error
 
 
 def _instant_ms(item: Item, name: str) -> int | None:

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, convert
 
-from duewheel.log import report_unreadable
 from duewheel.rules.businesses.health import KEPT_SECONDS, Breaker, BusinessHealth
-from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Throttled, Written, write_if
-from duewheel.stores.item_attributes import InstantMs, InvalidAttribute, json_text, number, parsed
+from duewheel.stores.item_attributes import (
+    InstantMs,
+    InvalidAttribute,
+    json_text,
+    number,
+    parsed,
+    reported,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -138,8 +143,7 @@ def health_from(item: Item | None) -> BusinessHealth:
             number(item, _OPENINGS) if _OPENINGS in item else 0,
         )
     except InvalidAttribute as error:
-        wrong = UnreadableItem(item["kind"]["S"], item["record"]["S"], error.attribute)
-        report_unreadable(wrong)
+        reported(item, error.attribute)
         return BusinessHealth()
 
 

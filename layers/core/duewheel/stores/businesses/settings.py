@@ -13,7 +13,6 @@ from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict, replace
 
 from duewheel.clock import Clock
-from duewheel.log import report_unreadable
 from duewheel.rules.businesses.change_records import (
     business_configured,
     business_deleted,
@@ -36,9 +35,9 @@ from duewheel.stores.callbacks.codec import (
     retry_of_row,
     retry_row,
 )
-from duewheel.stores.conditional_writes import Item, transact
+from duewheel.stores.conditional_writes import Item
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.item_attributes import INSTANT_MS_MAX, integer, json_text
+from duewheel.stores.item_attributes import INSTANT_MS_MAX, integer, json_text, reported
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -110,12 +109,8 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
     def _written(
         self, biz_type: str, action: dict[str, Any], change: Change, leaves: Item | None
     ) -> bool:
-        """If a retry of the SDK is refused because its first try was carried out, record and change
-        are as that try left them: this counts as written."""
         changes, subject = ChangeRecords(self.client, self.table), business_named(biz_type)
-        if transact(self.client, [action, changes.recorded(subject, change)]):
-            return True
-        return self._item_of(biz_type) == leaves and changes.is_recorded(subject, change)
+        return changes.write([action], subject, change, lambda: self._item_of(biz_type) == leaves)
 
     def _item_of(self, biz_type: str) -> Item | None:
         key = registry_keys.business(biz_type)
@@ -137,7 +132,7 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
                 updated_ms=integer(int(item["updated_ms"]["N"])),
             )
         except NOT_UNDERSTOOD:
-            report_unreadable(UnreadableItem(item["kind"]["S"], biz_type, "settings"))
+            reported(item, "settings")
             return Business(biz_type, self.defaults, damaged="settings")
 
 

@@ -5,11 +5,11 @@ versions before. The items expire some time after the definition has ended, unle
 """
 
 import json
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from duewheel.log import report_unreadable
 from duewheel.rules.history.changes import (
     KEPT_MAX,
     Change,
@@ -19,15 +19,15 @@ from duewheel.rules.history.changes import (
     Subject,
     gone_ms,
 )
-from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item
+from duewheel.stores.conditional_writes import Item, transact
 from duewheel.stores.item_attributes import (
     InvalidAttribute,
     integer,
     json_text,
     number,
+    reported,
     string,
     text,
 )
@@ -40,8 +40,21 @@ class ChangeRecords(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
-    def recorded(self, subject: Subject, change: Change) -> dict[str, Any]:
-        """The part of a transaction that keeps this change."""
+    def write(
+        self,
+        parts: Sequence[Any],
+        subject: Subject,
+        change: Change,
+        is_as_left: Callable[[], bool],
+    ) -> bool:
+        """Write a definition by these parts of a transaction, with the record of its change. False
+        if a condition did not hold. If a retry of the SDK is refused because its first try was
+        carried out, definition and record are as that try left them: this counts as written."""
+        if transact(self.client, [*parts, self._recorded(subject, change)]):
+            return True
+        return is_as_left() and self._is_recorded(subject, change)
+
+    def _recorded(self, subject: Subject, change: Change) -> dict[str, Any]:
         values = {":change": {"S": _text(change)}, ":owner": {"S": subject.owner}}
         update = "SET #place = :change, #owner = :owner"
         if (gone := gone_ms(subject, change)) is None:
@@ -63,8 +76,7 @@ class ChangeRecords(Struct, frozen=True):
             }
         }
 
-    def is_recorded(self, subject: Subject, change: Change) -> bool:
-        """Whether this very change was recorded: an earlier try of its transaction."""
+    def _is_recorded(self, subject: Subject, change: Change) -> bool:
         item = self._item(subject.kind, subject.name) or {}
         return item.get(_place(change.version)) == {"S": _text(change)}
 
@@ -99,9 +111,7 @@ def _whose_until(item: Item) -> tuple[str, int | None]:
         expires_at = number(item, "expires_at") if "expires_at" in item else None
         return text(item, "owner"), expires_at
     except InvalidAttribute as error:
-        damaged = UnreadableItem(item["kind"]["S"], item["record"]["S"], error.attribute)
-        report_unreadable(damaged)
-        raise damaged from error
+        raise reported(item, error.attribute) from error
 
 
 def _text(change: Change) -> str:
@@ -115,7 +125,7 @@ def _read(item: Item, place: str) -> Change | None:
     try:
         return _change(json.loads(item[place]["S"]))
     except NOT_UNDERSTOOD:
-        report_unreadable(UnreadableItem(item["kind"]["S"], item["record"]["S"], place))
+        reported(item, place)
         return None
 
 

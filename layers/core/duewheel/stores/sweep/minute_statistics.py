@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.log import report_unreadable
-from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep.minute_statistics import (
     LATENESS_BOUNDS_MS,
     MinuteName,
@@ -22,7 +20,7 @@ from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX
 from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.conditional_writes import Item, Written, as_read, write_if
-from duewheel.stores.item_attributes import InvalidAttribute, built, integer, parsed, text
+from duewheel.stores.item_attributes import InvalidAttribute, built, integer, parsed, reported, text
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -105,7 +103,7 @@ def _readable(item: Item) -> MinuteStats | None:
     try:
         return _sheet_from(item)
     except InvalidAttribute as error:
-        report_unreadable(UnreadableItem(item["kind"]["S"], item["record"]["S"], error.attribute))
+        reported(item, error.attribute)
         return None
 
 

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.log import report_unreadable
-from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.conditional_writes import Item, Written, refused_parts, write_if
-from duewheel.stores.item_attributes import readable_ones
+from duewheel.stores.item_attributes import readable_ones, reported
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.tasks import TaskStore
 
@@ -141,5 +139,5 @@ def _running_from(item: Item) -> Running:
     try:
         return Running(seen, address_named(item[_HOME]["S"]))
     except NOT_UNDERSTOOD:
-        report_unreadable(UnreadableItem(item["kind"]["S"], item["record"]["S"], _HOME))
+        reported(item, _HOME)
         return Running(seen)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert
 
 from duewheel.clock import Clock
-from duewheel.log import report_unreadable
 from duewheel.rules.history.changes import Change
 from duewheel.rules.names import BIZ_TYPE
 from duewheel.rules.refusals import UnreadableItem
@@ -28,9 +27,9 @@ from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.batch_writes import get_batch
-from duewheel.stores.conditional_writes import Item, Refused, transact, write_if
+from duewheel.stores.conditional_writes import Item, Refused, write_if
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.item_attributes import flag, integer, is_json, json_text
+from duewheel.stores.item_attributes import flag, integer, is_json, json_text, reported
 from duewheel.stores.tasks.codec import compact, sizes_from, sizes_row
 from duewheel.stores.timers.codec import gaps_row, rules_of_row, rules_row
 
@@ -58,7 +57,7 @@ class TimerStore(Struct, frozen=True):
     def read(self, timer_id: str) -> Timer | None:
         """Raises UnreadableItem, and reports it, if the definition is damaged."""
         item = self._item_of(timer_id)
-        return None if item is None else _read(item)
+        return None if item is None else timer_from(item)
 
     def read_many(self, timer_ids: Iterable[str]) -> dict[str, Timer | UnreadableItem]:
         """The timers that are there; damaged ones are reported."""
@@ -66,7 +65,7 @@ class TimerStore(Struct, frozen=True):
         found: dict[str, Timer | UnreadableItem] = {}
         for item in get_batch(self.client, self.clock, self.table, keys):
             try:
-                found[registry_keys.timer_id_of(item)] = _read(item)
+                found[registry_keys.timer_id_of(item)] = timer_from(item)
             except UnreadableItem as damaged:
                 found[registry_keys.timer_id_of(item)] = damaged
         return found
@@ -155,12 +154,11 @@ class TimerStore(Struct, frozen=True):
     def _written(
         self, timer: Timer, parts: Sequence[Any], change: Change, leaves: Item | None
     ) -> bool:
-        """If a retry of the SDK is refused because its first try was carried out, definition and
-        change are as that try left them: this counts as written."""
-        changes, subject = ChangeRecords(self.client, self.table), timer_named(timer)
-        if transact(self.client, [*parts, changes.recorded(subject, change)]):
-            return True
-        return self._item_of(timer.timer_id) == leaves and changes.is_recorded(subject, change)
+        def is_as_left() -> bool:
+            return self._item_of(timer.timer_id) == leaves
+
+        changes = ChangeRecords(self.client, self.table)
+        return changes.write(parts, timer_named(timer), change, is_as_left)
 
     def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
         return {"Put": {"TableName": self.table, "Item": item, **condition}}
@@ -170,7 +168,7 @@ class TimerStore(Struct, frozen=True):
 
 
 def timer_from(item: Item) -> Timer:
-    """Raises UnreadableItem if the item is damaged."""
+    """Raises UnreadableItem, and reports it, if the item is damaged."""
     try:
         return Timer(
             timer_id=registry_keys.timer_id_of(item),
@@ -187,15 +185,7 @@ def timer_from(item: Item) -> Timer:
             gaps=convert(json.loads(item["gaps"]["S"]), tuple[Gap, ...]) if "gaps" in item else (),
         )
     except NOT_UNDERSTOOD as error:
-        raise UnreadableItem(item["kind"]["S"], item["record"]["S"], "definition") from error
-
-
-def _read(item: Item) -> Timer:
-    try:
-        return timer_from(item)
-    except UnreadableItem as damaged:
-        report_unreadable(damaged)
-        raise
+        raise reported(item, "definition") from error
 
 
 def _item(timer: Timer) -> dict[str, Any]:
