@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
@@ -17,6 +16,7 @@ from duewheel.rules.callbacks.aws import message, outcome
 from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX
 from duewheel.rules.history import changes
 from duewheel.rules.names import AHEAD_DAYS_MAX
+from duewheel.rules.query_string import LIMIT_DEFAULT, LIMIT_MAX
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.sweep import minute_statistics
 from duewheel.rules.tasks import dead_tasks, idempotency, lifecycle, listing
@@ -110,14 +110,12 @@ def parameter(name: str, unit: str = "") -> str:
     return f"{declared['Default']:,}{unit} (`{name}`, {least:,} to {most:,})"
 
 
-def page(of: ModuleType) -> str:
-    return f"1 to {of.LIMIT_MAX} (`limit`), by default {of.LIMIT_DEFAULT}"
-
-
 def visible(pattern: re.Pattern[str]) -> str:
     taken = [length for length in range(1_000) if pattern.fullmatch("a" * length)]
     return f"{taken[0]} to {taken[-1]} visible ASCII characters"
 
+
+PAGE = f"1 to {LIMIT_MAX} (`limit`), by default {LIMIT_DEFAULT}"
 
 CALLS = f"""
 a request | 10 MB, and 10,240 bytes of request line and headers (API Gateway)
@@ -136,18 +134,18 @@ idempotency key | {visible(idempotency._VISIBLE_ASCII)}, remembered for \
 {idempotency.REMEMBERED_SECONDS // 3600} hours
 a revoked API key | is refused within {AUTHORIZER["AuthorizerResultTtlInSeconds"]} s
 API keys of a deployment | {KEYS_MAX:,}, those that ended within {KEPT_DAYS} days included
-API keys on a page of their list | {page(access_requests)}
-businesses on a page of their list | {page(business_requests)}
-tasks on a page of a list | {page(listing)}, and {PAYLOADS}
+API keys on a page of their list | {PAGE}
+businesses on a page of their list | {PAGE}
+tasks on a page of a list | {PAGE}, and {PAYLOADS}
 tasks that a page of a list looks at | {listing.KEYS_MAX}
-keys that a page under a prefix looks at | {page(task_requests)}, and {PAYLOADS}
+keys that a page under a prefix looks at | {PAGE}, and {PAYLOADS}
 keys that a cancel under a prefix looks at | {KEYS_AT_ONCE}, and {PAYLOADS}
-dead tasks on a page | {page(dead_tasks)}, and {PAYLOADS}
+dead tasks on a page | {PAGE}, and {PAYLOADS}
 dead tasks that a page or a redrive looks at | {dead_tasks.LOOKED_AT_MAX}
 dead tasks that one call redrives | {dead_tasks.REDRIVEN_MAX}
-pending tasks that a `DELETE` of a business cancels in one call | {listing.LIMIT_MAX}
+pending tasks that a `DELETE` of a business cancels in one call | {LIMIT_MAX}
 timers that a `DELETE` of a business deletes in one call | {TIMERS_AT_ONCE}
-timers on a page of their list, runs on a page | {page(timer_requests)}, and {PAYLOADS}
+timers on a page of their list, runs on a page | {PAGE}, and {PAYLOADS}
 what is ahead | 1 to {timer_requests.UPCOMING_MAX} occurrences (`count`), by default \
 {timer_requests.UPCOMING_DEFAULT}
 pages of the xTimer interface | 1 to {xtimer.PAGE_SIZE_MAX} (`pageSize`), by default \

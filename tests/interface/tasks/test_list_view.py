@@ -6,8 +6,9 @@ from duewheel.interface.http import Answer
 from duewheel.interface.tasks.task_view import page_text
 from duewheel.rules.callbacks.requests import callback_from
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.query_string import LIMIT_MAX
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
-from duewheel.rules.tasks.listing import LIMIT_MAX, PAYLOAD_BYTES_MAX
+from duewheel.rules.tasks.listing import PAYLOAD_BYTES_MAX
 from duewheel.rules.tasks.requests import PAYLOAD_BYTES_MAX as PAYLOAD_OF_ONE_BYTES_MAX
 from duewheel.rules.tasks.task import Attempt, Task
 from duewheel.rules.wheel.addresses import address_at

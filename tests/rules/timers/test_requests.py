@@ -142,6 +142,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"exclude": "2027-12-25"}, "exclude"),
     ({"exclude": ["2027-12-25", "25.12.2027"]}, "exclude[1]"),
     ({"exclude": ["2027-02-30"]}, "exclude[0]"),
+    ({"exclude": ["20271225"]}, "exclude[0]"),
+    ({"exclude": ["2027-W01-1"]}, "exclude[0]"),
     ({"exclude": [20271225]}, "exclude[0]"),
     ({"exclude": ["2027-12-25"] * 367}, "exclude"),
     ({"disable_on_stop": "yes"}, "disable_on_stop"),

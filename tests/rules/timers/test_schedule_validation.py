@@ -85,15 +85,6 @@ def test_what_will_fire_is_taken(schedule: Schedule) -> None:
             "exclude",
             "leaves out every date there is.",
         ),
-        (Schedule(cron="@daily", exclude=("2026-12-25", "25.12.2026")), "exclude[1]", "is no date"),
-        (Schedule(cron="@daily", exclude=("2026-02-29",)), "exclude[0]", "is no date"),
-        (Schedule(cron="@daily", exclude=("20261225",)), "exclude[0]", "is no date"),
-        (Schedule(every_seconds=1, exclude=("2026-W01-1",)), "exclude[0]", "is no date"),
-        (
-            Schedule(cron="@daily", exclude=("2026-12-25",) * 367),
-            "exclude",
-            "must have at most 366",
-        ),
     ],
 )
 def test_a_refusal_names_the_field_and_the_reason(

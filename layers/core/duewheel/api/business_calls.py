@@ -22,14 +22,13 @@ from duewheel.interface.tasks.task_view import (
 from duewheel.rules import refusals
 from duewheel.rules.businesses.requests import (
     BusinessChangeBody,
-    BusinessesQuery,
     DeleteQuery,
     business_change,
 )
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.names import checked_biz_type
 from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH
-from duewheel.rules.query_string import read_query
+from duewheel.rules.query_string import PageQuery, read_query
 from duewheel.rules.sweep.minute_statistics import StatsQuery, stats_request
 from duewheel.rules.tasks.dead_tasks import (
     DeadQuery,
@@ -44,7 +43,7 @@ from duewheel.workflows.sweep.delete_business import BusinessDeletion
 
 
 def list_businesses(request: Request) -> Answer:
-    page = wiring.read_businesses().page(read_query(request.query, BusinessesQuery), request.access)
+    page = wiring.read_businesses().page(read_query(request.query, PageQuery), request.access)
     now_ms = process.clock().now_ms()
     views = [business_view(business, now_ms) for business in page.businesses]
     return json_answer(BusinessesView(views, page.cursor))
@@ -116,7 +115,7 @@ def read_statistics(request: Request, biz_type: str) -> Answer:
 _SWITCHES: dict[str, Any] = {"takes": (IF_MATCH, IF_NONE_MATCH), "gives": ("ETag",)}
 
 CALLS: dict[str, Mapping[str, Call]] = {
-    "/v1/businesses": {"GET": reads(list_businesses, BusinessesView, query=BusinessesQuery)},
+    "/v1/businesses": {"GET": reads(list_businesses, BusinessesView, query=PageQuery)},
     "/v1/businesses/{biz_type}": {
         "GET": reads(read_business, BusinessView, refusals.UnknownBusiness, gives=("ETag",)),
         "PUT": administers(

@@ -13,13 +13,12 @@ from duewheel.interface.http import Answer, Request, encoded, json_answer
 from duewheel.interface.routes import Call, administers
 from duewheel.rules.access.requests import (
     ApiKeyRotationBody,
-    ApiKeysQuery,
     NewApiKeyBody,
     checked_key_id,
     new_api_key,
     overlap_seconds,
 )
-from duewheel.rules.query_string import read_query
+from duewheel.rules.query_string import PageQuery, read_query
 from duewheel.rules.refusals import ApiKeyEnded, TooManyApiKeys, UnknownApiKey
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.wiring import api as wiring
@@ -34,7 +33,7 @@ def create_key(request: Request) -> Answer:
 
 
 def list_keys(request: Request) -> Answer:
-    page = wiring.list_keys()(read_query(request.query, ApiKeysQuery), request.access)
+    page = wiring.list_keys()(read_query(request.query, PageQuery), request.access)
     now_ms = process.clock().now_ms()
     views = [api_key_view(key, now_ms) for key in page.keys]
     return json_answer(ApiKeysView(views, page.cursor))
@@ -74,7 +73,7 @@ def _shown_once(issued: Issued, status: int, **headers: str) -> Answer:
 
 CALLS: dict[str, Mapping[str, Call]] = {
     "/v1/keys": {
-        "GET": administers(list_keys, ApiKeysView, query=ApiKeysQuery),
+        "GET": administers(list_keys, ApiKeysView, query=PageQuery),
         "POST": administers(
             create_key,
             IssuedApiKeyView,

@@ -4,16 +4,26 @@ An unknown, repeated or badly encoded parameter is refused by its name. A plus s
 as in RFC 3986, so the offset of an instant survives.
 """
 
-from typing import TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import unquote
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from duewheel.rules.fields import invalid, joined_path, read_members
+
+LIMIT_DEFAULT = 50
+LIMIT_MAX = 100
 
 
 class Query(Struct, forbid_unknown_fields=True):
     """The parameters that a call takes, with their types, bounds and defaults."""
+
+
+class PageQuery(Query, kw_only=True):
+    """Of a list that is answered page by page."""
+
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
 Q = TypeVar("Q", bound=Query)

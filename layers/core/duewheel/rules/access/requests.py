@@ -8,15 +8,12 @@ from duewheel.rules.access.api_keys import is_key_id
 from duewheel.rules.access.grants import ALL, BUSINESSES, Grant, Right
 from duewheel.rules.fields import Instant, RequestBody, decode, instant_ms, invalid, whole_text
 from duewheel.rules.names import AHEAD_DAYS_MAX, name_of, printable_name
-from duewheel.rules.query_string import Query
 from duewheel.rules.refusals import UnknownApiKey
 
 NAME_CHARACTERS_MAX = 100
 GRANTS_MAX = 20
 OVERLAP_SECONDS_DEFAULT = 86_400
 OVERLAP_SECONDS_MAX = 7 * 86_400
-LIMIT_DEFAULT = 50
-LIMIT_MAX = 100
 
 
 class NewApiKey(Struct, frozen=True):
@@ -50,11 +47,6 @@ class ApiKeyRotationBody(RequestBody):
     """`overlap_seconds`: for how long the secret before it is good."""
 
     overlap_seconds: Annotated[int, Meta(ge=0, le=OVERLAP_SECONDS_MAX)] = OVERLAP_SECONDS_DEFAULT
-
-
-class ApiKeysQuery(Query):
-    cursor: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
 def new_api_key(body: str, now_ms: int) -> NewApiKey:

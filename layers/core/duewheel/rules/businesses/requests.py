@@ -218,15 +218,6 @@ def _whole_callback(body: Raw, allowed: AllowedTargets, path: str) -> Callback:
     return callback
 
 
-LIMIT_DEFAULT = 50
-LIMIT_MAX = 100
-
-
-class BusinessesQuery(Query):
-    cursor: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
-
-
 class DeleteQuery(Query):
     cancel_pending: Literal["true", "false"] = "false"
     cursor: str | None = None

@@ -12,11 +12,11 @@ from itertools import chain
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from duewheel.rules import cursors
 from duewheel.rules.fields import Instant, RequestBody, To, decode, given, period, says
-from duewheel.rules.query_string import Query, read_query
+from duewheel.rules.query_string import LIMIT_DEFAULT, PageQuery, read_query
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import (
@@ -26,8 +26,6 @@ from duewheel.rules.wheel.addresses import (
     partitions_of_business,
 )
 
-LIMIT_DEFAULT = 50
-LIMIT_MAX = 100
 # One call looks at no more, however few of them match; the next one goes on from there.
 LOOKED_AT_MAX = 500
 REDRIVEN_MAX = 100
@@ -150,15 +148,7 @@ def stretch_of(
 
 
 def question_of(call: str, biz_type: str, wanted: DeadFilter) -> tuple[str | int | None, ...]:
-    return (
-        call,
-        biz_type,
-        wanted.since_ms,
-        wanted.until_ms,
-        wanted.reason,
-        wanted.status_code,
-        wanted.last_error,
-    )
+    return call, biz_type, *astuple(wanted)
 
 
 _Reason = Literal["stopped", "attempts exhausted", "older than max_age_seconds"]
@@ -174,14 +164,12 @@ _ErrorText = Annotated[
 ]
 
 
-class DeadQuery(Query):
+class DeadQuery(PageQuery):
     since: _Since | None = None
     until: To | None = None
     reason: _Reason | None = None
     status_code: _StatusCode | None = None
     last_error: _ErrorText | None = None
-    cursor: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
 class DeadTasksFilterBody(RequestBody):

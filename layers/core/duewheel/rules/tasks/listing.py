@@ -8,14 +8,15 @@ happens to the tasks before it changes nothing behind it.
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from itertools import chain
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from duewheel.rules import cursors
 from duewheel.rules.fields import From, To, period
 from duewheel.rules.names import BizType
-from duewheel.rules.query_string import Query, read_query
+from duewheel.rules.query_string import LIMIT_DEFAULT, LIMIT_MAX, PageQuery, read_query
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import (
     SECOND_MAX,
@@ -25,8 +26,6 @@ from duewheel.rules.wheel.addresses import (
     partitions_of_business,
 )
 
-LIMIT_MAX = 100
-LIMIT_DEFAULT = 50
 # One request looks at no more, however few of them match; the next page goes on from there.
 KEYS_MAX = 500
 # A hundred tasks with all their headers and notes are 3 MB at most, and Lambda returns 4.5 MB.
@@ -146,28 +145,19 @@ def position_of(cursor: str | None, query: ListQuery, secret: bytes) -> Listed |
 
 
 def _question(query: ListQuery) -> tuple[str | int | None, ...]:
-    return (
-        "tasks by due instant",
-        query.biz_type,
-        query.status,
-        query.due_from_ms,
-        query.due_to_ms,
-        query.order,
-    )
+    return "tasks by due instant", *astuple(query)
 
 
 def _rank(key: Listed, order: Order) -> tuple[int, int]:
     return order_of_due(key.due_ms, order), list_partition(key.home)
 
 
-class TasksQuery(Query):
+class TasksQuery(PageQuery):
     biz_type: BizType
     status: Status | None = None
     due_from: From | None = None
     due_to: To | None = None
     order: Order = Order.ASC
-    cursor: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
 
 class ListRequest(Struct, frozen=True):

@@ -36,7 +36,7 @@ from duewheel.rules.names import (
     checked_biz_type,
     checked_key,
 )
-from duewheel.rules.query_string import Query
+from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import NotPermitted, Refusal, TooLarge
 from duewheel.rules.tasks.task import NewTask
 
@@ -237,13 +237,7 @@ def payload_text(payload: Raw | UnsetType, where: str = "payload") -> str | None
     return text.decode()
 
 
-LIMIT_DEFAULT = 50
-LIMIT_MAX = 100
-
-
-class PrefixQuery(Query):
+class PrefixQuery(PageQuery):
     """A prefix is never empty, so that a missing value does not cancel a whole business."""
 
     key_prefix: TaskKey
-    cursor: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT

@@ -6,7 +6,6 @@ value.
 """
 
 import math
-import re
 from collections.abc import Callable
 from datetime import date
 from enum import StrEnum
@@ -30,7 +29,7 @@ from duewheel.rules.fields import (
     says,
 )
 from duewheel.rules.names import BizType, name_of, printable_name
-from duewheel.rules.query_string import Query
+from duewheel.rules.query_string import PageQuery, Query
 from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.tasks.requests import ExpiresAfter, payload_text
 from duewheel.rules.tasks.task import Status
@@ -50,7 +49,6 @@ UPCOMING_DEFAULT = 10
 UPCOMING_MAX = 100
 
 NOT_BLANK = r"\S"
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _Name = Annotated[str, name_of(NAME_CHARACTERS_MAX)]
 _Count = Annotated[int, Meta(ge=1, le=UPCOMING_MAX)]
 
@@ -176,13 +174,6 @@ def checked_name(name: str, path: str = "name") -> str:
     return printable_name(name, NAME_CHARACTERS_MAX, path)
 
 
-def checked_cron(cron: str) -> str:
-    """Only so far as it may be looked at; whether it is understood shows with all the rest."""
-    if len(cron) > CRON_CHARACTERS_MAX:
-        raise invalid("cron", f"must have at most {CRON_CHARACTERS_MAX} characters.")
-    return cron
-
-
 _NO_RULES = ("biz_type", "enabled", "count", "from_")
 
 
@@ -225,17 +216,10 @@ def _dates(texts: tuple[str, ...], path: str) -> tuple[str, ...]:
 
 
 def _is_date(text: str) -> bool:
-    if not _DATE.fullmatch(text):
-        return False
     try:
-        date.fromisoformat(text)
+        return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
-    return True
-
-
-LIMIT_DEFAULT = 50
-LIMIT_MAX = 100
 
 
 class State(StrEnum):
@@ -246,12 +230,10 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-class TimersQuery(Query):
+class TimersQuery(PageQuery):
     biz_type: BizType
     name_prefix: Annotated[str, Meta(max_length=NAME_CHARACTERS_MAX)] = ""
     state: State | None = None
-    cursor: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT
 
     @property
     def question(self) -> tuple[str | None, ...]:
@@ -267,7 +249,5 @@ class UpcomingQuery(Query, rename={"from_": "from"}):
         return instant_or_none(self.from_, "from")
 
 
-class RunsQuery(Query):
+class RunsQuery(PageQuery):
     status: Status | None = None
-    cursor: str | None = None
-    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT

@@ -1,7 +1,5 @@
 """Whether a schedule may be taken: what of it is refused, and why."""
 
-from datetime import date
-
 from msgspec.structs import replace
 
 from duewheel.rules.timers.cron.fields import NotUnderstood
@@ -13,10 +11,10 @@ EXCLUDE_MAX = 366
 
 
 def refusal_of(schedule: Schedule, now_second: int) -> tuple[str, str] | None:
-    """The field and the reason; None if it may be taken. `every_seconds` has been checked."""
+    """The field and the reason; None if it may be taken. `every_seconds` and `exclude` have been
+    checked."""
     return (
         _of_timezone(schedule)
-        or _of_exclude(schedule)
         or _of_bounds(schedule)
         or _of_cron(schedule)
         or _of_nothing_left(schedule, now_second)
@@ -29,22 +27,6 @@ def _of_timezone(schedule: Schedule) -> tuple[str, str] | None:
     except UnknownZone:
         return "timezone", "is no zone of the IANA database, such as Europe/London."
     return None
-
-
-def _of_exclude(schedule: Schedule) -> tuple[str, str] | None:
-    if len(schedule.exclude) > EXCLUDE_MAX:
-        return "exclude", f"must have at most {EXCLUDE_MAX} dates."
-    for index, text in enumerate(schedule.exclude):
-        if not _is_date(text):
-            return f"exclude[{index}]", "is no date such as 2030-12-25."
-    return None
-
-
-def _is_date(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
 
 
 def _of_bounds(schedule: Schedule) -> tuple[str, str] | None:

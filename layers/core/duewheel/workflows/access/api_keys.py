@@ -15,8 +15,9 @@ from duewheel.rules.access import api_keys
 from duewheel.rules.access.api_keys import ApiKey, State, digest_of, id_text, key_text, secret_text
 from duewheel.rules.access.change_records import key_revoked, key_rotated
 from duewheel.rules.access.grants import ALL, ANYTHING, Access, Right, key_caller, key_id_of
-from duewheel.rules.access.requests import ApiKeysQuery, NewApiKey, no_such_api_key
+from duewheel.rules.access.requests import NewApiKey, no_such_api_key
 from duewheel.rules.history.changes import Change
+from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import ApiKeyEnded, NotPermitted, TooManyApiKeys, Unavailable
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.access.api_keys import ApiKeyStore
@@ -152,7 +153,7 @@ class ListKeys(Struct, frozen=True):
     keys: ApiKeyStore
     secret: bytes
 
-    def __call__(self, query: ApiKeysQuery, by: Access) -> ApiKeyPage:
+    def __call__(self, query: PageQuery, by: Access) -> ApiKeyPage:
         after = cursors.opened(query.cursor, _QUESTION, self.secret)
         if not by.administers:
             return ApiKeyPage([], None)

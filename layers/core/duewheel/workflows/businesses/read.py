@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from duewheel.rules import cursors
 from duewheel.rules.access.grants import Access
-from duewheel.rules.businesses.requests import BusinessesQuery
 from duewheel.rules.businesses.settings import Business
+from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.workflows.filtered_page import within_reach
@@ -40,7 +40,7 @@ class ReadBusinesses(Struct, frozen=True):
         read = self.store.read_many(business.biz_type for business in businesses)
         return [replace(business, health=read[business.biz_type].health) for business in businesses]
 
-    def page(self, query: BusinessesQuery, access: Access) -> BusinessPage:
+    def page(self, query: PageQuery, access: Access) -> BusinessPage:
         """In the order of their names, those within reach. Damaged records are reported and left
         out."""
         found, last = within_reach(

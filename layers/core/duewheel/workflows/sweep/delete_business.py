@@ -14,6 +14,7 @@ from duewheel.rules.businesses.requests import DeleteQuery
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.fields import Count, Cursor, says
 from duewheel.rules.preconditions import Precondition
+from duewheel.rules.query_string import LIMIT_MAX
 from duewheel.rules.refusals import (
     AlreadySettled,
     HasTimers,
@@ -24,7 +25,7 @@ from duewheel.rules.refusals import (
     UnknownTimer,
     VersionMismatch,
 )
-from duewheel.rules.tasks.listing import LIMIT_MAX, ListQuery, ListRequest, Order
+from duewheel.rules.tasks.listing import ListQuery, ListRequest, Order
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.settings import BusinessStore

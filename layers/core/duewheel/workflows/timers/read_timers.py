@@ -9,12 +9,12 @@ from msgspec import Struct, field
 from duewheel.clock import Clock
 from duewheel.rules import cursors
 from duewheel.rules.access.grants import Permit
+from duewheel.rules.query_string import LIMIT_MAX
 from duewheel.rules.refusals import TOO_MANY_REQUESTS, UnreadableItem
 from duewheel.rules.tasks.listing import filled
 from duewheel.rules.tasks.task import Plan, Task
 from duewheel.rules.timers import next_occurrence
 from duewheel.rules.timers.requests import (
-    LIMIT_MAX,
     RunsQuery,
     State,
     TimersQuery,

@@ -19,7 +19,7 @@ from duewheel.rules.fields import decode, read_members, says
 from duewheel.rules.refusals import InvalidField, MalformedBody, TooLarge
 from duewheel.rules.tasks.requests import PAYLOAD_BYTES_MAX
 from duewheel.rules.timers.payload_template import without_placeholders
-from duewheel.rules.timers.requests import NOT_BLANK, NewTimer, checked_cron, checked_name
+from duewheel.rules.timers.requests import NOT_BLANK, NewTimer, checked_name
 from duewheel.rules.timers.schedule import Dialect, Schedule
 from duewheel.rules.timers.schedule_validation import CRON_CHARACTERS_MAX
 from duewheel.rules.timers.timer import NAME_CHARACTERS_MAX
@@ -105,7 +105,7 @@ def new_timer(body: str, now_ms: int) -> NewTimer:
     )
     values = {
         "name": checked_name(read.name),
-        "cron": checked_cron(read.cron),
+        "cron": read.cron,
         "callback": callback,
         "payload": _payload(read.param.body or ""),
     }
