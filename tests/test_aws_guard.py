@@ -7,6 +7,7 @@ import pytest
 
 from local.aws.resources import Resources
 from tests.support.aws_guard import AwsGuard
+from tests.support.cases import each_case
 from tests.support.refused import RefusedByAws
 
 WHEEL = {
@@ -90,7 +91,7 @@ def guard() -> AwsGuard:
     return guard
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("operation", "request_", "why"),
     [
         ("BatchWriteItem", writes(*(key(str(n)) for n in range(26))), "26 parts"),
@@ -188,7 +189,7 @@ def test_dynamodb_would_refuse_it(
     assert len(guard.taken()) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("operation", "request_", "why"),
     [
         ("SendMessageBatch", entries(*[{}] * 11), "11 entries"),
@@ -240,7 +241,7 @@ def attributes(**values: str) -> dict[str, Any]:
     return {"MessageAttributes": said}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("service", "operation", "request_", "why"),
     [
         ("sqs", "SendMessage", {**FIFO, "MessageGroupId": "g"}, "MessageDeduplicationId"),
@@ -288,7 +289,7 @@ def test_lambda_would_refuse_an_event_over_a_mebibyte(guard: AwsGuard) -> None:
     guard.check("lambda", "Invoke", {**event, "InvocationType": "RequestResponse"})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("service", "operation", "request_"),
     [
         ("dynamodb", "BatchWriteItem", writes(*(key(str(n)) for n in range(25)))),

@@ -203,8 +203,8 @@ def test_a_retry_that_shares_a_page_costs_four_more_write_units(world: World) ->
     meter = metered(world)
     tasks = tasks_in_one_second(world, 50)
     world.receiver.answer = lambda r: OK if r.headers["duewheel-attempt"] == "2" else BUSY
-    for _ in range(8):
-        world.dispatch_until(world.clock.now_ms() // 1000 + 15)
+    for _ in range(4):
+        world.dispatch_until(world.clock.now_ms() // 1000 + 30)
         world.drain()
     for entry in world.entries_elsewhere():
         assert world.sweep_second_once(entry.second) is True  # it takes the entries away

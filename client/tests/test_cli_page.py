@@ -67,7 +67,8 @@ def commands(group: click.Group, named: str) -> Iterator[str]:
             yield f"{named} {name}"
 
 
-@pytest.mark.parametrize("named", list(commands(duewheel, "duewheel")))
-def test_the_page_names_every_command(named: str) -> None:
-    assert named in PAGE.read_text()
-    assert done(*named.split()[1:], "--help")
+def test_the_page_names_every_command() -> None:
+    page = PAGE.read_text()
+    for named in commands(duewheel, "duewheel"):
+        assert named in page
+        assert done(*named.split()[1:], "--help"), named

@@ -23,6 +23,7 @@ from tests.attacks.conftest import (
     made,
 )
 from tests.support.bounds import quick_first
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 DEEP = 100_000
@@ -189,7 +190,7 @@ def is_refused(status: int, answer: Any) -> bool:
     return 400 <= status < 500 or (status == 200 and answer.get("code", 0) != 0)
 
 
-@pytest.mark.parametrize("call", WHOLE)
+@each_case("call", WHOLE)
 def test_a_number_that_json_lacks_is_refused_wherever_it_stands(
     wired: ManualClock, call: tuple[str, str]
 ) -> None:
@@ -200,7 +201,7 @@ def test_a_number_that_json_lacks_is_refused_wherever_it_stands(
     assert health() == []
 
 
-@pytest.mark.parametrize("call", WHOLE)
+@each_case("call", WHOLE)
 def test_of_a_member_that_is_given_twice_the_last_one_is_checked_in_any_spelling(
     wired: ManualClock, call: tuple[str, str]
 ) -> None:

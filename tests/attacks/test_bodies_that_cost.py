@@ -6,6 +6,7 @@ import pytest
 
 from duewheel.rules import fields
 from tests.attacks.conftest import TASK, attack, every_call, filled, problem
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 from tests.support.two_businesses import asked
 
@@ -69,7 +70,7 @@ def test_numbers_that_are_written_as_floats_are_changed_at_once(
     assert len(objects_read) <= 3  # the body, the body again, and the list's elements
 
 
-@pytest.mark.parametrize("end", ["$.nope", "$.retry", "$.retry.nope", "$[0]", "$.payload[...].x"])
+@each_case("end", ["$.nope", "$.retry", "$.retry.nope", "$[0]", "$.payload[...].x"])
 def test_a_name_that_ends_as_the_decoder_ends_its_words_is_refused_as_unknown(
     wired: ManualClock, end: str
 ) -> None:

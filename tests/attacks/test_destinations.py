@@ -11,6 +11,7 @@ import pytest
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.targets.http import resolver
 from tests.attacks.conftest import APP_TIMER, TASK, TIMER, attack, health, made
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 from tests.targets.far_side import LOOPBACK, far_side, in_loop, names, post, target
 
@@ -71,7 +72,7 @@ def doors(url: str) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.parametrize("url", NO_DESTINATIONS)
+@each_case("url", NO_DESTINATIONS)
 def test_what_is_no_destination_comes_in_by_no_door(wired: ManualClock, url: str) -> None:
     task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
     before = health()

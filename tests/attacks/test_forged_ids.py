@@ -11,6 +11,7 @@ from duewheel.rules.wheel.addresses import SECOND_MAX, SHARD_MAX, Address, addre
 from duewheel.stores.tasks import codec
 from duewheel.wiring import process
 from tests.attacks.conftest import HOOK, TASK, TIMER, attack, health, made, problem
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS, ManualClock
 
 UNKNOWN = (404, "unknown-task")
@@ -64,7 +65,7 @@ def test_what_plans_a_timer_cannot_be_taken_for_a_task(wired: ManualClock) -> No
     answers_as_if_unknown(codec.address_of(chain))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "timer_id",
     ["0", "1099511627775", str(2**53), "9" * 400, "-1", "1e15", "٣" * 15, "01" * 8, "..", "%2e%2e"],
 )
@@ -117,7 +118,7 @@ def test_a_cursor_opens_only_the_list_that_it_was_given_for(wired: ManualClock) 
             assert problem(*asked) == (422, "invalid-field"), (lists[number], lists[other])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("method", "path", "query"),
     [
         ("GET", "/v1/tasks", "biz_type=orders"),

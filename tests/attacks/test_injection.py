@@ -13,6 +13,7 @@ import pytest
 from duewheel.log import logger
 from duewheel.stores.tasks.tasks import TaskStore
 from tests.attacks.conftest import APP_TIMER, HOOK, TASK, TIMER, attack, every_call, filled
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 FORGED = '{"level":"ERROR","action":"rescued","count":1}'
@@ -96,7 +97,7 @@ def evil_requests(text: str) -> Iterator[tuple[Any, ...]]:
         yield "POST", "/api/timer/v1/def", {**APP_TIMER, field: text}
 
 
-@pytest.mark.parametrize("text", EVIL.values(), ids=EVIL)
+@each_case("text", EVIL.values())
 def test_no_string_of_a_caller_adds_a_line_or_a_header(
     wired: ManualClock, broken: None, lines: list[str], text: str
 ) -> None:
@@ -119,7 +120,7 @@ def test_a_failure_that_repeats_a_callers_words_is_one_record(
     assert (status, answer["type"]) == (500, "urn:duewheel:problem:internal")
 
 
-@pytest.mark.parametrize("text", EVIL.values(), ids=EVIL)
+@each_case("text", EVIL.values())
 def test_whatever_a_record_says_it_is_one_line_of_ascii(lines: list[str], text: str) -> None:
     logger.warning(text, action=text, reasons={text: [text, text.encode("utf-8", "replace")]})
     try:

@@ -21,6 +21,7 @@ from duewheel.wiring import api as wiring
 from duewheel.wiring import creating, process
 from duewheel.workflows.wheel.read_status import WheelState
 from functions.api import app
+from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_000_000
 GOOD = {"biz_type": "orders", "delay_seconds": 5, "callback": {"url": "https://example.com/"}}
@@ -195,7 +196,7 @@ def test_a_body_in_base64_is_read_like_any_other(workflows: Workflows) -> None:
     assert call("POST", "/v1/tasks", text, isBase64Encoded=True)[0] == 201
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "more", "type_", "status"),
     [
         (None, {}, "malformed-body", 400),
@@ -301,8 +302,8 @@ def test_a_cancel_that_comes_too_late_says_when_the_cut_off_was(workflows: Workf
     assert document["cut_off"] == "2030-03-17T17:46:39.999Z"
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-@pytest.mark.parametrize(
+@each_case("method", ["GET", "DELETE"])
+@each_case(
     ("task_id", "status"),
     [
         (address_at(NOW_MS, b"nowhere!").task_id, 404),
@@ -393,7 +394,7 @@ def test_a_wrong_configuration_is_told_to_the_operator(workflows: Workflows, pat
 # ---------------------------------------------------------------- calls
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path", ["/v1", "/v1/", "/v1/nothing", "/v1/tasks/", "/v1/tasks/a/b", "/v2/tasks", "/V1/tasks"]
 )
 def test_an_unknown_call_is_a_problem(workflows: Workflows, path: str) -> None:
@@ -401,7 +402,7 @@ def test_an_unknown_call_is_a_problem(workflows: Workflows, path: str) -> None:
     assert (document["status"], document["type"]) == (404, "unknown-call")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("method", "path", "allow"),
     [
         ("PUT", "/v1/tasks", "GET, POST"),

@@ -11,6 +11,7 @@ from duewheel.stores.businesses.health import HealthStore
 from duewheel.wiring import process
 from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from tests.functions.conftest import call, sent
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS, ManualClock
 
 PATH = "/v1/businesses/orders"
@@ -112,7 +113,7 @@ def test_a_status_that_is_no_whole_number_is_refused(wired: ManualClock) -> None
     assert (status, problem["field"]) == (422, "stop_statuses[0]")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ({"colour": "red"}, "colour"),

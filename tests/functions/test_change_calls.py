@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.functions.conftest import call
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 URL = "https://receiver.example/"
@@ -32,7 +31,7 @@ def test_a_patch_changes_what_it_names_and_nothing_else(wired: ManualClock) -> N
     assert call("PATCH", path, {"payload": None})[1]["payload"] is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ({}, None),

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.functions.conftest import call
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 URL = "https://receiver.example/"
@@ -72,7 +71,7 @@ def test_a_batch_answers_each_key_like_a_create_of_its_own(wired: ManualClock) -
     assert answer["results"][4]["problem"]["field"] == "tasks[4].key"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("method", "path", "sent", "field"),
     [
         ("PUT", f"{PATH}/a b", body(), "key"),

@@ -6,6 +6,7 @@ import pytest
 
 from duewheel.wiring import process
 from tests.functions.conftest import call
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 CALLBACK = {"url": "https://receiver.example/"}
@@ -55,7 +56,7 @@ def test_an_instant_written_in_another_way_is_the_same_query(wired: ManualClock)
     assert second["tasks"] == tasks[1:]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "field"),
     [
         ("", "biz_type"),

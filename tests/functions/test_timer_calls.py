@@ -10,6 +10,7 @@ from duewheel.stores import registry_keys
 from duewheel.wiring import timers as timer_wiring
 from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call, sent
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 PATH = "/v1/timers"
@@ -130,7 +131,7 @@ def test_bad_input_is_refused_by_its_field_and_makes_or_changes_nothing(
     assert len(listed()) == 1
 
 
-@pytest.mark.parametrize("timer_id", ["17", "4503599627370496", "x", "0123456789012", "9" * 40])
+@each_case("timer_id", ["17", "4503599627370496", "x", "0123456789012", "9" * 40])
 def test_an_id_of_no_timer_is_unknown_to_every_call(wired: ManualClock, timer_id: str) -> None:
     for method, action, body in [
         ("GET", "", None),
@@ -225,7 +226,7 @@ def test_lists_go_by_name_prefix_and_state(wired: ManualClock) -> None:
     assert listed("&state=ended") == ["a over"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("query", "field"),
     [
         ("", "biz_type"),

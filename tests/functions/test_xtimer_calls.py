@@ -10,6 +10,7 @@ from duewheel.rules.tasks.task import Attempt
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 DEF, ENABLE, UNABLE = "/api/timer/v1/def", "/api/timer/v1/enable", "/api/timer/v1/unable"
@@ -94,7 +95,7 @@ def test_the_id_of_another_app_is_refused(wired: ManualClock) -> None:
     assert defined(timer_id)[1]["data"]["status"] == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("members", "code", "said"),
     [
         ({"cron": "every day"}, 422, "cron"),
@@ -114,7 +115,7 @@ def test_what_cannot_be_is_refused_with_its_reason(
     assert call("GET", DEFS, query=f"app={APP}")[1] == {**OK, "data": [], "total": 0}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("method", "path", "body", "query"),
     [
         ("POST", DEF, "{", ""),

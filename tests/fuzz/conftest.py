@@ -10,7 +10,6 @@ from duewheel.log import logger
 from local.aws.resources import Resources
 from local.aws.signing_key import make_keys
 from tests.functions.conftest import wired
-from tests.fuzz.refusals import ROWS
 
 __all__ = ["wired"]
 
@@ -35,6 +34,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ]
     if not calls:
         return
+    from tests.fuzz.refusals import ROWS
+
     counts: Counter[str] = sum(map(Counter, calls), Counter())
     of_requests = {name: counts.pop(name, 0) for name in ("requests", "allowed", "forbidden")}
     said = ", ".join(f"{count:,} {name}" for name, count in of_requests.items())

@@ -12,6 +12,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from local.stack import LocalStack
+from tests.support.cases import each_case
 
 OLD, NEW = ("whsec_" + base64.b64encode(bytes([n] * 32)).decode() for n in (1, 2))
 PATH = "/v1/businesses/orders"
@@ -64,7 +65,7 @@ def test_receivers_accept_the_calls_by_either_live_secret_and_by_no_other(
         Webhook(NEW).verify(arrived["body"] + " ", arrived["headers"])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("secrets", "field"),
     [
         ([], "signing_secrets"),

@@ -205,7 +205,7 @@ def test_ingest_gets_ten_messages_at_once_and_answers_for_each(emulator: Any) ->
     assert settings.ingest_dead_letter_queue_url == resources.queue_url("IngestDeadLetterQueue")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "is_good"),
     [("*", True), ("orders-*, shop", True), ("a*", True), ("", False), ("Orders", False),
      ("*orders", False), ("a,,b", False), ("a*b", False)],

@@ -15,6 +15,7 @@ from local.aws.policies import Right, Role, roles_of
 from local.aws.resources import Resources, create_resources
 from local.aws.template import load_template
 from local.control.inbox_resources import ALLOWED
+from tests.support.cases import each_case
 from tests.support.rights_in_use import (
     CUSTOMER_KEY,
     EVERYTHING,
@@ -209,8 +210,8 @@ RECORDS = {
 WRITES = ("PutItem", "UpdateItem", "DeleteItem")
 
 
-@pytest.mark.parametrize("function", ["notifier", "ingest", "scheduler", "sweeper"])
-@pytest.mark.parametrize("record", RECORDS)
+@each_case("function", ["notifier", "ingest", "scheduler", "sweeper"])
+@each_case("record", RECORDS)
 def test_no_function_but_the_api_writes_who_may_call_and_with_which_secrets(
     resources: Resources, function: str, record: str
 ) -> None:

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from local.aws import emulator
 from local.aws.emulator import Emulator
 from local.aws.patches.short_way import answered_the_short_way
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 HERE = {"h": {"S": "a"}, "r": {"S": "1"}}
@@ -166,7 +167,7 @@ def test_messages_come_and_go_as_in_moto_itself(
         assert short == messages_outcome()
 
 
-@pytest.mark.parametrize(("operation", "request_"), REQUESTS)
+@each_case(("operation", "request_"), REQUESTS)
 def test_answers_and_effects_are_moto_s_own(
     operation: str,
     request_: dict[str, Any],

@@ -118,7 +118,7 @@ def test_an_inbox_forgets_what_it_got_and_how_to_answer(caller: Caller) -> None:
     assert caller.statuses(1) == [200]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "field"),
     [
         ({"status": 99}, "status"),
@@ -176,7 +176,7 @@ def test_an_advance_says_where_it_got_to_and_what_was_delivered(caller: Caller) 
     assert caller.wheelwright.advanced_ms == [750]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "body",
     [
         {},

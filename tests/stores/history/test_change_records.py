@@ -16,6 +16,7 @@ from duewheel.rules.history.changes import (
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
 from duewheel.stores.history.change_records import ChangeRecords
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
 from tests.support.world import CALLER, World
 
@@ -122,7 +123,7 @@ def test_what_nobody_can_say_whose_it_is_or_until_when_is_not_read(
         kept(records)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "nonsense",

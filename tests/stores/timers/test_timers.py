@@ -13,6 +13,7 @@ from duewheel.rules.timers.timer import Gap, Misfire, Overlap, Rules, Timer
 from duewheel.rules.wheel.addresses import Address, address_at
 from duewheel.stores import registry_keys
 from duewheel.stores.timers.timers import TimerLine, TimerStore
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
 from tests.support.world import CALLER, World
 
@@ -155,7 +156,7 @@ def test_lists_go_by_name_and_prefix_page_by_page(store: TimerStore) -> None:
     assert store.page("other", "", None, 10) == ([], False)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("attribute", "value"),
     [
         ("rules", {"S": "nonsense"}),

@@ -33,6 +33,7 @@ from local.aws.invocations import Answer, Invocation
 from local.chaos.aws_faults import Fault, answered_by, do
 from local.control.inbox import Inbox
 from local.control.inbox_resources import InboxResources
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS, ManualClock
 
 ACCOUNT = "us-east-1:123456789012"
@@ -248,7 +249,7 @@ def test_of_a_long_answer_the_beginning_is_read(side: Side, emulator: Emulator) 
     assert outcome.note.startswith('"aaa')
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "code", "verdict"),
     [
         (404, "ResourceNotFoundException", Verdict.RETRY),
@@ -273,7 +274,7 @@ def test_a_refusal_of_lambda_is_read_by_its_code(
     assert len(calls) == 1, "the SDK does not try again by itself"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "callback",
     [
         SqsCallback(QUEUE.replace("inbox", "no")),
@@ -288,8 +289,8 @@ def test_what_is_not_there_may_come_back(side: Side, callback: Callback) -> None
     assert re.search("not exist|NotFound|DoesNotExist", outcome.note, re.I)
 
 
-@pytest.mark.parametrize("callback", [TO_QUEUE, TO_TOPIC, TO_BUS, TO_FUNCTION, TO_MACHINE])
-@pytest.mark.parametrize("fault", [Fault.THROTTLED, Fault.FAILED, Fault.LOST])
+@each_case("callback", [TO_QUEUE, TO_TOPIC, TO_BUS, TO_FUNCTION, TO_MACHINE])
+@each_case("fault", [Fault.THROTTLED, Fault.FAILED, Fault.LOST])
 def test_trouble_on_the_way_is_tried_again_by_the_task_alone(
     side: Side, callback: Callback, fault: Fault
 ) -> None:
