@@ -8,7 +8,6 @@ import pytest
 
 from tests.console_support import KEY, Proxy, Upstream, refused
 
-
 TARGETS = [
     "/console/../_local/clock",
     "/v1/../_local/clock",

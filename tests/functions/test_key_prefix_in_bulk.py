@@ -205,7 +205,7 @@ def from_the_start(reached: str | None) -> str | None:
 def test_a_cancel_run_that_died_within_a_page_is_taken_up(
     wired: ManualClock, takes_up: Callable[[str | None], str | None]
 ) -> None:
-    keys = keys_numbered(range(200))
+    keys = keys_numbered(range(140))
     fill([*keys, *NEIGHBOURS])
     reached = page("DELETE")["cursor"]
     before = len(listed())

@@ -189,13 +189,13 @@ def test_a_receiver_that_says_stop_has_the_notifier_disable_the_timer(
     timer = {
         "biz_type": "orders",
         "name": "close",
-        "every_seconds": 30,
+        "every_seconds": 10,
         "callback": {"url": f"{receiver}/410"},
         "disable_on_stop": True,
     }
     status, made = call("POST", "/v1/timers", timer)
     assert status == 201, made
-    for _ in range(65):
+    for _ in range(25):
         tick()
         drain()
         wired.advance_ms(1_000)

@@ -79,7 +79,7 @@ def test_tasks_that_came_up_meanwhile_are_called_evenly_after_a_while(world: Wor
     assert world.receiver.received == []
     seconds = sorted(world.read(task).entry.second - began_ms // 1000 for task in tasks)
     assert seconds == [300, 300, 301, 301, 302, 302]
-    minutes_pass(world, 10)
+    minutes_pass(world, 6)
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
     assert audited(world) == []
 
@@ -90,7 +90,7 @@ def test_or_they_expire_without_a_call(world: World) -> None:
     lose_all_homes(world)
     minutes_pass(world, 10)
     reconcile(world, EXPIRE)
-    minutes_pass(world, 10)
+    minutes_pass(world, 6)
     assert status(world, task) is Status.EXPIRED
     assert world.receiver.received == []
     assert audited(world) == []
@@ -160,7 +160,7 @@ def test_a_parked_task_comes_up_again(world: World) -> None:
     restored(world)
     lose_all_homes(world)
     reconcile(world)
-    minutes_pass(world, 10)
+    minutes_pass(world, 7)
     assert world.read(task).parked
     assert audited(world) == []
 
@@ -212,7 +212,7 @@ def test_what_was_handed_over_shortly_before_the_pause_counts_as_overdue(world: 
     lose_all_homes(world)
     assert world.pointer(pointers.SWEEP).position < task.home.second
     reconcile(world, EXPIRE)
-    minutes_pass(world, 10)
+    minutes_pass(world, 7)
     assert status(world, task) is Status.EXPIRED
     assert world.receiver.task_ids == [task.task_id]
 
@@ -401,7 +401,7 @@ def test_shape_and_pointers_come_back_and_what_was_not_dispatched_is_not_passed(
     loses_its_records(world)
     run = reconcile(world, None)
     assert run.found["records of the wheel that are gone"] == 3
-    minutes_pass(world, 10)
+    minutes_pass(world, 7)
     assert sorted(world.receiver.task_ids) == sorted([delivered.task_id, waiting.task_id])
     assert audited(world) == []
 
@@ -416,7 +416,7 @@ def test_without_pointers_each_run_needs_a_choice_for_overdue_tasks(world: World
         with pytest.raises(NotReconciled, match="overdue"):
             reconcile(world, None)
     reconcile(world, EXPIRE)
-    minutes_pass(world, 15)
+    minutes_pass(world, 8)
     assert status(world, lost) is Status.EXPIRED
     assert world.receiver.task_ids == [lost.task_id]
 

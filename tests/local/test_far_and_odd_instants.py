@@ -65,22 +65,6 @@ def test_a_task_due_in_ten_years_is_kept_changed_and_called_in_its_millisecond(
         assert (service.task(task)["status"], service.task(task)["lateness_ms"]) == ("delivered", 0)
 
 
-@pytest.mark.parametrize("beyond_ms", [1, DAY_MS])
-def test_beyond_ten_years_an_instant_is_refused_and_changes_nothing(
-    service: Service, beyond_ms: int
-) -> None:
-    task = service.create("box", delay_seconds=60)
-    due_ms = service.now_ms() + TEN_YEARS_SECONDS * 1_000 + beyond_ms
-    for method, path, body in (
-        ("POST", "/v1/tasks", service.new_task("box", due_ms=due_ms)),
-        ("PATCH", f"/v1/tasks/{task['task_id']}", {"due_ms": due_ms}),
-    ):
-        status, problem = service.call(method, path, body)
-        assert (status, problem["field"]) == (422, "due_ms")
-    assert listed(service) == [task["task_id"]]
-    assert service.task(task) == task
-
-
 # Rules as POSIX writes them: they need no time zone database on the machine.
 BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
 NEW_YORK = "EST5EDT,M3.2.0,M11.1.0"
@@ -141,19 +125,3 @@ def test_the_hour_that_clocks_show_twice_is_two_hours_here(
     (headers,) = [request["headers"] for request in service.received("second")]
     assert headers["webhook-timestamp"] == str(ms_of(winter) // 1_000)
     assert headers["duewheel-due-at"] == second["due_at"]
-
-
-@pytest.mark.exhaustive
-def test_a_task_moved_within_the_repeated_hour_is_called_once_at_its_last_instant(
-    repeated: tuple[Service, str, str, str],
-) -> None:
-    service, summer, winter, _ = repeated
-    earlier = service.create("earlier", due_at=winter)
-    change(service, earlier, due_at=summer)
-    later = service.create("later", due_at=summer)
-    change(service, later, due_at=winter)
-
-    assert service.advance(1_800) == 1
-    assert service.advance(3_600) == 1
-    assert service.received_at_ms("earlier") == [ms_of(summer)]
-    assert service.received_at_ms("later") == [ms_of(winter)]

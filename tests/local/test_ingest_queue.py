@@ -36,17 +36,6 @@ def sender() -> Iterator[Sender]:
         yield Sender(stack.url)
 
 
-@pytest.mark.exhaustive
-def test_a_message_is_called_back_as_long_after_it_was_sent_as_it_says(sender: Sender) -> None:
-    start_ms = sender.now_ms()
-    status, answer = sender.send(sender.new_task("box", delay_seconds=30, payload={"n": 1}))
-    assert (status, list(answer)) == (202, ["message_id"])
-    assert sender.advance(29) == 0
-    assert sender.advance(1) == 1
-    assert sender.received_at_ms("box") == [start_ms + 30_000]
-    assert sender.received("box")[0]["body"] == '{"n": 1}'
-
-
 def test_messages_under_one_key_are_called_back_once(sender: Sender) -> None:
     task = sender.new_task("box", delay_seconds=60)
     sender.send(task, idempotency_key="order-17")
@@ -67,18 +56,6 @@ def test_dead_letters_can_be_looked_at_again_and_again(sender: Sender) -> None:
     assert {(json.dumps(bad) in letter["body"]) for letter in letters[1:]} == {True}
     problems = [letter["attributes"]["problem"] for letter in letters]
     assert sorted(problems) == ["invalid-field"] * 12 + ["malformed-body"]
-
-
-@pytest.mark.exhaustive
-def test_a_business_with_a_limit_gets_what_waits_in_the_queue_bit_by_bit(sender: Sender) -> None:
-    limits = {"creates_per_second": 1, "creates_burst": 2}
-    assert sender.call("PUT", "/v1/businesses/orders", limits)[0] == 201
-    for n in range(10):
-        sender.send(sender.new_task("box", delay_seconds=0, payload=n))
-    assert sender.advance(1) < 10
-    sender.advance(600)
-    assert sorted(int(r["body"]) for r in sender.received("box")) == list(range(10))
-    assert sender.dead_letters() == []
 
 
 def test_what_sqs_does_not_take_is_refused(sender: Sender) -> None:

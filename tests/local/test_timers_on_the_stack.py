@@ -9,7 +9,7 @@ from botocore.client import BaseClient
 
 from duewheel.rules.timers.planning import TAKEN_BACK_MIN
 from local.stack import LocalStack
-from tests.support.service import Service, ms_of
+from tests.support.service import Service
 
 DEF = "/api/timer/v1/def"
 
@@ -68,38 +68,6 @@ def test_an_xtimer_client_gets_its_very_body_on_the_second(
     assert done(service, "DELETE", DEF, named) == {"code": 0, "msg": "success"}
     service.advance(3_600)
     assert len(service.received("box")) == 1
-
-
-@pytest.mark.exhaustive
-def test_what_is_changed_holds_for_the_next_call_and_what_was_called_is_counted(
-    service: Service, running: LocalStack
-) -> None:
-    new = {
-        "biz_type": "orders",
-        "name": "beat",
-        "every_seconds": 600,
-        "payload": {"n": "{{number}}", "at": "{{due_at}}"},
-        "callback": {"url": f"{running.url}/_local/inbox/box"},
-    }
-    timer = done(service, "POST", "/v1/timers", new)
-    path = f"/v1/timers/{timer['timer_id']}"
-    service.advance(1_200)
-    first, second = service.received("box")
-    assert first["body"] == f'{{"n": "1", "at": "{timer["next_at"]}"}}'
-    assert '"n": "2"' in second["body"]
-    changed = done(service, "PATCH", path, {"every_seconds": 900})
-    service.advance(900)
-    assert service.received_at_ms("box")[2:] == [ms_of(changed["next_at"])]
-    assert '"n": "3"' in service.received("box")[2]["body"]
-
-    runs = done(service, "GET", f"{path}/runs?status=delivered")["tasks"]
-    assert [run["number"] for run in runs] == [3, 2, 1]
-    assert [run["lateness_ms"] for run in runs] == [0, 0, 0]
-    read = done(service, "GET", path)
-    assert (read["counters"]["fired"], read["counters"]["delivered"]) == (3, 3)
-    done(service, "POST", f"{path}/disable")
-    service.advance(900)
-    assert len(service.received("box")) == 3
 
 
 @pytest.mark.exhaustive

@@ -32,6 +32,7 @@ def test_without_the_lane_the_other_business_waits_for_the_slow_calls() -> None:
     assert late_ms[len(late_ms) // 2] > CALLBACK_SECONDS * 1_000
 
 
+@pytest.mark.exhaustive
 def test_observed_it_waits_until_the_first_slow_calls_have_ended() -> None:
     observed = neighbours(None, SECONDS + 6, settled_after=10)
     late_ms = observed.late_ms["quick"]

@@ -30,12 +30,6 @@ SOURCE: dict[str, Any] = source_of(TEMPLATE)
 PARAMETERS: dict[str, Any] = SOURCE["Parameters"]
 FUNCTIONS = ("api", "scheduler", "notifier", "sweeper", "ingest")
 OF_INGEST = {"INGEST_QUEUE_URL", "INGEST_DEAD_LETTER_QUEUE_URL", "INGEST_BUSINESSES"}
-BOUNDS = [
-    (name, str(declared[bound]))
-    for name, declared in PARAMETERS.items()
-    for bound in ("MinValue", "MaxValue")
-    if bound in declared
-]
 
 
 def properties_of(template: Template, logical_id: str) -> dict[str, Any]:
@@ -84,11 +78,11 @@ def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
     assert settings_from(environment) == settings_from({name: environment[name] for name in needed})
 
 
-@pytest.mark.parametrize(("parameter", "value"), BOUNDS)
-def test_settings_take_what_the_template_lets_through(
-    emulator: Any, parameter: str, value: str
-) -> None:
-    settings_from(resources_with(emulator, {parameter: value}).environment("api"))
+@pytest.mark.parametrize("bound", ["MinValue", "MaxValue"])
+def test_settings_take_what_the_template_lets_through(emulator: Any, bound: str) -> None:
+    values = {name: str(one[bound]) for name, one in PARAMETERS.items() if bound in one}
+    assert len(values) >= 5
+    settings_from(resources_with(emulator, values).environment("api"))
 
 
 def test_every_parameter_says_what_it_is_for_and_what_it_takes() -> None:

@@ -14,7 +14,6 @@ from botocore.awsrequest import AWSPreparedRequest
 
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.wiring import notifier as notifier_wiring
-from local import __main__ as local_command
 from local.aws.emulator import Emulator
 from local.aws.functions import Context, Died, Function
 from local.chaos.aws_faults import Fault, Reply, in_part, possible_faults
@@ -210,33 +209,6 @@ def test_an_asynchronous_event_comes_twice_by_chance() -> None:
     faults = Faults(0.5, seed=1)
     assert {faults.events() for _ in range(20)} == {1, 2}
     assert Faults(0, seed=1).events() == 1
-
-
-# The flag
-
-
-@pytest.mark.parametrize(
-    ("named", "told"),
-    [
-        ({"FAULTS": "often"}, "these are numbers"),
-        ({"FAULTS": "0.1", "SEED": "x"}, "these are numbers"),
-        ({"FAULTS": "0.6"}, "no chance from 0 to 0.5"),
-        ({"FAULTS": "nan"}, "no chance from 0 to 0.5"),
-        ({"FAULTS": "0.1", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "in the emulator only"),
-    ],
-)
-def test_a_flag_that_cannot_be_is_told_in_one_line(
-    named: dict[str, str],
-    told: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(local_command, "_log_to_the_console", lambda: None)
-    for name, value in named.items():
-        monkeypatch.setenv(name, value)
-    assert local_command.main() == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert told in line
 
 
 def test_a_transaction_is_met_by_single_writes_and_transactions_alone() -> None:
