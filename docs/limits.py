@@ -1,4 +1,4 @@
-"""The limits of docs/api.md, a line each. What a field must be is said in the words of its refusal;
+"""The limits of docs/api.md, a line each. The limit of a field has the words of its refusal;
 what another system sets is a number here."""
 
 import json
@@ -66,7 +66,7 @@ Members = dict[str, Any]
 
 
 def said_of(read: Callable[[str], object], usual: Members, wrong: Members) -> str:
-    """What the refusal of the wrong members says that they must be."""
+    """The requirement in the refusal of the wrong members."""
     try:
         read(json.dumps(usual | wrong))
     except Refusal as refusal:

@@ -1,8 +1,8 @@
 """Writes the parts of the pages that follow from the code, in place: `make examples`.
 
-A part stands between two comments; the first one names it. The head of a table is by hand. Of some
-tables the code gives every cell. Of others it gives the names, and words by hand explain them: a
-name without a row, and a row of something that there is not, are errors.
+A part is between two comments; the first one names it. The head of a table is written by hand. Of
+some tables the code gives every cell. Of others it gives the names, and the explanations are
+written by hand: a name without a row, and a row without a name, are errors.
 """
 
 import json
@@ -61,7 +61,7 @@ Names = Callable[[Row], list[str]]  # what a row is about
 
 
 class TableError(Exception):
-    """The code and the words that explain it do not belong together."""
+    """A table's rows do not match the names in the code."""
 
 
 def with_all_made(page: str) -> str:
@@ -93,7 +93,7 @@ def ticked(names: Iterable[object]) -> str:
 def explained(
     facts: Iterable[str] | Mapping[str, Row], names: Names = lambda row: ticks(row[0])
 ) -> Maker:
-    """By hand but for the cells behind the first one, as many as there are facts of a name."""
+    """A table by hand, except for the cells after the first one: one for each fact of a name."""
 
     def rows(old: Sequence[Row]) -> Rows:
         found = {name for row in old for name in names(row)}
@@ -109,7 +109,7 @@ def explained(
 
 
 def computed(last: Callable[..., str]) -> Maker:
-    """By hand but for the last cell, which follows from the others."""
+    """A table by hand, except for the last cell, which is computed from the others."""
     return lambda old: [[*row[:-1], last(*(cell.strip("`") for cell in row[:-1]))] for row in old]
 
 
@@ -156,7 +156,7 @@ def rights(_: Sequence[Row]) -> Rows:
 
 
 def alarms(_: Sequence[Row]) -> Rows:
-    """A description begins with when it goes off, and ends with its section of the runbook."""
+    """A description begins with the condition, and ends with its section of the runbook."""
     rows: dict[str, Row] = {}
     for alarm in deployed().alarms:
         when, section = alarm.description.partition(". ")[0], alarm.description.rpartition("#")[2]
@@ -166,8 +166,8 @@ def alarms(_: Sequence[Row]) -> Rows:
 
 
 def services_called() -> set[str]:
-    """By the notifier, as IAM has their names, which are those of their endpoints as well. Logs and
-    network interfaces are Lambda's own matter."""
+    """The services that the notifier calls, by their names in IAM, which are those of their
+    endpoints as well. Lambda itself calls those for logs and network interfaces."""
     role = {"Ref": "NotifierRole"}
     policies = [
         resource
@@ -194,7 +194,7 @@ def refusals(of: type[Refusal]) -> Iterator[type[Refusal]]:
 
 
 def members(schema: str) -> Maker:
-    """Of the API document; what is nested counts for the whole."""
+    """The members of a schema of the API document; a nested one counts for its parent."""
     known = [*SCHEMAS[schema]["properties"]]
     return explained(known, lambda row: [name.partition(".")[0] for name in ticks(row[0])])
 
@@ -248,7 +248,7 @@ def statuses(_: Sequence[Row]) -> Rows:
 
 
 def retries(_: Sequence[Row]) -> Rows:
-    """At the longest: with jitter each wait is a part of it."""
+    """The longest waits: with jitter each wait is a part of it."""
     delays = [delay_ms(DEFAULT_RETRY, made, 1.0) for made in range(1, DEFAULT_RETRY.attempts_max)]
     waits = [0, *(delay // 1000 for delay in delays if delay is not None)]
     for attempt, (wait, after) in enumerate(zip(waits, accumulate(waits), strict=True), 1):
@@ -271,7 +271,7 @@ def fires(cron: str) -> str:
 
 
 def fires_on(name: str, day: str, cron: str, setting: str) -> str:
-    """Only one of the two settings takes this word."""
+    """`setting` is a word of only one of `dst_gap` and `dst_overlap`."""
     is_of_gaps = setting in set(DstGap)
     gap = DstGap(setting) if is_of_gaps else DstGap.SHIFT
     overlap = DstOverlap.FIRST if is_of_gaps else DstOverlap(setting)
@@ -291,9 +291,9 @@ def refused(cron: str) -> str:
     return reason
 
 
-# Of what there is to run and to look at
+# Of commands and logs
 
-# In calls of the logger, in what is handed to it, and, below, in what becomes of a task.
+# In calls of the logger, in arguments for it, and, below, in the outcomes of tasks.
 ACTION = re.compile(r'\baction="([a-z-]+)"|"action": "([a-z-]+)"|"(breaker-[a-z]+)"')
 ENDS = ("dead", "expired")
 MAKEFILES = "".join((ROOT / name).read_text("utf-8") for name in ("infra/build.mk", "Makefile"))
@@ -314,7 +314,7 @@ def log_metrics(old: Sequence[Row]) -> Rows:
 
 
 def local_settings() -> set[str]:
-    """What the local stack reads of the environment, also by a name of its own."""
+    """The settings that the local stack reads from the environment, also by a constant's name."""
     sources = [source.read_text("utf-8") for source in (ROOT / "local").glob("*.py")]
     named = re.findall(r'environ\.get\(\s*"?(\w+)', "".join(sources))
     return {getattr(local_stack, name, name) for name in named}

@@ -1,4 +1,4 @@
-"""One request and its answer over HTTP, and how the two stand in the page.
+"""One request and its answer over HTTP, and their form in the page.
 
 What was sent and received is shown whole, but for headers that say nothing about the call, and
 for values too long to read, which are cut and say so. Whatever port the stack has, the page
@@ -33,8 +33,8 @@ class Message:
     body: str
 
     def block(self) -> str:
-        told = [header for header in self.headers if header[0].lower() not in _SAYS_NOTHING]
-        headers = [f"{name}: {value}" for name, value in told]
+        shown = [header for header in self.headers if header[0].lower() not in _SAYS_NOTHING]
+        headers = [f"{name}: {value}" for name, value in shown]
         body = _beginning(_TEXT.sub(_cut, _readable(self.body)))
         lines = [self.first_line, *headers, *(["", body] if body else [])]
         return "\n".join(["```http", *lines, "```"])
@@ -53,7 +53,7 @@ class Exchange:
 def exchanged(
     address: str, method: str, target: str, headers: Mapping[str, str], body: str
 ) -> Exchange:
-    """`body` as it is to be shown; on its way the stack's own address stands in it."""
+    """`body` is the shown form; the sent one has the stack's own address."""
     sent = body.replace(SHOWN_ADDRESS, address).encode()
     connection = HTTPConnection(address, timeout=TIMEOUT_SECONDS)
     try:

@@ -1,4 +1,4 @@
-"""JSON laid out for reading: what fits into a line stands in one.
+"""JSON laid out for reading: a value that fits into a line is on one line.
 
 Invariant: nothing but white space changes; names and values keep the words they were sent in.
 """
@@ -35,7 +35,7 @@ def _in_a_line(text: str) -> str:
 
 
 def _parts(text: str) -> list[tuple[str, str]]:
-    """The members or elements, each with what stands before it."""
+    """The members or elements, each with its prefix."""
     if text.startswith("{"):
         members = decode(text, type=dict[str, Raw])
         return [(f"{json.dumps(name)}: ", bytes(part).decode()) for name, part in members.items()]

@@ -1,6 +1,6 @@
-"""The page's examples: where they stand, and how new ones take the place of the old.
+"""The page's examples: finds their places, and replaces old ones by new ones.
 
-An example stands between two comments, the first of which names it; what is around them is
+An example is between two comments, the first of which names it; the text around them is
 written by hand and stays. What is random by nature (ids, cursors) stays, too, as long as the
 same is said in both: so examples that were made anew change the page only where the service
 answers otherwise, and a page that they do not change is up to date.

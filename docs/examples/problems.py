@@ -44,7 +44,7 @@ def by_api_key(teller: Teller) -> None:
     teller.example("problem-api-key-ended", "POST", f"{path}/rotate")
     teller.advance(91 * 86_400)
     teller.example("problem-unknown-api-key", "GET", path)
-    # Whoever may do everything is not bound.
+    # An admin of all businesses has no limit.
     with (
         patch.object(ApiKeyStore, "is_full", return_value=True),
         patch.object(Access, "may", return_value=False),

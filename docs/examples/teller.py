@@ -1,6 +1,6 @@
 """Tells a story to a local stack of its own, and keeps what is to be shown of it.
 
-Invariant: every story begins at START on an empty wheel, and the clock stands still unless
+Invariant: every story begins at START on an empty wheel, and the clock is frozen unless
 the story moves it. So all that is answered follows from the story, but for random parts.
 """
 
@@ -24,7 +24,7 @@ _INBOX_HOST = SHOWN_ADDRESS.partition(":")[0]
 
 
 class StoryError(Exception):
-    """The story cannot be told like this."""
+    """The story cannot be played in this way."""
 
 
 class Teller:
@@ -97,7 +97,7 @@ def told(story: Story) -> dict[str, str]:
     with _nothing_logged(), _inbox_alone_called(), stack:
         teller = Teller(stack)
         story.tell(teller)
-        teller.advance(0)  # what the story left due is called while somebody watches
+        teller.advance(0)  # calls what the story left due, before the checks end
     return teller.examples
 
 
@@ -113,7 +113,7 @@ def _nothing_logged() -> Iterator[None]:
 
 @contextmanager
 def _inbox_alone_called() -> Iterator[None]:
-    """A callback that the page gives to somebody else must not come due."""
+    """A callback to a third party, which a page shows, must not fall due."""
     strays: list[str] = []
 
     async def addresses_of(_: Resolver, host: str, *_more: object) -> tuple[str, ...]:

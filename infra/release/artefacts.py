@@ -1,6 +1,6 @@
 """`make artefacts`: puts what a release consists of into one folder, with its checksums.
 
-Invariant: the same inputs give the same bytes; nothing of an archive says when or by whom it was
+Invariant: the same inputs give the same bytes; an archive does not contain when or by whom it was
 packed.
 """
 

@@ -1,8 +1,8 @@
 """`make release VERSION=1.2.3`: writes changelog, version and golden files, builds, commits and
 tags. A person pushes.
 
-Invariant: whatever stops it, either the tag stands on a commit whose artefacts were built, or
-nothing is left of what it wrote, and a commit of somebody else stays.
+Invariant: a release ends either with the tag on a commit whose artefacts were built, or with all
+its changes removed. Commits of others are never removed.
 """
 
 import os

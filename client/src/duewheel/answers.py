@@ -1,4 +1,4 @@
-"""What came back for one request: its JSON, or a failure to be judged."""
+"""The result of one request: the JSON of its answer, or a failure."""
 
 import json
 from typing import Any
@@ -36,7 +36,7 @@ def read_answer(response: httpx.Response) -> Any:
 
 
 def no_answer(error: httpx.RequestError) -> Failure:
-    """What follows from the kind of the error is whether anything can have been sent."""
+    """The kind of the error decides whether the request can have been sent."""
     unreachable = Unreachable(f"{type(error).__name__}: {error}")
     unreachable.__cause__ = error
     return Failure(unreachable, was_sent=not isinstance(error, NOT_SENT))

@@ -66,8 +66,8 @@ def version_header(version: int | None) -> dict[str, str]:
 
 
 def part(text: str) -> str:
-    """One part of a path. Whoever tidies a path up on the way would take `.` and `..` for another
-    call, so a key of that name cannot be asked for."""
+    """One part of a path. Proxies that normalise paths would turn `.` and `..` into another call,
+    so a key of that name is refused."""
     if text in ("", ".", ".."):
         raise ValueError(f"{text!r} cannot stand in a path")
     return quote(text, safe=":~")

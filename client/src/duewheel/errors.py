@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions; the service's problem types have one class each.
+"""The client's exceptions; the service's problem types have one class each.
 
 Go by the class: its `type` is part of the interface, `title` and `detail` are for people.
 """
@@ -23,7 +23,7 @@ class OutcomeUnknown(DuewheelError):
 
 
 class UnexpectedAnswer(DuewheelError):
-    """What answered speaks another language than this service."""
+    """The answer is not of the form of this service."""
 
 
 class Problem(DuewheelError):

@@ -24,7 +24,7 @@ START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 LINES_KEPT = 50
 IS_UP = re.compile(r"Duewheel is up on (http://\S+),")
-# What would have another stack started than the one that is meant.
+# Variables that would change which stack is started.
 NOT_INHERITED = (
     "PORT",
     "PROFILE",
@@ -38,7 +38,7 @@ NOT_INHERITED = (
 
 
 class LocalStackFailed(DuewheelError):
-    """It did not start; the message is what it said."""
+    """It did not start; the message is its output."""
 
 
 def stack_root() -> Path:
@@ -61,7 +61,7 @@ def stack_environment(port: int) -> dict[str, str]:
 
 class LocalStack:
     """`with LocalStack() as stack:` is up, on a free port of its own, until the block ends, or
-    this process does. With `frozen_at` its clock stands still there from the first moment on."""
+    this process does. With `frozen_at` its clock is frozen there from the start."""
 
     def __init__(self, port: int = 0, *, frozen_at: datetime | None = None) -> None:
         self._port = port
@@ -93,7 +93,7 @@ class LocalStack:
             raise LocalStackFailed("The local stack did not start:\n" + "".join(self._said))
 
     def _listen(self) -> None:
-        """To the end: a process whose output nobody reads stands still once the pipe is full."""
+        """Read to the end: a process whose output is not read blocks once the pipe is full."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._said.append(line)

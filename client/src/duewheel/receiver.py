@@ -2,8 +2,8 @@
 
 Signatures are those of Standard Webhooks (docs/delivery.md). Invariant: what `verify` returns was
 signed with one of the secrets within five minutes of now, byte for byte, as this call and no other:
-dots separate id, timestamp and body in what is signed, so there is none in the first two. Whatever
-the headers hold, what is not genuine raises `NotGenuine`.
+dots separate id, timestamp and body in what is signed, so there is none in the first two. Every
+request that is not genuine raises `NotGenuine`, whatever its headers.
 """
 
 import base64
@@ -34,7 +34,7 @@ Headers = Mapping[str, Any] | Iterable[tuple[bytes | str, bytes | str]]
 
 
 class NotGenuine(DuewheelError):
-    """Answer 401: the service tries it again, a forger learns nothing."""
+    """Answer 401: the service retries the call, and a forger gets no information."""
 
 
 class StillAtWork(DuewheelError):
@@ -58,7 +58,7 @@ class Delivery:
 
     @property
     def payload(self) -> Any:
-        """What the task was created with: decoded if it was sent as JSON, else a text; None if
+        """The task's payload: decoded if it was sent as JSON, else a text; None if
         there was none."""
         if not self.body:
             return None
@@ -165,7 +165,7 @@ def _by_name(headers: Headers) -> dict[str, str]:
 
 
 def _pairs(headers: Headers) -> Iterator[tuple[bytes | str, bytes | str]]:
-    """Only in a WSGI environ do underscores stand for hyphens. Elsewhere such a name is another
+    """Only in a WSGI environ do underscores replace hyphens. Elsewhere such a name is another
     header, which the service has not sent."""
     if not isinstance(headers, Mapping):
         yield from headers

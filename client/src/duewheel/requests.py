@@ -1,4 +1,4 @@
-"""What callers ask for, and the bodies that say it.
+"""Callers' arguments, and the request bodies made of them.
 
 The fields are those of docs/api.md under the same names; instants may be datetimes and spans
 timedeltas. A payload is written once, here, and handed through by the service as that text.
@@ -149,6 +149,6 @@ def settings_body(settings: Mapping[str, Any], *callbacks: str) -> dict[str, Any
 
 
 def json_bytes(body: Mapping[str, Any]) -> bytes:
-    """Refuses what is no JSON (NaN, unpaired surrogates) before anything is sent."""
+    """Refuse values that JSON lacks (NaN, unpaired surrogates) before anything is sent."""
     text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode()

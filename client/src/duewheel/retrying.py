@@ -1,7 +1,7 @@
 """Whether a call is made again, and after how long: decided here, without network or clock.
 
 Invariant: a request that may have been carried out is sent again only while that changes
-nothing (`Call.repeatable_seconds`); otherwise the caller is told that the outcome is unknown.
+nothing (`Call.repeatable_seconds`); otherwise it raises that the outcome is unknown.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from duewheel.errors import (
 )
 
 NOTHING_WRITTEN = (Unavailable, TooManyCreates, TooManyRequests)
-UNREACHED_TRIES_MAX = 4  # about two seconds: nobody waits a minute for a wrong address
+UNREACHED_TRIES_MAX = 4  # about two seconds: a wrong address should fail soon
 FIRST_PAUSE_SECONDS = 0.25
 PAUSE_SECONDS_MAX = 8.0
 
@@ -79,7 +79,7 @@ class Tries:
         return pause
 
     def _backoff_seconds(self) -> float:
-        """Full jitter, but for a floor: whoever was throttled together must part."""
+        """Full jitter above a floor: clients that were throttled together must spread out."""
         most = min(PAUSE_SECONDS_MAX, FIRST_PAUSE_SECONDS * 2.0**self.number)
         return most * (0.25 + 0.75 * self.random())
 

@@ -1,4 +1,4 @@
-"""What the service answers, as values.
+"""The service's answers, as values.
 
 What may hold secrets (payloads, headers and addresses of callbacks, keys) is left out of every
 repr.
@@ -104,8 +104,8 @@ class Business(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Change(Value):
-    """Of a definition. `fields` say what was set, from what and to what; callbacks, payloads and
-    secrets are named alone."""
+    """A change of a definition. `fields` are its fields with old and new value; callbacks, payloads
+    and secrets are named alone."""
 
     version: int
     at: datetime = field(metadata=INSTANT)
@@ -147,7 +147,7 @@ class Lateness(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(Value):
-    """Of a minute, which then says `at`, or in all."""
+    """The sums of a minute, which is then in `at`, or of all."""
 
     at: datetime | None = field(default=None, metadata=INSTANT)
     created: int

@@ -1,4 +1,4 @@
-"""The client itself: where the service is, who asks, and what can be asked."""
+"""The client: the service's address, the caller's credentials, and the groups of calls."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -59,7 +59,7 @@ class AsyncDuewheel:
     async def audit(
         self, *, begin: datetime | None = None, end: datetime | None = None
     ) -> AsyncIterator[Finding]:
-        """What is inconsistent: nothing, on a healthy wheel. An hour back and an hour
+        """The inconsistent items: none on a healthy wheel. An hour back and an hour
         ahead by default."""
         query = {"from": begin, "to": end, "cursor": None}
         while True:
@@ -74,7 +74,7 @@ class AsyncDuewheel:
         return Health.read(await self._transport.send(reading("/v1/health")))
 
     async def api_document(self) -> dict[str, Any]:
-        """What this deployment says of its calls, in OpenAPI 3.1."""
+        """This deployment's description of its calls, in OpenAPI 3.1."""
         document: dict[str, Any] = await self._transport.send(reading("/v1/openapi.json"))
         return document
 

@@ -1,4 +1,4 @@
-"""API keys: who may call, and what they may do."""
+"""API keys, and the grants of their callers."""
 
 from collections.abc import AsyncIterator, Iterable
 from datetime import datetime

@@ -91,7 +91,7 @@ class AsyncTasks:
         payload: Any = UNSET,
         callback: Callback | None = None,
     ) -> Task:
-        """What is left out stays; a payload of None becomes null."""
+        """Omitted fields stay; a payload of None becomes null."""
         body = {**due(due_at, due_ms, delay, needed=False)}
         if callback is not None:
             body["callback"] = plain(callback_body(callback))
@@ -210,6 +210,6 @@ class AsyncTasks:
         callback: Callback | None = None,
         max_due_at: datetime | None = None,
     ) -> AsyncWatchdog:
-        """A task that is called `timeout` after the last beat. Nothing is sent before the first."""
+        """A task that is called `timeout` after the last beat. The first beat creates it."""
         task = NewTask(biz_type=biz_type, delay=timeout, payload=payload, callback=callback)
         return AsyncWatchdog(self._transport, task, key, max_due_at)

@@ -21,7 +21,7 @@ from duewheel.values import (
 
 
 class Businesses:
-    """With `if_match`, a version, a call is carried out only if the business still stands so."""
+    """With `if_match`, a call is carried out only if the business still has this version."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -29,7 +29,7 @@ class Businesses:
     def configure(
         self, biz_type: str, *, if_match: int | None = None, **settings: Unpack[BusinessSettings]
     ) -> Business:
-        """Sets what is named and keeps the rest; None takes a setting back to its default."""
+        """Set the named settings and keep the rest; None restores a default."""
         body = settings_body(settings, "callback", "on_dead")
         return self._changed("PUT", _path(biz_type), if_match, body)
 

@@ -1,5 +1,5 @@
 # Made of _async/client.py by make_sync.py; change that.
-"""The client itself: where the service is, who asks, and what can be asked."""
+"""The client: the service's address, the caller's credentials, and the groups of calls."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -60,7 +60,7 @@ class Duewheel:
     def audit(
         self, *, begin: datetime | None = None, end: datetime | None = None
     ) -> Iterator[Finding]:
-        """What is inconsistent: nothing, on a healthy wheel. An hour back and an hour
+        """The inconsistent items: none on a healthy wheel. An hour back and an hour
         ahead by default."""
         query = {"from": begin, "to": end, "cursor": None}
         while True:
@@ -75,7 +75,7 @@ class Duewheel:
         return Health.read(self._transport.send(reading("/v1/health")))
 
     def api_document(self) -> dict[str, Any]:
-        """What this deployment says of its calls, in OpenAPI 3.1."""
+        """This deployment's description of its calls, in OpenAPI 3.1."""
         document: dict[str, Any] = self._transport.send(reading("/v1/openapi.json"))
         return document
 

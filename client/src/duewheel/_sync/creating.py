@@ -68,7 +68,7 @@ class Creating:
         return [_result(result) for result in answer["results"]]
 
     def patiently(self, tasks: Sequence[NewTask]) -> list[Task | Problem]:
-        """What was not stored for want of capacity is asked for again, under a key of its own:
+        """Tasks that a limit refused are requested again, under a key of their own:
         the first one remembers refusals, too. What is known stays known, whatever becomes of
         asking again."""
         results = self._or_too_large(tasks)
@@ -110,7 +110,7 @@ def while_live_seconds(task: NewTask) -> float:
 
 
 def put_body(task: NewTask, max_due_at: datetime | None) -> dict[str, Any]:
-    """Business and key stand in the path."""
+    """The body of a task whose business and key are in the path."""
     body = {name: value for name, value in task.body().items() if name not in ("biz_type", "key")}
     return body if max_due_at is None else {**body, "max_due_at": rfc3339(max_due_at)}
 

@@ -1,5 +1,5 @@
 # Made of _async/keys.py by make_sync.py; change that.
-"""API keys: who may call, and what they may do."""
+"""API keys, and the grants of their callers."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime

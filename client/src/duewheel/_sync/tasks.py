@@ -92,7 +92,7 @@ class Tasks:
         payload: Any = UNSET,
         callback: Callback | None = None,
     ) -> Task:
-        """What is left out stays; a payload of None becomes null."""
+        """Omitted fields stay; a payload of None becomes null."""
         body = {**due(due_at, due_ms, delay, needed=False)}
         if callback is not None:
             body["callback"] = plain(callback_body(callback))
@@ -205,6 +205,6 @@ class Tasks:
         callback: Callback | None = None,
         max_due_at: datetime | None = None,
     ) -> Watchdog:
-        """A task that is called `timeout` after the last beat. Nothing is sent before the first."""
+        """A task that is called `timeout` after the last beat. The first beat creates it."""
         task = NewTask(biz_type=biz_type, delay=timeout, payload=payload, callback=callback)
         return Watchdog(self._transport, task, key, max_due_at)

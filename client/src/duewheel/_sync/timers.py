@@ -13,7 +13,7 @@ from duewheel.values import Change, Task, Timer, read_changes
 
 
 class Timers:
-    """With `if_match`, a version, a call is carried out only if the timer still stands so."""
+    """With `if_match`, a call is carried out only if the timer still has this version."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -49,7 +49,7 @@ class Timers:
     def change(
         self, timer_id: str, *, if_match: int | None = None, **fields: Unpack[TimerChange]
     ) -> Timer:
-        """Changes what is named. From cron to an interval: name both, one of them None."""
+        """Change the named fields. From cron to an interval: name both, one of them None."""
         body = settings_body(fields, "callback")
         return self._changed("PATCH", _path(timer_id), if_match, body)
 
@@ -74,7 +74,7 @@ class Timers:
     def preview(
         self, *, count: int = 10, begin: datetime | None = None, **schedule: Unpack[Schedule]
     ) -> tuple[datetime, ...]:
-        """What a schedule has ahead, before a timer is made of it."""
+        """The next instants of a schedule, before a timer is made of it."""
         body = {**plain(schedule), "count": count}
         if begin is not None:
             body["from"] = plain(begin)

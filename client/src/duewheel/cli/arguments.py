@@ -99,12 +99,12 @@ def _refuse(constant: str) -> Any:
 
 
 def fields_of(pairs: tuple[tuple[str, Any], ...], known: frozenset[str]) -> dict[str, Any]:
-    """A name that is mistyped, or said twice, is refused before anything is sent."""
+    """Refuse unknown and repeated names before anything is sent."""
     for name, _ in pairs:
         if name not in known:
             raise click.UsageError(f"There is no {name!r}. There are: {', '.join(sorted(known))}")
     if len(dict(pairs)) < len(pairs):
-        raise click.UsageError("A name stands there twice")
+        raise click.UsageError("A name is given twice")
     return dict(pairs)
 
 

@@ -40,28 +40,28 @@ def get(name: str) -> None:
 @business.command(name="set", epilog=f"Settings: {', '.join(sorted(SETTINGS))}.")
 @click.argument("name", metavar="BUSINESS")
 @click.argument("settings", metavar="NAME=VALUE...", type=arguments.field, nargs=-1, required=True)
-@click.option("--if-version", "if_match", type=int, help="Only if it stands at this version.")
+@click.option("--if-version", "if_match", type=int, help="Only if it has this version.")
 def set_settings(name: str, settings: tuple[tuple[str, Any], ...], if_match: int | None) -> None:
-    """Set what is named and keep the rest; NAME= takes a setting back to its default.
+    """Set the named settings and keep the rest; NAME= restores a default.
 
     A value that is JSON is meant so, and the rest is text; NAME@FILE takes JSON from a file.
     """
-    asked = fields_of(settings, SETTINGS)
-    changed = client().businesses.configure(name, if_match=if_match, **asked)
+    named = fields_of(settings, SETTINGS)
+    changed = client().businesses.configure(name, if_match=if_match, **named)
     output().done(changed, f"{name} is at version {changed.version}")
 
 
 @business.command()
 @click.argument("name", metavar="BUSINESS")
 def pause(name: str) -> None:
-    """Park its tasks when they come up, until it is resumed."""
+    """Park its tasks when they fall due, until it is resumed."""
     output().done(client().businesses.pause(name), f"{name} is paused")
 
 
 @business.command()
 @click.argument("name", metavar="BUSINESS")
 def resume(name: str) -> None:
-    """Call what is parked, in due order and at its rate."""
+    """Call its parked tasks, in due order and at its rate."""
     output().done(client().businesses.resume(name), f"{name} is resumed")
 
 
@@ -71,17 +71,17 @@ def resume(name: str) -> None:
 @click.confirmation_option(prompt="Delete the business's settings?")
 def delete(name: str, cancel_pending: bool) -> None:
     """Delete a business's settings; refused while it has tasks or timers."""
-    asked, cursor, cancelled, timers = client(), None, 0, 0
+    api, cursor, cancelled, timers = client(), None, 0, 0
     too_late: list[str] = []
     while True:
-        page = asked.businesses.delete(name, cancel_pending=cancel_pending, cursor=cursor)
+        page = api.businesses.delete(name, cancel_pending=cancel_pending, cursor=cursor)
         cancelled, timers, cursor = cancelled + page.cancelled, timers + page.timers, page.cursor
         too_late += page.too_late
         if page.done:
             break
-    said = {"cancelled": cancelled, "timers": timers, "too_late": too_late}
+    counts = {"cancelled": cancelled, "timers": timers, "too_late": too_late}
     sentence = f"{name} is deleted; {cancelled:,} tasks cancelled, {timers:,} timers deleted"
-    output().done(said, sentence)
+    output().done(counts, sentence)
     if too_late:
         output().note(f"Too late for {len(too_late):,}: {', '.join(too_late)}")
 
@@ -131,7 +131,7 @@ def redrive(name: str, **which: Any) -> None:
 )
 @click.option("--to", "end", type=arguments.instant, metavar="TIME", help="Now if left out.")
 def stats(name: str, begin: datetime | None, end: datetime | None) -> None:
-    """Count what became of a business's tasks, by minute."""
+    """Count the outcomes of a business's tasks, by minute."""
     found = client().businesses.statistics(name, begin=begin, end=end)
     if output().is_json:
         output().value(found)

@@ -1,4 +1,4 @@
-"""What a check of `duewheel doctor` came to."""
+"""The results of the checks of `duewheel doctor`."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
 """Which service is meant, and as whom: from options and environment to a client.
 
-What an option says goes before the environment, which goes before the local stack.
+An option overrides the environment, which overrides the local stack.
 """
 
 import os
@@ -40,7 +40,7 @@ class Connection:
         return whereabouts.base_url(self.url)
 
     def auth(self, url: str) -> httpx.Auth | None:
-        """A key, or a signature: asked for by a profile, or by API Gateway's own address."""
+        """A key, or a signature, which a profile or API Gateway's own address selects."""
         key = self.key or (None if self.profile else os.environ.get(whereabouts.KEY))
         if key:
             return BearerKey(key)
@@ -67,7 +67,7 @@ def as_whom(auth: httpx.Auth | None) -> str:
             return "with an API key"
         case SigV4():
             return "with AWS credentials"
-    return "as nobody"
+    return "without credentials"
 
 
 def _signing(profile: str | None) -> SigV4:

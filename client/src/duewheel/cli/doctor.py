@@ -1,6 +1,6 @@
-"""`duewheel doctor`: what stands between the caller and the service, one check after the other.
+"""`duewheel doctor`: checks of the way from the caller to the service, one after the other.
 
-It changes nothing: whether there is a right to write is asked with a body that no call takes.
+It changes nothing: it checks the right to write by a request with an invalid body.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from duewheel.answers import no_answer, read_answer
 from duewheel.auth import SigV4
 from duewheel.cli.checks import Check, attention, ok, refused, wrong
 from duewheel.cli.connection import Connection, as_whom
-from duewheel.cli.failures import NOT_PERMITTED, Failed, exit_code_of, told
+from duewheel.cli.failures import NOT_PERMITTED, Failed, exit_code_of, reported
 from duewheel.cli.framework import Command, connection, output
 from duewheel.cli.wheel import open_places_sentence
 from duewheel.errors import Problem
@@ -24,7 +24,7 @@ from duewheel.retrying import Failure
 from duewheel.values import Health, Wheel
 from duewheel.version import __version__
 
-SKEW_SECONDS_MAX = 5.0  # signatures bear minutes; whoever says "tomorrow 9:00" does not
+SKEW_SECONDS_MAX = 5.0  # signatures tolerate minutes; "tomorrow 9:00" does not
 TIME_LAG_SECONDS_MAX = 30.0  # a leader's successor may take twenty
 SWEEP_LAG_SECONDS_MAX = 600.0
 OPEN_PLACE_SECONDS_MAX = 1800.0  # as the alarm has it
@@ -44,11 +44,11 @@ def doctor(context: click.Context, business: str | None) -> None:
     context.exit(next((check.exit_code for check in found if check.exit_code), 0))
 
 
-def checks(asked: Connection, business: str | None) -> Iterator[Check]:
-    url = asked.address()
-    auth = asked.auth(url)
+def checks(target: Connection, business: str | None) -> Iterator[Check]:
+    url = target.address()
+    auth = target.auth(url)
     yield ok("service", f"{url}, {as_whom(auth)}")
-    with httpx.Client(auth=auth, transport=asked.transport, timeout=TIMEOUT_SECONDS) as http:
+    with httpx.Client(auth=auth, transport=target.transport, timeout=TIMEOUT_SECONDS) as http:
         begun = datetime.now(UTC)
         try:
             answer = http.get(f"{url}/v1/health")
@@ -61,12 +61,12 @@ def checks(asked: Connection, business: str | None) -> Iterator[Check]:
             yield clock_check(begun + took / 2, answer.headers["date"], answer.url.host)
         yield from _inside(http, url, read_answer(answer), business)
     if isinstance(auth, SigV4):
-        yield _concurrency(asked)
+        yield _concurrency(target)
 
 
 def clock_check(now: datetime, date: str, host: str) -> Check:
-    """The header has whole seconds, so half of one is nobody's fault. A local stack shares this
-    machine's clock until somebody moves its own, which is what it is for."""
+    """The header has whole seconds, so half a second is no error. A local stack shares this
+    machine's clock until its own is moved, which is its purpose."""
     theirs = parsedate_to_datetime(date).timestamp() + 0.5
     skew = now.timestamp() - theirs
     if abs(skew) < 1:
@@ -115,7 +115,7 @@ def _rights(http: httpx.Client, path: str, business: str) -> Check:
 
 
 def _is_of_the_request(failure: Failure) -> bool:
-    """Whether the request was looked at: whoever may not make it is told before."""
+    """Whether the request was checked: a caller without the right is refused before that."""
     return isinstance(failure.error, Problem) and failure.error.status in (400, 404, 409, 422)
 
 
@@ -139,11 +139,11 @@ def pointer_checks(wheel: Wheel) -> Iterator[Check]:
     yield wrong("open places", said) if is_old else ok("open places", said)
 
 
-def _concurrency(asked: Connection) -> Check:
-    """Whoever may call the service need not be allowed to look into the account."""
+def _concurrency(target: Connection) -> Check:
+    """A caller of the service need not have the right to read the account's limits."""
     try:
-        with told():
-            limits = asked.aws("lambda").get_account_settings()["AccountLimit"]
+        with reported():
+            limits = target.aws("lambda").get_account_settings()["AccountLimit"]
     except Failed as failed:
         return attention("concurrency", f"not shown: {failed.message}")
     most, free = limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"]

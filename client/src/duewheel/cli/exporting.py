@@ -9,8 +9,8 @@ KEPT = ("biz_type", "due_at", "key", "payload", "callback", "retry", "expires_af
 
 
 def as_new(task: Task) -> dict[str, Any]:
-    """What is null was not given, but for the payload: a task's says nothing about that, and none
-    and null differ in the body of the callback alone."""
+    """Null fields were not given, except perhaps the payload: a task does not show whether it was,
+    and none and null differ in the body of the callback alone."""
     body = {name: value for name, value in members(task).items() if name in KEPT}
     if task.callback is not None:
         body["callback"] = {

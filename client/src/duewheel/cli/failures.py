@@ -1,4 +1,4 @@
-"""What a failure is called on stderr, and which exit code it ends with."""
+"""Each failure's message on stderr, and its exit code."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,8 +35,8 @@ class Failed(click.ClickException):
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Turns what the client, the AWS SDK and files raise into a line and an exit code."""
+def reported() -> Iterator[None]:
+    """Turn exceptions of the client, the AWS SDK and files into a line and an exit code."""
     try:
         yield
     except DuewheelError as error:
@@ -44,7 +44,7 @@ def told() -> Iterator[None]:
     except (ValueError, httpx.InvalidURL) as error:
         raise Failed(str(error), USAGE) from error
     except BrokenPipeError:
-        raise  # whoever reads has enough: click ends quietly
+        raise  # the reader of stdout has closed it: click ends quietly
     except OSError as error:
         raise Failed(str(error)) from error
     except Exception as error:
@@ -67,7 +67,7 @@ def problem_line(problem: Problem) -> str:
 
 
 def visible(text: str) -> str:
-    """Control characters, which a terminal would obey, as what they are."""
+    """Show control characters as escapes, so that the terminal does not obey them."""
     return "".join(
         each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text
     )

@@ -1,6 +1,6 @@
-"""What every command has: the connection's options, `--json`, and honest exit codes.
+"""The features of every command: the connection's options, `--json`, and exit codes.
 
-The options may stand before or behind the command: `duewheel --json task list orders` is
+The options are allowed before and after the command: `duewheel --json task list orders` is
 `duewheel task list orders --json`.
 """
 
@@ -11,13 +11,13 @@ import click
 
 from duewheel._sync.client import Duewheel
 from duewheel.cli.connection import Connection
-from duewheel.cli.failures import told
+from duewheel.cli.failures import reported
 from duewheel.cli.output import Output
 
 
 @dataclass
 class Setting:
-    """What the shared options have said."""
+    """The values of the shared options."""
 
     connection: Connection = field(default_factory=Connection)
     output: Output = field(default_factory=Output)
@@ -29,7 +29,7 @@ class Command(click.Command):
         self.params.extend(shared_options(is_hidden=True))
 
     def invoke(self, context: click.Context) -> Any:
-        with told():
+        with reported():
             return super().invoke(context)
 
 

@@ -65,7 +65,7 @@ class Import:
         self._work_off(wanted, last.round + (not self._journal.is_in_doubt), end)
 
     def _work_off(self, lines: Sequence[TaskLine], round_number: int, end: TaskLine) -> None:
-        """Rounds of one batch, until nothing of it is refused for want of room."""
+        """Send one batch repeatedly, until a limit refuses none of its tasks."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while lines:
             results = self._settled(lines, round_number, end, deadline)
@@ -130,7 +130,7 @@ def request_of(
 
 def look_through(path: Path, journal: Journal) -> int:
     """How many lines there are. Refuses the file before anything of it is sent if a line cannot be,
-    or if what was sent before stands there no longer."""
+    or if lines that were sent before have changed."""
     last, faults, number = journal.last, [], 0
     is_as_it_was = last is None
     for line in task_lines(path):

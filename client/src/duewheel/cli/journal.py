@@ -1,4 +1,4 @@
-"""What an import has done, kept in a file beside the tasks: `tasks.jsonl.import`.
+"""The record of an import, in a file beside the tasks: `tasks.jsonl.import`.
 
 Invariant: a request is written down before it is sent, with its idempotency key, and its outcome
 afterwards; so whatever dies in between, the next run knows the one request that is in doubt.

@@ -15,7 +15,7 @@ COLUMNS = ("key_id", "name", "grants", "state", "expires_at", "last_used_on")
 
 @click.group(cls=Group)
 def key() -> None:
-    """API keys: who may call, and what they may do."""
+    """API keys of callers, and their grants."""
 
 
 @key.command()

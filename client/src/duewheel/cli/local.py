@@ -19,7 +19,7 @@ from duewheel.local_stack import stack_environment, stack_root
 @click.option("--auth", is_flag=True, help="Ask for API keys; a first one is printed.")
 @click.option("--faults", type=click.FloatRange(0, 0.5), default=0, help="Let things go wrong.")
 def local(port: int, profile: str, auth: bool, faults: float) -> None:
-    """Run the whole service on this machine until Ctrl-C. Nothing survives it."""
+    """Run the whole service on this machine until Ctrl-C. Its data end with it."""
     environment = {
         **stack_environment(port),
         "PROFILE": profile,

@@ -1,4 +1,4 @@
-"""What commands print: tables for people, a line of JSON a value for programs."""
+"""The output of commands: tables for people, a line of JSON a value for programs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Output:
     is_json: bool = False
 
     def value(self, value: Any, *left_out: str) -> None:
-        """One thing, a member a line; what is empty is left out."""
+        """Print one value, a member a line, without empty members."""
         if self.is_json:
             click.echo(as_json(value))
             return
@@ -55,7 +55,7 @@ class Output:
             self.note(f"There are more than these {limit:,}: see --limit.")
 
     def done(self, value: Any, sentence: str) -> None:
-        """What a command has changed: a sentence for people, the value for programs."""
+        """Print the change of a command: a sentence for people, the value for programs."""
         click.echo(as_json(value) if self.is_json else as_text(sentence))
 
     def note(self, sentence: str) -> None:

@@ -1,7 +1,7 @@
 """A file of tasks, a line of JSON each: its lines, numbered, and what is wrong with them.
 
 Lines are handed on as they are written. Each knows the digest of the file as far as its end, by
-which a file that was changed since is told from the one that was read before.
+which a file that was changed since is reported from the one that was read before.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ def task_lines(path: Path) -> Iterator[TaskLine]:
 
 
 def fault_of(line: TaskLine) -> str | None:
-    """Whether it may stand in the body of a request; what it says is for the service to judge."""
+    """Whether it is valid in the body of a request; the service checks its content."""
     try:
         value = json.loads(line.text.decode(), parse_constant=_refuse)
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""`duewheel task …`: make tasks, look at them, change what becomes of them."""
+"""`duewheel task …`: create, show and change tasks."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ LIMIT = 100
 
 @click.group(cls=Group)
 def task() -> None:
-    """Make tasks, look at them, change what becomes of them.
+    """Create, show and change tasks.
 
     A TASK is an id, or BUSINESS/KEY: orders/order-17:close.
     """
@@ -56,13 +56,13 @@ def task() -> None:
 def create(business: str, due: datetime | timedelta, replace: bool, **given: Any) -> None:
     """Make a task. A key of your own makes it findable, and safe to make twice."""
     biz_type, key = named_task(business) or (business, None)
-    asked = {**due_arguments(due), **given}
+    fields = {**due_arguments(due), **given}
     if replace and key is None:
         raise click.UsageError("--replace needs BUSINESS/KEY")
     if replace and key is not None:
-        made = client().tasks.put(biz_type, key, **asked)
+        made = client().tasks.put(biz_type, key, **fields)
     else:
-        made = client().tasks.create(biz_type, key=key, once=key is None, **asked)
+        made = client().tasks.create(biz_type, key=key, once=key is None, **fields)
     output().done(made, f"{made.task_id} is due {here(made.due_at)}")
 
 
@@ -121,8 +121,8 @@ def cancel(name: str) -> None:
 )
 def reschedule(name: str, due: datetime | timedelta) -> None:
     """Move a pending task earlier or later."""
-    asked = client()
-    moved = asked.tasks.change(task_id_of(asked, name), **due_arguments(due))
+    api = client()
+    moved = api.tasks.change(task_id_of(api, name), **due_arguments(due))
     output().done(moved, f"{moved.task_id} is due {here(moved.due_at)}")
 
 
@@ -130,8 +130,8 @@ def reschedule(name: str, due: datetime | timedelta) -> None:
 @click.argument("name", metavar="TASK")
 def run(name: str) -> None:
     """Make the next attempt now."""
-    asked = client()
-    begun = asked.tasks.run(task_id_of(asked, name))
+    api = client()
+    begun = api.tasks.run(task_id_of(api, name))
     output().done(begun, f"{begun.task_id} is called now")
 
 
@@ -139,8 +139,8 @@ def run(name: str) -> None:
 @click.argument("name", metavar="TASK")
 def redrive(name: str) -> None:
     """Give a dead task new attempts, beginning now."""
-    asked = client()
-    redriven = asked.tasks.redrive(task_id_of(asked, name))
+    api = client()
+    redriven = api.tasks.redrive(task_id_of(api, name))
     output().done(redriven, f"{redriven.task_id} is {redriven.status} again")
 
 
@@ -149,10 +149,10 @@ def redrive(name: str) -> None:
 @click.pass_context
 def watch_task(context: click.Context, name: str) -> None:
     """Follow a task until it has ended. Fails unless it was delivered."""
-    asked = client()
-    task_id = task_id_of(asked, name)
+    api = client()
+    task_id = task_id_of(api, name)
     last = None
-    for last in watch(lambda: asked.tasks.get(task_id), lambda: datetime.now(UTC)):
+    for last in watch(lambda: api.tasks.get(task_id), lambda: datetime.now(UTC)):
         output().done(last, _as_it_stands(last))
     if last is None or last.status != "delivered":
         context.exit(1)

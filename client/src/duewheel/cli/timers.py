@@ -16,7 +16,7 @@ COLUMNS = ("timer_id", "name", "state", "cron", "every_seconds", "timezone", "ne
 RUN_COLUMNS = ("task_id", "occurrence_at", "status", "attempts", "lateness_ms", "last_error")
 FIELDS = frozenset(get_type_hints(TimerFields))
 CHANGEABLE = frozenset(get_type_hints(TimerChange))
-if_version = click.option("--if-version", "if_match", type=int, help="Only if it stands at this.")
+if_version = click.option("--if-version", "if_match", type=int, help="Only if it has this version.")
 pairs = click.argument(
     "fields", metavar="NAME=VALUE...", type=arguments.field, nargs=-1, required=True
 )
@@ -36,15 +36,15 @@ def create(business: str, name: str, fields: tuple[tuple[str, Any], ...]) -> Non
 
     A value that is JSON is meant so, and the rest is text; NAME@FILE takes JSON from a file.
     """
-    asked = fields_of(fields, FIELDS)
-    made = client().timers.create(business, name, **asked)
+    named = fields_of(fields, FIELDS)
+    made = client().timers.create(business, name, **named)
     output().done(made, f"{made.timer_id} {_as_it_stands(made)}")
 
 
 @timer.command()
 @click.argument("timer_id", metavar="TIMER")
 def get(timer_id: str) -> None:
-    """Show a timer, and what has come of it."""
+    """Show a timer, and its counters."""
     output().value(client().timers.get(timer_id))
 
 
@@ -64,9 +64,9 @@ def list_timers(business: str, limit: int, **filters: Any) -> None:
 @pairs
 @if_version
 def change(timer_id: str, fields: tuple[tuple[str, Any], ...], if_match: int | None) -> None:
-    """Change what is named and keep the rest; NAME= takes a field back to its default."""
-    asked = fields_of(fields, CHANGEABLE)
-    changed = client().timers.change(timer_id, if_match=if_match, **asked)
+    """Change the named fields and keep the rest; NAME= restores a default."""
+    named = fields_of(fields, CHANGEABLE)
+    changed = client().timers.change(timer_id, if_match=if_match, **named)
     output().done(changed, f"{timer_id} {_as_it_stands(changed)}")
 
 
@@ -83,7 +83,7 @@ def enable(timer_id: str, if_match: int | None) -> None:
 @click.argument("timer_id", metavar="TIMER")
 @if_version
 def disable(timer_id: str, if_match: int | None) -> None:
-    """Let it rest. From the answer on nothing of it is called."""
+    """Disable it. From the answer on none of its occurrences is called."""
     disabled = client().timers.disable(timer_id, if_match=if_match)
     output().done(disabled, f"{timer_id} {_as_it_stands(disabled)}")
 
@@ -110,7 +110,7 @@ def run(timer_id: str) -> None:
 @click.argument("timer_id", metavar="TIMER")
 @click.option("--count", type=click.IntRange(1, 100), default=10, show_default=True)
 def upcoming(timer_id: str, count: int) -> None:
-    """Show what it has ahead."""
+    """Show its next occurrences."""
     for instant in client().timers.upcoming(timer_id, count=count):
         output().done(instant, here(instant))
 

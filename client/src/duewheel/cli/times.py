@@ -44,10 +44,10 @@ class NotATime(ValueError):
 
 def span(text: str) -> timedelta:
     """Units from the largest to the smallest, each once; a day has 24 hours."""
-    said = text.strip().lower()
-    found = SPAN.fullmatch(said)
-    if not said or found is None:
-        raise NotATime(_why_no_span(text, said))
+    given = text.strip().lower()
+    found = SPAN.fullmatch(given)
+    if not given or found is None:
+        raise NotATime(_why_no_span(text, given))
     try:
         return sum(
             (
@@ -61,10 +61,10 @@ def span(text: str) -> timedelta:
         raise NotATime(f"{text!r} is longer than calendars are") from None
 
 
-def _why_no_span(text: str, said: str) -> str:
-    if re.fullmatch(r"\d+(\.\d+)?", said, re.ASCII):
-        return f"{text!r}: of what? Say {said}s, {said}m or {said}h"
-    if re.search(r"month|year|\dy|\dmo\b", said):
+def _why_no_span(text: str, given: str) -> str:
+    if re.fullmatch(r"\d+(\.\d+)?", given, re.ASCII):
+        return f"{text!r}: of what? Say {given}s, {given}m or {given}h"
+    if re.search(r"month|year|\dy|\dmo\b", given):
         return f"{text!r}: months and years differ in length. Say days, or a date"
     return f"{text!r} is no span of time, such as {SPAN_EXAMPLES}"
 
@@ -79,15 +79,15 @@ def instant(text: str, now: datetime, zone: Zone = None) -> datetime:
 
 def due(text: str, now: datetime, zone: Zone = None) -> datetime | timedelta:
     """The same, but a span stays one, for the service to count from its own clock."""
-    said = " ".join(text.split()).lower()
-    if said == "now":
+    given = " ".join(text.split()).lower()
+    if given == "now":
         return timedelta()
-    if said.endswith(" ago"):
-        return -span(said.removesuffix(" ago"))
-    if said.startswith("in "):
-        return span(said.removeprefix("in "))
-    if said.isdecimal() or (said and SPAN.fullmatch(said)):
-        return span(said)
+    if given.endswith(" ago"):
+        return -span(given.removesuffix(" ago"))
+    if given.startswith("in "):
+        return span(given.removeprefix("in "))
+    if given.isdecimal() or (given and SPAN.fullmatch(given)):
+        return span(given)
     return _within_calendar(text, lambda: _on_a_calendar(" ".join(text.split()), now, zone))
 
 
@@ -133,63 +133,62 @@ def _clock_and_zone(text: str, day_text: str, rest: str) -> tuple[str, str]:
     return rest[: clock.end()].lower(), rest[clock.end() :].strip()
 
 
-def _day(text: str, said: str, today: date) -> date:
-    if DATE.fullmatch(said):
+def _day(text: str, given: str, today: date) -> date:
+    if DATE.fullmatch(given):
         try:
-            return date.fromisoformat(said)
+            return date.fromisoformat(given)
         except ValueError:
             raise NotATime(f"{text!r}: there is no such day") from None
-    if said in ("today", "tomorrow", "yesterday"):
-        return today + timedelta(days=("yesterday", "today", "tomorrow").index(said) - 1)
-    if said in WEEKDAYS:
-        ahead = (WEEKDAYS.index(said) - today.weekday()) % 7
+    if given in ("today", "tomorrow", "yesterday"):
+        return today + timedelta(days=("yesterday", "today", "tomorrow").index(given) - 1)
+    if given in WEEKDAYS:
+        ahead = (WEEKDAYS.index(given) - today.weekday()) % 7
         if not ahead:
-            raise NotATime(
-                f"{text!r}: today is {said}. Say today, or {today + timedelta(days=7)} for the next"
-            )
+            after = today + timedelta(days=7)
+            raise NotATime(f"{text!r}: today is {given}. Say today, or {after} for the next")
         return today + timedelta(days=ahead)
-    if said in ("next", "this", "last"):
-        raise NotATime(f"{text!r}: {said} is read in two ways. Say the weekday alone, or a date")
-    if re.fullmatch(r"\d{1,2}[/.]\d{1,2}[/.]\d{2,4}", said, re.ASCII):
+    if given in ("next", "this", "last"):
+        raise NotATime(f"{text!r}: {given} is read in two ways. Say the weekday alone, or a date")
+    if re.fullmatch(r"\d{1,2}[/.]\d{1,2}[/.]\d{2,4}", given, re.ASCII):
         raise NotATime(f"{text!r}: which is the month? Write the date as 2026-12-01")
     raise NotATime(f"{text!r} is no time. Times are written so: {EXAMPLES}")
 
 
-def _clock(text: str, said: str, day_text: str) -> tuple[int, int, int, int]:
-    if not said:
+def _clock(text: str, given: str, day_text: str) -> tuple[int, int, int, int]:
+    if not given:
         raise NotATime(f"{text!r}: at what time? Say {day_text} 9:00")
-    if found := CLOCK.fullmatch(said):
+    if found := CLOCK.fullmatch(given):
         hour, minute, second, fraction = found.groups()
         return int(hour), int(minute), int(second or 0), int((fraction or "0").ljust(6, "0"))
-    if found := TWELVE.fullmatch(said):
+    if found := TWELVE.fullmatch(given):
         hour, minute = int(found[1]), int(found[2] or 0)
         if hour == 12:
             raise NotATime(f"{text!r}: 12 {found[3]} is read in two ways. Say 0:00 or 12:00")
         if not 1 <= hour <= 11:
             raise NotATime(f"{text!r}: there is no such time of day")
         return hour + 12 * (found[3] == "pm"), minute, 0, 0
-    if said.isdecimal() and said.isascii():
-        raise NotATime(f"{text!r}: morning or evening? Say {day_text} {said}:00")
-    raise NotATime(f"{text!r}: {said!r} is no time of day, such as 9:00, 18:30:15 or 6pm")
+    if given.isdecimal() and given.isascii():
+        raise NotATime(f"{text!r}: morning or evening? Say {day_text} {given}:00")
+    raise NotATime(f"{text!r}: {given!r} is no time of day, such as 9:00, 18:30:15 or 6pm")
 
 
-def _zone(text: str, said: str) -> tzinfo:
+def _zone(text: str, given: str) -> tzinfo:
     """A zone by its name. Of the short ones only UTC means the same to everybody: CST is in
     Chicago, Havana and Shanghai."""
-    if OFFSET.fullmatch(said.lower()):
+    if OFFSET.fullmatch(given.lower()):
         try:
-            sign = said if said[0] in "+-" else "+00:00"
+            sign = given if given[0] in "+-" else "+00:00"
             offset = datetime.fromisoformat(f"2000-01-01T00:00{sign}").tzinfo
         except ValueError:
-            raise NotATime(f"{text!r}: {said} is no offset") from None
+            raise NotATime(f"{text!r}: {given} is no offset") from None
         assert offset is not None
         return offset
-    if "/" in said:
+    if "/" in given:
         try:
-            return ZoneInfo(said)
+            return ZoneInfo(given)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             pass
-    raise NotATime(f"{text!r}: {said!r} is no zone. Say UTC, +08:00, or a name: Asia/Shanghai")
+    raise NotATime(f"{text!r}: {given!r} is no zone. Say UTC, +08:00, or a name: Asia/Shanghai")
 
 
 def _aware(text: str, wall: datetime, zone: Zone) -> datetime:

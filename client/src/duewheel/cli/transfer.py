@@ -29,12 +29,12 @@ REFUSED_SHOWN = 20
 def import_tasks(file: Path, in_doubt: str | None) -> None:
     """Create the tasks of FILE, a line of JSON each, in batches.
 
-    The same command goes on where it ended, whatever ended it; FILE.import keeps what is done.
+    The same command continues an import that ended early; FILE.import records the progress.
     """
     journal = Journal(file.with_name(file.name + ".import"))
     lines = look_through(file, journal)
-    asked = client()
-    _into_the_same(journal, asked.url)
+    api = client()
+    _into_the_same(journal, api.url)
     _decide(journal, in_doubt)
     bar = Progress(
         BarColumn(),
@@ -45,7 +45,7 @@ def import_tasks(file: Path, in_doubt: str | None) -> None:
     )
     with bar:
         shown = bar.add_task("", total=lines)
-        Import(file, journal, asked).run(lambda line: bar.update(shown, completed=line))
+        Import(file, journal, api).run(lambda line: bar.update(shown, completed=line))
     _report(journal)
 
 
@@ -78,7 +78,7 @@ def _report(journal: Journal) -> None:
         return
     if not output().is_json:
         output().rows(journal.refused[:REFUSED_SHOWN], ("line", "said"))
-        output().note(f"All that were refused stand in {journal.path}")
+        output().note(f"All refused lines are in {journal.path}")
     click.get_current_context().exit(1)
 
 

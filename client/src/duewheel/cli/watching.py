@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from duewheel.values import Task
 
 PAUSE_SECONDS = 1.0
-PAUSE_SECONDS_MAX = 10.0  # somebody may cancel it, or move it
+PAUSE_SECONDS_MAX = 10.0  # another caller may cancel it, or move it
 
 
 def watch(
@@ -15,7 +15,7 @@ def watch(
     now: Callable[[], datetime],
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[Task]:
-    """The task as it stands, and again whenever that has changed."""
+    """The current task, and again after each change."""
     last = None
     while True:
         found = look()

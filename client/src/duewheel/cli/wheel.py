@@ -1,4 +1,4 @@
-"""`duewheel wheel` and `duewheel audit`: how the service itself stands."""
+"""`duewheel wheel` and `duewheel audit`: the state of the service itself."""
 
 from datetime import datetime
 
@@ -49,7 +49,7 @@ def open_places_sentence(found: OpenPlaces) -> str:
 @click.option("--to", "end", type=arguments.instant, metavar="TIME", help="In an hour if left out.")
 @click.pass_context
 def audit(context: click.Context, begin: datetime | None, end: datetime | None) -> None:
-    """Look for what is inconsistent. Fails if there is anything."""
+    """List inconsistent items. Fails if there are any."""
     findings = list(client().audit(begin=begin, end=end))
     if findings or output().is_json:
         output().rows(findings, ("wrong", "biz_type", "task_id", "at", "attribute", "detail"))

@@ -1,4 +1,4 @@
-"""A private local stack whose clock stands still until the test moves it on.
+"""A private local stack whose clock is frozen until the test advances it.
 
 Invariant: it shares nothing with another one, and ends with its block or with this process.
 """
@@ -57,11 +57,11 @@ class FrozenStack:
         return delivered
 
     def inbox_url(self, name: str) -> str:
-        """For callbacks: what comes here is kept, and answered with 200 or as `answer` says."""
+        """An address for callbacks: stores requests, and answers 200 or as set by `answer`."""
         return f"{self.url}/_local/inbox/{name}"
 
     def inbox(self, name: str) -> list[Received]:
-        """What has come so far, in order."""
+        """The requests so far, in order."""
         return [_received(each) for each in self._ask("GET", f"/received/{name}")["requests"]]
 
     def answer(
@@ -73,7 +73,7 @@ class FrozenStack:
         delay: Seconds = 0,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """What the next calls get: the next `times`, and then 200, or all that come. A `delay`
+        """Set the answer to the next `times` calls, then 200, or to all later calls. A `delay`
         is waited for in real time."""
         body = {
             "status": status,
@@ -91,8 +91,8 @@ class FrozenStack:
     def __enter__(self) -> Self:
         self._stack.start()
         self.url = self._stack.url
-        nobody = httpx.Auth()  # not the key that the environment may have for another stack
-        self.client = Duewheel(self.url, nobody)
+        no_auth = httpx.Auth()  # not the key that the environment may have for another stack
+        self.client = Duewheel(self.url, no_auth)
         self._http = httpx.Client(base_url=self.url, timeout=ADVANCE_SECONDS_MAX)
         return self
 

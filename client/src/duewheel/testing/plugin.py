@@ -26,7 +26,7 @@ def duewheel(
     duewheel_starts_at: "datetime | None", monkeypatch: pytest.MonkeyPatch
 ) -> "Iterator[FrozenStack]":
     """A stack of this test's own. `Duewheel()` without arguments is a client of it as well, so
-    that nothing a test does can reach another one."""
+    that a test cannot affect another one."""
     from duewheel import whereabouts
     from duewheel.testing.frozen_stack import FrozenStack
 

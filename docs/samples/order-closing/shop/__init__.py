@@ -1,1 +1,1 @@
-"""A shop whose orders close when nobody has paid within a day."""
+"""A shop whose unpaid orders close after a day."""

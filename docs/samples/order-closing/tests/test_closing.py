@@ -14,7 +14,7 @@ def test_an_unpaid_order_is_closed_after_a_day_and_not_before(duewheel, shop):
     assert shop.post("/orders/17/payment").status_code == 409
 
 
-def test_a_paid_order_stays_paid_and_nobody_calls(duewheel, shop):
+def test_a_paid_order_stays_paid_and_is_not_called_back(duewheel, shop):
     shop.put("/orders/17")
     duewheel.advance("23h")
     assert shop.post("/orders/17/payment").json() == {"status": "paid"}
@@ -31,7 +31,7 @@ def test_orders_close_each_at_its_own_instant(duewheel, shop):
     assert statuses == ["closed", "closed", "open", "open"]
 
 
-def test_what_nobody_signed_closes_nothing(shop):
+def test_an_unsigned_call_closes_no_order(shop):
     shop.put("/orders/17")
     forged = shop.post("/orders/close", json={"order": 17}, headers={"webhook-id": "AQG5"})
     assert forged.status_code == 401
@@ -39,7 +39,7 @@ def test_what_nobody_signed_closes_nothing(shop):
 
 
 def test_a_shop_that_is_down_is_called_again(duewheel, orders_called_at):
-    """An inbox of the stack in the shop's place: it answers as it is told, and keeps what came."""
+    """An inbox of the stack in the shop's place: its answer can be set, and it stores requests."""
     orders = orders_called_at(duewheel.inbox_url("shop"))
     duewheel.answer("shop", status=503, times=2)
     orders.place(17)

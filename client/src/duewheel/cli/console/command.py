@@ -1,4 +1,4 @@
-"""`duewheel console`: the console in a browser, with the rights of whoever calls this."""
+"""`duewheel console`: the console in a browser, with the rights of the command's caller."""
 
 import signal
 import webbrowser
@@ -23,13 +23,13 @@ LEADS_ON = '<!doctype html><meta http-equiv="refresh" content="0; url={}">\n'
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="0: any that is free.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def console(port: int, no_browser: bool) -> None:
-    """Show the console in the browser until Ctrl-C. What is done there is done in your name."""
-    asked = connection()
-    url = asked.address()
-    auth = asked.auth(url)
-    with Duewheel(url, auth, patience_seconds=0, transport=asked.transport) as client:
+    """Show the console in the browser until Ctrl-C. Actions there are in your name."""
+    target = connection()
+    url = target.address()
+    auth = target.auth(url)
+    with Duewheel(url, auth, patience_seconds=0, transport=target.transport) as client:
         client.health()  # finds the credentials, too, before several threads want them
-    service = Service(url, auth, asked.transport)
+    service = Service(url, auth, target.transport)
     with _until_ctrl_c(), ConsoleServer(port, service) as server:
         address = server.entrance.address
         with _opened(address, not no_browser):

@@ -1,4 +1,4 @@
-"""Who may come in. Whoever does acts with the credentials of whoever has started the proxy.
+"""Admission to the proxy. An admitted browser acts with the credentials of the user who started it.
 
 Invariant: a pass is given once, for the token that only the starter's terminal has shown. Nothing
 here is logged, and nothing of it is in an answer but the cookie.
@@ -34,7 +34,7 @@ class Entrance:
         return f"{self._cookie}={self._pass}; Path=/; HttpOnly; SameSite=Strict"
 
     def takes(self, token: str) -> bool:
-        """The first time; a second one may be somebody who has seen it."""
+        """Accept the token once; a second use may be by another user who has seen it."""
         with self._lock:
             is_taken = self._is_token_good and _is_same(token, self._token)
             self._is_token_good = self._is_token_good and not is_taken

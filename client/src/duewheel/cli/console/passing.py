@@ -1,7 +1,7 @@
 """What is passed on to the service and back: paths, headers and failures.
 
 Invariant: only the console's files and the calls are reached, and the address that is signed is
-written as the client writes it, so that whoever checks the signature reads the same.
+written as the client writes it, so that the service checks the signature of the same path.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from duewheel.answers import NOT_SENT
 from duewheel.calls import part
 from duewheel.cli.console.replies import Refused, Reply, problem
 from duewheel.cli.console.turned_away import turned_away
-from duewheel.cli.failures import Failed, told
+from duewheel.cli.failures import Failed, reported
 
 ROOMS = ("console", "v1")
 READS = ("GET", "HEAD")
@@ -47,7 +47,7 @@ ANSWERED = (
     "retry-after",
     "vary",
 )
-NOT_IN_A_NAME = frozenset("/\\%")  # somebody behind might take them for more than a name
+NOT_IN_A_NAME = frozenset("/\\%")  # a server behind could take them for separators
 
 
 def target_of(raw: str) -> str:
@@ -84,7 +84,7 @@ def sent_headers(headers: Message) -> dict[str, str]:
 
 
 class Service:
-    """Asked in the name of whoever has started the proxy."""
+    """Call the service in the name of the user who started the proxy."""
 
     def __init__(
         self, url: str, auth: httpx.Auth | None, transport: httpx.BaseTransport | None = None
@@ -102,7 +102,7 @@ class Service:
     def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Reply:
         url = self._url + target
         try:
-            with told():
+            with reported():
                 got = self._http.request(method, url, content=body or None, headers=headers)
         except httpx.RequestError as error:
             return _no_answer(error, method)
@@ -126,6 +126,6 @@ def _answered(got: httpx.Response) -> Iterator[tuple[str, str]]:
 def _no_answer(error: httpx.RequestError, method: str) -> Reply:
     detail = f"The service has not answered. {type(error).__name__}: {error}".rstrip(": ")
     if method not in READS and not isinstance(error, NOT_SENT):
-        detail += ". What was asked for may have been carried out or not."
+        detail += ". The request may have been carried out or not."
     is_late = isinstance(error, httpx.TimeoutException)
     return problem(HTTPStatus.GATEWAY_TIMEOUT if is_late else HTTPStatus.BAD_GATEWAY, detail)

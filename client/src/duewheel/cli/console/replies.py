@@ -1,4 +1,4 @@
-"""What the proxy answers: pages and problems of its own, or what the service has answered."""
+"""The proxy's answers: pages and problems of its own, or the answers of the service."""
 
 import json
 from dataclasses import dataclass

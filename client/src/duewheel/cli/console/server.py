@@ -47,7 +47,7 @@ class ConsoleServer(ThreadingHTTPServer):
         return may_be_ours(client_address, (HOST, self.server_port))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # whoever hung up wants no answer
+        if not isinstance(sys.exception(), ConnectionError):  # the client has hung up
             super().handle_error(request, client_address)
 
 
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = handle_any
 
     def _answer(self) -> Reply:
-        """Who asks comes first: of strangers nothing else is looked at."""
+        """Check the client first: a stranger's request is not read any further."""
         entrance = self.server.entrance
         if self.headers.defects:
             raise Refused(HTTPStatus.BAD_REQUEST, "The headers cannot be read.")
@@ -131,4 +131,4 @@ class _Handler(BaseHTTPRequestHandler):
         self._write(problem(code, "This is no request that can be answered."))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: a line about a request would hold the token, others nobody needs."""
+        """Log no requests: a line could hold the token."""

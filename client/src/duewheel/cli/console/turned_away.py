@@ -1,5 +1,5 @@
-"""What is said where API Gateway does not let the caller in: what to do in the terminal. By its own
-answer the pages would ask for a key, which is for browsers that are not behind this proxy."""
+"""The proxy's answer when API Gateway refuses the caller: what to do in the terminal. After API
+Gateway's own answer the pages would request a key, which is for browsers without this proxy."""
 
 import httpx
 
@@ -26,10 +26,10 @@ def turned_away(got: httpx.Response, auth: httpx.Auth | None, *, is_call: bool) 
 def _what_to_do(auth: httpx.Auth | None) -> str:
     match auth:
         case BearerKey():
-            said = "The API key is not known here, or no longer good: revoked, or past its time."
-            return f"{said} {AGAIN} with one that is (DUEWHEEL_KEY, or --key)."
+            reason = "The API key is not known here, or no longer good: revoked or expired."
+            return f"{reason} {AGAIN} with a valid one (DUEWHEEL_KEY, or --key)."
         case SigV4():
-            said = "The AWS credentials do not hold here: they have ended, or do not allow this."
-            return f"{said} Renew them if they have ended. {AGAIN} with those that do (--profile)."
-    said = "The service asks who is calling, and duewheel console was started as nobody."
-    return f"{said} {AGAIN} with --key (or DUEWHEEL_KEY) or --profile."
+            reason = "The AWS credentials do not hold here: they have ended, or do not allow this."
+            return f"{reason} Renew them if they have ended. {AGAIN} with others (--profile)."
+    reason = "The service needs credentials, and duewheel console was started as nobody."
+    return f"{reason} {AGAIN} with --key (or DUEWHEEL_KEY) or --profile."
