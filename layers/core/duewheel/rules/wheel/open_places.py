@@ -34,8 +34,9 @@ class Why(StrEnum):
         return cls.FAILED
 
 
-class OpenPlace(Struct, frozen=True, kw_only=True):
-    """A slice with something unfinished. `page` is the first such page; '' if none applies."""
+class OpenPlace(Struct, frozen=True, kw_only=True, array_like=True):
+    """A slice with something unfinished. `page` is the first such page; '' if none applies. Stored
+    as a short row, since the sweep pointer is written every few seconds."""
 
     second: int
     shard: int

@@ -52,7 +52,7 @@ def is_looked_at(entries: int, random_unit: Callable[[], float]) -> bool:
     return random_unit() < entries / LOOKED_AT_ONE_IN
 
 
-class Placement(Struct, frozen=True, kw_only=True):
+class Placement(Struct, frozen=True, kw_only=True, array_like=True):
     """The clock and the time pointer when it was taken, how far ahead of them slices are read and
     dispatched, and the shards of seconds known to have more than one."""
 

@@ -7,7 +7,8 @@ over.
 import json
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
+from msgspec.structs import astuple
 
 from duewheel.rules.refusals import KeyTaken, Refusal, recalled
 from duewheel.rules.tasks.idempotency import Claim, Outcome, RequestRecord, State
@@ -101,25 +102,11 @@ def _record(name: str, item: Item) -> RequestRecord:
 
 
 def _claim_row(claim: Claim) -> list[Any]:
-    placement = claim.placement
-    stood = (placement.now_ms, placement.pointer_second, placement.lead_ms)
-    return [claim.number, claim.token, *stood, dict(placement.shards), placement.ahead_ms]
+    return [claim.number, claim.token, *astuple(claim.placement)]
 
 
 def _claim_from(number: int, token: str, *placed: Any) -> Claim:
-    now_ms, pointer_second, lead_ms, shards, ahead_ms = placed
-    by_second = {int(second): count for second, count in shards.items()}
-    return Claim(
-        number,
-        token,
-        Placement(
-            now_ms=now_ms,
-            pointer_second=pointer_second,
-            lead_ms=lead_ms,
-            shards=by_second,
-            ahead_ms=ahead_ms,
-        ),
-    )
+    return Claim(number, token, convert(placed, Placement, strict=False))
 
 
 def _outcome_row(outcome: Outcome) -> Any:

@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.wheel.leader_election import LEASE_MS, Pointer, Step, standby_after_claim
-from duewheel.rules.wheel.open_places import OpenPlace, Why
+from duewheel.rules.wheel.open_places import OpenPlace
 from duewheel.settings import SettingsError
 from duewheel.stores import registry_keys
 from duewheel.stores.conditional_writes import Item, Refused, Written, write_if
+from duewheel.stores.item_attributes import json_text
 from duewheel.stores.wheel import pointers
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ TIME = "time"
 SWEEP = "sweep"
 # The first writer's clock may be ahead of the next one's: start where none of them will write.
 _ORIGIN_MARGIN_SECONDS = 10
+
+_open_places = Decoder(tuple[OpenPlace, ...])
 
 
 class PointerStore(Struct, frozen=True):
@@ -240,22 +244,12 @@ def _attributes(pointer: Pointer) -> dict[str, Any]:
     if pointer.notes:
         attributes["notes"] = {"S": json.dumps(pointer.notes)}
     if pointer.open_places:
-        attributes["open_places"] = {"S": _open_places_text(pointer.open_places)}
+        attributes["open_places"] = {"S": json_text(pointer.open_places)}
     return attributes
 
 
-def _open_places_text(places: tuple[OpenPlace, ...]) -> str:
-    """A row for each place. It is short, since the pointer is written every few seconds."""
-    rows = [[p.second, p.shard, p.page, p.since_ms, p.why.value] for p in places]
-    return json.dumps(rows, separators=(",", ":"))
-
-
 def open_places_from(item: Item) -> tuple[OpenPlace, ...]:
-    rows = json.loads(item["open_places"]["S"]) if "open_places" in item else []
-    return tuple(
-        OpenPlace(second=second, shard=shard, page=page, since_ms=since_ms, why=Why(why))
-        for second, shard, page, since_ms, why in rows
-    )
+    return _open_places.decode(item["open_places"]["S"]) if "open_places" in item else ()
 
 
 def _pointer_from(item: Item) -> Pointer:
