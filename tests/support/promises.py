@@ -22,14 +22,11 @@ from duewheel.rules.tasks.updates import Change
 from duewheel.stores.businesses.cache import KEPT_MS
 from local.control.wheel_contents import ATTRIBUTES
 from tests.support.receiver import GONE, OK, Received
+from tests.support.recorder import Death
 from tests.support.world import CALLER, World
 
 KNOWN_MS = KEPT_MS + 5_000  # then whoever did not know of a pause has ended
 RETRY = RetryPolicy(attempts_max=50, delays_seconds=(4.0,))
-
-
-class Death(BaseException):
-    """The process is gone."""
 
 
 Unfinished = (Death, ClientError)  # whoever asked does not know whether it was done

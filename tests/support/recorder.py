@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
+
+from botocore.exceptions import ClientError
+
+
+class Death(BaseException):
+    """The process is gone: nothing catches this, and nothing is cleaned up."""
 
 
 @dataclass
@@ -37,8 +44,64 @@ class Recorder:
 
         client._make_api_call = recorded
 
+    def once(
+        self,
+        operation: str,
+        happens: Callable[[], object],
+        moment: str = "before",
+        *,
+        of: str = "",
+        at: int = 1,
+    ) -> None:
+        """Let this happen once, at this one of the calls whose request contains `of`."""
+        left = at
+
+        def hook(call: Call) -> None:
+            nonlocal left
+            left -= call.operation == operation and of in str(call.request)
+            if left == 0:
+                setattr(self, moment, None)
+                happens()
+
+        setattr(self, moment, hook)
+
+    def lose_answer(self, client: Any, *operations: str, of: str = "", at: int = 1) -> None:
+        """The SDK sends this one of the calls again, which meets what its first try has done."""
+        left = at
+
+        def hook(call: Call) -> None:
+            nonlocal left
+            left -= call.operation in operations and of in str(call.request)
+            if left == 0:
+                self.before = None
+                client._make_api_call(call.operation, call.request)
+
+        self.before = hook
+
+    def die(self, operation: str, moment: str = "before", *, of: str = "", at: int = 1) -> None:
+        """The process ends there."""
+        self.once(operation, _die, moment, of=of, at=at)
+
+    def refuse(
+        self, *operations: str, code: str = "ServiceUnavailable", times: float = inf, of: str = ""
+    ) -> None:
+        """Answer so many of these calls with an error, of those whose request contains `of`."""
+        left = times
+
+        def hook(call: Call) -> None:
+            nonlocal left
+            if call.operation in operations and of in str(call.request) and left > 0:
+                left -= 1
+                raise ClientError({"Error": {"Code": code}}, call.operation)
+
+        self.before = hook
+
     def operations(self) -> list[str]:
         return [call.operation for call in self.calls]
 
     def clear(self) -> None:
         self.calls.clear()
+
+
+def _die() -> None:
+    raise Death

@@ -13,16 +13,15 @@ from itertools import count
 from math import inf
 from typing import Any
 
-import boto3
 from botocore.exceptions import ClientError
 
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.stores.tasks import codec
 from local.control.wheel_pointers import WheelPointers
 from tests.support.clock import NOON_MS
-from tests.support.promises import Death, Promises, Unfinished, is_pending
+from tests.support.promises import Promises, Unfinished, is_pending
 from tests.support.receiver import OK, Received
-from tests.support.recorder import Call
+from tests.support.recorder import Call, Death
 from tests.support.straight import empty
 from tests.support.world import World
 
@@ -108,7 +107,7 @@ class Story(Promises):
         writes = [call for call in self.world.recorder.calls if is_write(call)]
         if writes:
             call = writes[number % len(writes)]
-            client: Any = boto3.client("dynamodb")  # one that is not recorded
+            client = self.world.unrecorded
             refused = client.exceptions
             with suppress(
                 refused.ConditionalCheckFailedException, refused.TransactionCanceledException

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import boto3
-
 from local.aws.patches.item_sizes import size_of
+from tests.support.clients import plain
 from tests.support.recorder import Call
 
 
@@ -25,7 +24,7 @@ class Meter:
     read_units: float = 0
     requests: Counter[str] = field(default_factory=Counter)
     empty_probes: int = 0
-    _plain: Any = field(default_factory=lambda: boto3.client("dynamodb"))
+    _plain: Any = field(default_factory=lambda: plain("dynamodb"))
 
     def __call__(self, call: Call) -> None:
         request, response = call.request, call.response or {}

@@ -9,7 +9,6 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
-import boto3
 from msgspec.structs import replace
 
 from duewheel.clock import SystemClock
@@ -26,7 +25,6 @@ from duewheel.rules.wheel.leader_election import Pointer
 from duewheel.rules.wheel.open_places import first_open_second
 from duewheel.rules.wheel.queue_messages import Lane, ReleaseMessage, decode, texts_of_event
 from duewheel.settings import Settings, settings_from
-from duewheel.stores.aws_clients import AwsTime, retry_conflicts
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.tasks import codec
 from duewheel.stores.wheel.page_queue import SliceQueue
@@ -45,6 +43,7 @@ from duewheel.workflows.timers.create_timer import CreateTimer
 from local.aws.emulator import Emulator
 from local.aws.invocations import RETRY_AFTER_MS, Invocation
 from local.aws.resources import Resources
+from tests.support import clients
 from tests.support.clock import ManualClock
 from tests.support.receiver import Receiver
 from tests.support.recorder import Call, Recorder
@@ -125,12 +124,10 @@ class World:
         self.settings: Settings = settings_from(resources.environment("api"))
         self.recorder = Recorder(known=self._nothing_in_an_empty_slot)
         self.receiver = Receiver(clock)
-        self.dynamodb = boto3.client("dynamodb")
-        self.sqs = boto3.client("sqs")
-        self.aws_time = AwsTime()
-        self._seen(self.dynamodb)
-        retry_conflicts(self.dynamodb)
-        self._seen(self.sqs)
+        self.dynamodb = self._seen("dynamodb")
+        self.sqs = self._seen("sqs")
+        self.aws_time = clients.aws_time
+        self.aws_time._latest_ms = 0
         self.invocations: list[Invocation] = []  # asynchronous ones, accepted and not begun
         emulator.accept_invocation = self._accept
         self._numbers = count(1)
@@ -145,18 +142,18 @@ class World:
         process.replace_parts({})
         process.start_anew(SystemClock())
 
-    def _seen(self, client: Any) -> Any:
+    def _seen(self, service: str) -> Any:
+        client = clients.observed(service)
         self.recorder.attach(client)
-        self.aws_time.observe(client)
         return client
 
-    @cached_property
+    @property
     def unrecorded(self) -> Any:
-        return boto3.client("dynamodb")
+        return clients.plain("dynamodb")
 
     @cached_property
     def invoker(self) -> Any:
-        return self._seen(boto3.client("lambda"))
+        return self._seen("lambda")
 
     def wire(self, **changed: Any) -> None:
         """Build all anew, with settings changed."""
@@ -268,6 +265,17 @@ class World:
         """Move the clock to this second and let a scheduler lead up to it."""
         self.clock.set_ms(max(self.clock.now_ms(), second * 1000))
         self.lead_once()
+
+    def come_up(self, task: Task) -> None:
+        """All up to the second that it is due in is dispatched and delivered."""
+        self.dispatch_until(task.due_ms // 1000)
+        self.drain()
+
+    def dispatched(self, task: Task) -> dict[str, Any]:
+        """The message of its page."""
+        self.dispatch_until(task.due_ms // 1000)
+        (message,) = self.receive()
+        return message
 
     def lead_once(self, me: str | None = None, turns: int = 1) -> None:
         """A scheduler that finds time for as many ticks as it needs to catch up, then stops."""

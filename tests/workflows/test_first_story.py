@@ -6,8 +6,7 @@ from tests.support.world import World
 
 def test_a_task_is_called_at_its_millisecond_and_settled(world: World) -> None:
     task = world.created(in_ms=90_250)
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
 
     assert [(r.task_id, r.at_ms) for r in world.receiver.received] == [(task.task_id, task.due_ms)]
     settled = world.read(task)
@@ -26,8 +25,7 @@ def test_a_near_task_is_delivered_without_the_scheduler(world: World) -> None:
 
 def test_the_sweep_passes_a_second_that_was_delivered(world: World) -> None:
     task = world.created(in_ms=90_000)
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
     world.sweep_past(task.due_ms // 1000)
 
     assert world.receiver.task_ids == [task.task_id]

@@ -15,7 +15,6 @@ from tests.support.minutes import DYNAMODB, LAMBDA, SQS, Minute, Minutes
 from tests.support.world import World
 
 HOUR = 60
-CROWD = 30  # seconds in a row, each with tasks, beside the sparse ones
 
 
 @pytest.fixture
@@ -32,12 +31,11 @@ def minutes(world: World, profile: Profile) -> Minutes:
 
 
 def tasks_of_the_hour(world: World, length: int = HOUR) -> list[Task]:
-    """One every third minute, and in the midst of it half a minute with two in each second; or of
-    so many minutes."""
+    """One every third minute, and in the midst of it some seconds in a row with two in each."""
     sparse = [world.created(in_ms=170_000 + n * 180_000) for n in range(length // 3 - 1)]
     crowd = [
         world.created(in_ms=length * 30_000 + n * 1_000 + 250 * twice)
-        for n in range(CROWD)
+        for n in range(length // 2)
         for twice in (0, 1)
     ]
     return sparse + crowd
@@ -181,7 +179,7 @@ def test_what_was_called_when_dynamodb_went_away_is_called_again(
         return answers(received)  # type: ignore[arg-type]
 
     world.receiver.answer = answer_and_lose_dynamodb  # type: ignore[assignment]
-    minutes.pass_by(HOUR)
+    minutes.pass_by(10)
     assert world.receiver.task_ids == [task.task_id]
 
     minutes.refused = set()

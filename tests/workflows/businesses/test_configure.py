@@ -15,7 +15,7 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.stores.businesses.cache import KEPT_MS
 from tests.support.receiver import BUSY, GONE, OK
-from tests.support.recorder import Call
+from tests.support.recorder import Call, Death
 from tests.support.world import CALLER, World
 
 URL = "https://receiver.example/paid"
@@ -256,16 +256,7 @@ def test_settings_that_somebody_damaged_stop_no_other_business_and_lose_no_task(
 
 def test_two_updates_at_once_both_come_to_stand(world: World) -> None:
     configure(world, retention_days=3)
-
-    def other(_: Call) -> None:
-        world.recorder.before = None
-        configure(world, timeout_seconds=4.0)
-
-    def before_the_write(call: Call) -> None:
-        if call.operation == "TransactWriteItems":
-            other(call)
-
-    world.recorder.before = before_the_write
+    world.recorder.once("TransactWriteItems", lambda: configure(world, timeout_seconds=4.0))
     configure(world, retry=ONCE)
     business = world.businesses.read_whole("orders")
     own = business.own
@@ -287,7 +278,9 @@ def notices(world: World) -> list[Any]:
     ]
 
 
-def test_a_business_hears_of_each_dead_task_once_and_of_no_dead_notice(world: World) -> None:
+def test_each_dead_task_is_reported_to_its_business_once_and_no_dead_notice_is(
+    world: World,
+) -> None:
     configure(world, on_dead=DEAD_HOOK, retry=ONCE)
     task = world.created(payload='{"total": 1.0}')
     expired = world.created(expires_after_seconds=0.0001, in_ms=60_001)
@@ -325,21 +318,15 @@ def test_a_crash_around_the_death_makes_no_second_notice_and_loses_none(
     configure(world, on_dead=DEAD_HOOK, retry=ONCE)
     task = world.created()
     world.receiver.answer = lambda received: OK if received.url == DEAD_HOOK.url else GONE
-
-    def crash(call: Call) -> None:
-        if call.operation == "TransactWriteItems":
-            world.recorder.before = world.recorder.after = None
-            raise OSError("the process died")
-
-    setattr(world.recorder, moment, crash)
-    with pytest.raises(OSError, match="died"):
+    world.recorder.die("TransactWriteItems", moment)
+    with pytest.raises(Death):
         come_due(world, task)
     world.sweep_past(world.clock.now_ms() // 1000 + 60)
     assert world.read(task).status is Status.DEAD
     assert [notice["task_id"] for notice in notices(world)] == [task.task_id]
 
 
-def test_a_redriven_task_that_dies_again_is_told_again(world: World) -> None:
+def test_a_redriven_task_that_dies_again_is_reported_again(world: World) -> None:
     configure(world, on_dead=DEAD_HOOK, retry=ONCE)
     task = world.created()
     world.receiver.answer = lambda received: OK if received.url == DEAD_HOOK.url else GONE

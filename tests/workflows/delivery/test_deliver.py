@@ -6,7 +6,6 @@ from msgspec.structs import replace
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished, PageLease
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.rules.wheel.addresses import address_at
 from duewheel.rules.wheel.queue_messages import (
     DirectMessage,
     MalformedMessage,
@@ -15,12 +14,8 @@ from duewheel.rules.wheel.queue_messages import (
     encode,
 )
 from tests.support.receiver import OK, Received
-from tests.support.recorder import Call
+from tests.support.recorder import Call, Death
 from tests.support.world import LAMBDA_MS, World
-
-
-class Crash(BaseException):
-    """The process is gone."""
 
 
 def tasks_of_one_second(world: World, number: int) -> list[Task]:
@@ -35,8 +30,7 @@ def only_message(world: World) -> dict[str, str]:
 @pytest.mark.moto_only(reason="ministack refuses to delete a message twice, SQS does not")
 def test_the_same_slice_message_twice_delivers_once(world: World) -> None:
     (task,) = tasks_of_one_second(world, 1)
-    world.dispatch_until(task.due_ms // 1000)
-    message = only_message(world)
+    message = world.dispatched(task)
     assert isinstance(world.handle(message), PageFinished)
     assert isinstance(world.handle(message), PageFinished)
 
@@ -45,8 +39,7 @@ def test_the_same_slice_message_twice_delivers_once(world: World) -> None:
 
 def test_a_message_whose_page_another_holds_is_hidden_until_that_lease_ends(world: World) -> None:
     (task,) = tasks_of_one_second(world, 1)
-    world.dispatch_until(task.due_ms // 1000)
-    message = only_message(world)
+    message = world.dispatched(task)
     duplicates: list[LeaseHeld | PageFinished] = []
 
     def duplicate_arrives(received: Received) -> Outcome:
@@ -82,8 +75,7 @@ def test_a_page_longer_than_the_limit_fans_out_and_delivers_everything_once(worl
 def test_a_slice_of_exactly_one_page_sends_no_second_message(world: World) -> None:
     world.wire(page_size=10)
     tasks = tasks_of_one_second(world, 10)
-    world.dispatch_until(tasks[0].due_ms // 1000)
-    world.handle(only_message(world))
+    world.handle(world.dispatched(tasks[0]))
 
     assert world.messages_waiting() == 0
 
@@ -108,10 +100,9 @@ def test_a_rerun_of_a_cut_page_stops_where_it_was_cut(world: World) -> None:
     """Entries that come late into the range do not shift the pages behind it."""
     world.wire(page_size=2)
     tasks = tasks_of_one_second(world, 4)
-    world.dispatch_until(tasks[0].due_ms // 1000)
-    message = only_message(world)
-    crash_once(world, "BatchWriteItem", "before")
-    with pytest.raises(Crash):
+    message = world.dispatched(tasks[0])
+    world.recorder.die("BatchWriteItem", "before")
+    with pytest.raises(Death):
         world.handle(message)
     lease_ends = world.settings.page_lease_ms + 1
     world.clock.advance_ms(lease_ends)
@@ -125,10 +116,9 @@ def test_a_rerun_of_a_cut_page_stops_where_it_was_cut(world: World) -> None:
 
 def test_a_crash_between_call_and_settle_repeats_the_call_and_loses_nothing(world: World) -> None:
     (task,) = tasks_of_one_second(world, 1)
-    world.dispatch_until(task.due_ms // 1000)
-    message = only_message(world)
-    crash_once(world, "BatchWriteItem", "before")
-    with pytest.raises(Crash):
+    message = world.dispatched(task)
+    world.recorder.die("BatchWriteItem", "before")
+    with pytest.raises(Death):
         world.handle(message)
     assert world.read(task).status is Status.PENDING
 
@@ -142,8 +132,8 @@ def test_a_crash_between_call_and_settle_repeats_the_call_and_loses_nothing(worl
 def test_a_crash_after_settling_repeats_nothing(world: World) -> None:
     (task,) = tasks_of_one_second(world, 1)
     world.dispatch_until(task.due_ms // 1000)
-    crash_once(world, "BatchWriteItem", "after")
-    with pytest.raises(Crash):
+    world.recorder.die("BatchWriteItem", "after")
+    with pytest.raises(Death):
         world.handle(only_message(world))
 
     world.clock.advance_ms(100_000)
@@ -201,10 +191,9 @@ def test_short_of_time_the_rest_is_passed_on_and_called_once(world: World) -> No
 
 def test_a_page_rerun_after_it_had_handed_on_the_rest_leaves_the_rest_alone(world: World) -> None:
     tasks = [world.created(in_ms=60_000) for _ in range(4)]
-    world.dispatch_until(tasks[0].due_ms // 1000)
-    message = only_message(world)
-    crash_when_done(world)
-    with pytest.raises(Crash):
+    message = world.dispatched(tasks[0])
+    world.recorder.die("UpdateItem", of="#done = :value")
+    with pytest.raises(Death):
         world.handle(message, lambda_ms=0)
     assert world.receiver.received == [], "no time for any call: all four were passed on"
 
@@ -229,33 +218,13 @@ def test_a_direct_message_more_than_thirty_seconds_late_is_left_to_the_sweep(wor
     assert world.receiver.task_ids == [task.task_id]
 
 
-def test_an_entry_its_home_does_not_name_never_fires(world: World) -> None:
-    task = world.created(in_ms=120_000)
-    forgotten = world.entry_writer.put(task.home, world.clock.now_ms() + 60_000)
-    world.dispatch_until(forgotten.second)
-    world.drain()
-
-    assert world.receiver.received == []
-    assert world.read(task).status is Status.PENDING
-
-
-def test_an_entry_whose_home_is_gone_never_fires(world: World) -> None:
-    gone = address_at(world.clock.now_ms() + 600_000, b"no task.")
-    entry = world.entry_writer.put(gone, world.clock.now_ms() + 60_000)
-    world.dispatch_until(entry.second)
-    world.drain()
-
-    assert world.receiver.received == []
-
-
 def test_where_next_at_has_moved_later_the_task_is_placed_anew(world: World) -> None:
     task = world.created(in_ms=60_000)
     later_ms = task.due_ms + 30_000
     moved = replace(task, due_ms=later_ms, next_ms=later_ms, version=task.version + 1)
     assert world.tasks.change(task, moved)
 
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
     assert world.receiver.received == []
     assert world.read(task).entry.instant_ms == later_ms
 
@@ -282,8 +251,7 @@ def test_a_garbage_message_is_refused_and_stays_for_the_dead_letter_queue(world:
 
 def test_one_task_that_fails_to_settle_does_not_undo_the_others(world: World) -> None:
     tasks = [world.created(in_ms=60_000) for _ in range(2)]
-    world.dispatch_until(tasks[0].due_ms // 1000)
-    message = only_message(world)
+    message = world.dispatched(tasks[0])
     bad = tasks[0].task_id
 
     def break_one(received: Received) -> Outcome:
@@ -301,8 +269,7 @@ def test_one_task_that_fails_to_settle_does_not_undo_the_others(world: World) ->
 
 def test_every_attempt_carries_the_same_id_and_says_which_it_is(world: World) -> None:
     (task,) = tasks_of_one_second(world, 1)
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
 
     headers = world.receiver.received[0].headers
     assert headers["webhook-id"] == task.task_id
@@ -321,21 +288,3 @@ def test_messages_survive_the_queue_unchanged() -> None:
         DirectMessage(1_800_000_000, ("0:01800000000/500#abcdefghijk",)),
     ):
         assert decode(encode(message)) == message
-
-
-def crash_once(world: World, operation: str, moment: str) -> None:
-    def hook(call: Call) -> None:
-        if call.operation == operation:
-            setattr(world.recorder, moment, None)
-            raise Crash
-
-    setattr(world.recorder, moment, hook)
-
-
-def crash_when_done(world: World) -> None:
-    def hook(call: Call) -> None:
-        if "#done = :value" in call.request.get("UpdateExpression", ""):
-            world.recorder.before = None
-            raise Crash
-
-    world.recorder.before = hook

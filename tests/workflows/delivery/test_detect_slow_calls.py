@@ -28,8 +28,7 @@ def all_takes(world: World, ms: int) -> None:
 def page_of(world: World, number: int = CALLS_MIN) -> list[Task]:
     """A page of `slow` is dispatched and delivered."""
     tasks = [world.created(in_ms=10_000, biz_type="slow") for _ in range(number)]
-    world.dispatch_until(tasks[0].due_ms // 1000)
-    world.drain()
+    world.come_up(tasks[0])
     return tasks
 
 
@@ -87,14 +86,14 @@ def test_calls_in_the_slow_lane_renew_it_while_they_are_slow(world: World) -> No
         assert lane_of(world) is Lane.SLOW
 
 
-def test_it_is_told_once_a_minute_at_most(world: World) -> None:
+def test_it_is_published_once_a_minute_at_most(world: World) -> None:
     all_takes(world, 2_500)
     for _ in range(3):  # within a minute
         page_of(world, CALLS_MIN)
     assert slow_writes(world) == 1
 
 
-def test_where_the_business_says_its_lane_nothing_is_told(world: World) -> None:
+def test_where_the_business_sets_its_lane_nothing_is_published(world: World) -> None:
     world.configured("slow", lane=Lane.MAIN)
     all_takes(world, SLOW_MS)
     page_of(world)

@@ -89,11 +89,13 @@ def test_a_late_turn_is_not_called_in_a_pause(world: World) -> None:
     world.clock.advance_ms(20_000)
     paused_at = slow_calls(world, pause_now)
     world.drain()
-    let_pass(world, 30)
+    let_pass(world, 10)
     assert max(one.at_ms for one in world.receiver.received) <= paused_at[0] + KEPT_MS
 
 
-def test_who_waits_asks_once_in_five_seconds_and_who_does_not_wait_never(world: World) -> None:
+def test_waiting_calls_read_their_business_once_in_five_seconds_and_others_never(
+    world: World,
+) -> None:
     world.configured("orders", calls_in_flight=1)
     tasks = crowd(world)
     slow_calls(world, lambda _: None)
@@ -126,7 +128,7 @@ def test_what_waits_while_its_business_is_deleted_comes_up_again_and_is_judged_a
     come_up(world, *tasks)
     assert len(world.receiver.received) <= 2
     world.receiver.answer = lambda _: OK
-    let_pass(world, 90)
+    let_pass(world, 90, stride=10)
     statuses = {world.read(task).status for task in tasks}
     assert statuses == {Status.DELIVERED, Status.DEAD}
     assert len(world.receiver.received) <= 2

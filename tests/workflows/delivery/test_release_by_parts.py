@@ -13,7 +13,6 @@ from duewheel.rules.wheel.addresses import PARKED_SLOTS, list_partition
 from duewheel.rules.wheel.queue_messages import ReleaseMessage, decode
 from duewheel.workflows.delivery.park_tasks import BLOCK
 from duewheel.workflows.tasks.reschedule import WRITERS
-from tests.support.recorder import Call
 from tests.support.stories import End, Interruption, Story
 from tests.support.world import CALLER, World
 from tests.workflows.delivery.test_pause import come_up, let_pass, parked_items_of, pause, resume
@@ -60,7 +59,7 @@ def work_off_parts(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_one_that_finds_more_than_it_releases_in_line_asks_for_one_in_each_slot(
+def test_a_release_of_more_than_it_does_in_line_sends_one_message_a_slot(
     world: World,
 ) -> None:
     tasks = many(world, 230)
@@ -130,7 +129,7 @@ def test_no_second_gets_more_of_a_slot_than_a_shard_is_given(world: World) -> No
 
 def test_with_a_limit_one_releases_all_in_line(world: World) -> None:
     world.configured("orders", calls_per_second=100.0)
-    tasks = many(world, 130)
+    tasks = many(world, BLOCK + 5)
     end_pause(world)
     (message,) = world.receive()
     world.handle(message)
@@ -158,12 +157,10 @@ def test_a_pause_stops_each_slot_between_two_blocks(world: World) -> None:
     end_pause(world)
     world.receive()
 
-    def paused_again(call: Call) -> None:
-        if call.operation == "BatchGetItem":
-            world.recorder.before = None
-            world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)
-
-    world.recorder.before = paused_again
+    world.recorder.once(
+        "BatchGetItem",
+        lambda: world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER),
+    )
     world.release(ReleaseMessage("orders", 2), "me", world.clock.now_ms() + 60_000)
     assert len(parked_items_of(world)) == 20
     resume(world)
@@ -172,7 +169,7 @@ def test_a_pause_stops_each_slot_between_two_blocks(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_what_no_slots_message_brings_is_released_when_the_sweeper_asks_again(
+def test_lost_messages_of_slots_are_sent_again_by_the_sweeper(
     world: World,
 ) -> None:
     tasks = many(world, 230)

@@ -8,8 +8,7 @@ import pytest
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.stores.wheel import pointers
-from tests.support.receiver import BUSY, GONE, OK, Received
+from tests.support.receiver import BUSY, OK, Received
 from tests.support.recorder import Call
 from tests.support.world import World
 
@@ -53,21 +52,11 @@ def test_when_all_attempts_failed_the_task_is_dead_and_says_why(world: World) ->
     assert item["dead_biz"]["S"].startswith("orders#")
 
 
-def test_an_answer_that_says_stop_is_obeyed_at_once(world: World) -> None:
-    task = world.created(in_ms=60_000)
-    world.receiver.answer = lambda received: GONE
-    settled = run_until_settled(world, task)
-
-    assert settled.status is Status.DEAD
-    assert settled.attempts == 1
-
-
 def test_retry_after_pushes_the_next_attempt_out(world: World) -> None:
     task = world.created(in_ms=60_000, retry=LADDER)
     busy_for_long = Outcome(Verdict.RETRY, "429", status_code=429, retry_after_seconds=300)
     world.receiver.answer = lambda received: busy_for_long
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
 
     assert world.read(task).next_ms == task.due_ms + 300_000
 
@@ -81,20 +70,6 @@ def test_a_retry_that_would_come_after_the_grace_is_not_waited_for(world: World)
     assert settled.attempts == 2
 
 
-@pytest.mark.exhaustive
-def test_the_sweep_takes_worked_off_entries_away_and_the_home_stays(world: World) -> None:
-    task = world.created(in_ms=60_000, retry=LADDER)
-    world.receiver.answer = lambda received: (
-        OK if received.headers["duewheel-attempt"] == "4" else BUSY
-    )
-    settled = run_until_settled(world, task)
-    assert world.entries_elsewhere()
-    world.sweep_past(settled.entry.second)
-
-    assert world.entries_elsewhere() == []
-    assert world.read(task).status is Status.DELIVERED
-
-
 def test_a_late_retry_of_a_failure_record_cannot_undo_a_cancel(world: World) -> None:
     """The SDK sends the record again after the task was cancelled in between."""
     task = world.created(in_ms=60_000, retry=LADDER)
@@ -106,8 +81,7 @@ def test_a_late_retry_of_a_failure_record_cannot_undo_a_cancel(world: World) -> 
             records.append(call)
 
     world.recorder.after = keep
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
     world.recorder.after = None
     world.cancel(task.task_id)
     (record,) = records
@@ -123,20 +97,11 @@ def test_a_late_retry_of_a_failure_record_cannot_undo_a_cancel(world: World) -> 
 def test_a_failure_record_whose_answer_was_lost_is_not_taken_for_a_lost_race(world: World) -> None:
     task = world.created(in_ms=60_000, retry=LADDER)
     world.receiver.answer = lambda received: BUSY
-    lost: list[Call] = []
-
-    def answer_is_lost(call: Call) -> None:
-        if call.operation == "UpdateItem" and "history" in str(call.request) and not lost:
-            lost.append(call)
-            world.dynamodb._make_api_call(call.operation, call.request)
-
-    world.recorder.before = answer_is_lost
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
-    world.recorder.before = None
+    world.recorder.lose_answer(world.dynamodb, "UpdateItem", of="history")
+    world.come_up(task)
+    assert world.recorder.before is None
     named = world.read(task).entry
 
-    assert lost
     assert named != task.home
     assert [item["place"]["S"] for item in world.items() if "home" in item] == [named.place]
 
@@ -156,8 +121,7 @@ def test_what_the_loser_of_a_race_for_a_task_leaves_behind_never_fires(world: Wo
         return BUSY
 
     world.receiver.answer = cancelled_during_the_call
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
 
     world.sweep_past(world.clock.now_ms() // 1000 + 60)
     assert world.read(task).status is Status.CANCELLED
@@ -175,15 +139,3 @@ def test_history_keeps_the_last_ten_attempts(world: World) -> None:
     assert settled.attempts == 13
     assert len(settled.history) == 10
     assert settled.history[-1].at_ms == world.receiver.received[-1].at_ms
-
-
-def test_the_sweep_passes_seconds_whose_tasks_wait_for_a_retry(world: World) -> None:
-    task = world.created(in_ms=60_000, retry=LADDER)
-    world.receiver.answer = lambda received: BUSY
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
-    world.receiver.answer = lambda received: OK
-    world.sweep_past(task.due_ms // 1000)
-
-    assert world.pointer(pointers.SWEEP).position >= task.due_ms // 1000
-    assert world.read(task).attempts <= 3

@@ -3,14 +3,12 @@
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
 from duewheel.rules.delivery.page_lease import PageFinished
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.workflows.retry_throttled import PAUSE_MS_MAX, TRY_MS_MAX, pause_ms
 from tests.support.receiver import BUSY
-from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
 
 
@@ -29,16 +27,9 @@ def refuse_batches(world: World, times: int = 1_000_000) -> list[int]:
     return left
 
 
-def refuse_updates(world: World, table: str, times: int) -> None:
-    left = iter(range(times))
-
-    def throttle(call: Call) -> None:
-        is_one = call.operation == "UpdateItem" and call.request["TableName"] == table
-        if is_one and next(left, None) is not None:
-            error = {"Error": {"Code": "ProvisionedThroughputExceededException"}}
-            raise ClientError(error, "UpdateItem")  # type: ignore[arg-type]
-
-    world.recorder.before = throttle
+def refuse_updates(world: World, times: int) -> None:
+    code, table = "ProvisionedThroughputExceededException", world.settings.wheel_table
+    world.recorder.refuse("UpdateItem", code=code, times=times, of=table)
 
 
 def due_together(world: World, number: int = 4, in_ms: int = 60_000) -> list[Task]:
@@ -123,7 +114,7 @@ def test_should_the_rest_be_lost_it_is_called_again_and_not_lost(world: World) -
 def test_a_page_waits_for_its_lease_while_the_table_refuses(world: World) -> None:
     tasks = due_together(world)
     (message,) = world.receive()
-    refuse_updates(world, world.settings.wheel_table, times=8)
+    refuse_updates(world, times=8)
 
     assert isinstance(world.handle(message), PageFinished)
 
@@ -134,7 +125,7 @@ def test_a_failed_attempt_is_recorded_once_the_table_takes_it(world: World) -> N
     (task,) = due_together(world, 1)
     (message,) = world.receive()
     world.receiver.answer = lambda received: BUSY
-    refuse_updates(world, world.settings.wheel_table, times=8)
+    refuse_updates(world, times=8)
 
     world.handle(message)
 

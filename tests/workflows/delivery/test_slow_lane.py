@@ -15,12 +15,8 @@ from duewheel.rules.wheel.queue_messages import DirectMessage, Lane, PageMessage
 from duewheel.stores.wheel import pointers
 from tests.support.bounds import quick_first
 from tests.support.receiver import OK, Received
-from tests.support.recorder import Call
+from tests.support.recorder import Call, Death
 from tests.support.world import LAMBDA_MS, World
-
-
-class Crash(BaseException):
-    """The process is gone."""
 
 
 def slow_and_quick(world: World, number: int = 2, in_ms: int = 60_000) -> tuple[list[Task], ...]:
@@ -31,27 +27,12 @@ def slow_and_quick(world: World, number: int = 2, in_ms: int = 60_000) -> tuple[
     return slow, quick
 
 
-def dispatched(world: World, tasks: list[Task]) -> dict[str, Any]:
-    world.dispatch_until(tasks[0].due_ms // 1000)
-    (message,) = world.receive()
-    return message
-
-
 def ids(tasks: list[Task]) -> Counter[str]:
     return Counter(task.task_id for task in tasks)
 
 
 def called(world: World) -> Counter[str]:
     return Counter(world.receiver.task_ids)
-
-
-def crash_at(world: World, moment: str, operation: str, mark: str) -> None:
-    def hook(call: Call) -> None:
-        if call.operation == operation and mark in str(call.request):
-            setattr(world.recorder, moment, None)
-            raise Crash
-
-    setattr(world.recorder, moment, hook)
 
 
 def audited(world: World, task: Task) -> list[Any]:
@@ -63,7 +44,7 @@ def test_a_page_with_both_kinds_calls_the_one_and_passes_the_other_on_before_it_
     world: World,
 ) -> None:
     slow, quick = slow_and_quick(world)
-    message = dispatched(world, slow)
+    message = world.dispatched(slow[0])
     passed_at: list[int] = []
 
     def note(call: Call) -> None:
@@ -87,7 +68,7 @@ def test_a_page_with_both_kinds_calls_the_one_and_passes_the_other_on_before_it_
 def test_a_business_that_says_main_or_nothing_has_no_second_hop(world: World) -> None:
     world.configured("orders", lane=Lane.MAIN)
     tasks = [world.created(biz_type=biz_type) for biz_type in ("orders", "invoices")]
-    world.handle(dispatched(world, tasks))
+    world.handle(world.dispatched(tasks[0]))
     assert called(world) == ids(tasks)
     assert world.receive(Lane.SLOW) == []
 
@@ -100,7 +81,7 @@ def test_the_second_hop_takes_three_requests_and_a_message_up_to_the_call(world:
         world.configured("orders", lane=lane)
         world.clock.advance_ms(60_000)
         task = world.created(in_ms=60_400)
-        message = dispatched(world, [task])
+        message = world.dispatched(task)
         world.recorder.clear()
         before: list[list[str]] = []
         world.receiver.answer = lambda _, to=before: to.append(world.recorder.operations()) or OK
@@ -124,7 +105,7 @@ def test_what_arrives_in_the_slow_lane_is_called_there_whatever_is_set_by_then(
     world: World,
 ) -> None:
     slow, _ = slow_and_quick(world)
-    world.handle(dispatched(world, slow))
+    world.handle(world.dispatched(slow[0]))
     world.configured("slow", lane=Lane.MAIN)
     (passed,) = world.receive(Lane.SLOW)
     world.handle(passed)
@@ -139,7 +120,7 @@ def test_only_what_would_be_called_is_passed_on(world: World) -> None:
     later_ms = slow[1].due_ms + 600_000
     moved = replace(slow[1], due_ms=later_ms, next_ms=later_ms, version=slow[1].version + 1)
     assert world.tasks.change(slow[1], moved)
-    world.handle(dispatched(world, slow))
+    world.handle(world.dispatched(slow[0]))
     (passed,) = world.receive(Lane.SLOW)
     message = decode(passed["Body"])
     assert isinstance(message, PageMessage)
@@ -163,9 +144,9 @@ def test_wherever_the_passing_page_dies_everything_is_called(
     world: World, moment: str, operation: str, mark: str
 ) -> None:
     slow, quick = slow_and_quick(world)
-    message = dispatched(world, slow)
-    crash_at(world, moment, operation, mark)
-    with pytest.raises(Crash):
+    message = world.dispatched(slow[0])
+    world.recorder.die(operation, moment, of=mark)
+    with pytest.raises(Death):
         world.handle(message)
     world.drain()
     world.clock.advance_ms(world.settings.page_lease_ms + 16_000)
@@ -177,9 +158,9 @@ def test_wherever_the_passing_page_dies_everything_is_called(
 def test_a_page_that_is_begun_again_passes_on_what_it_had_passed_on(world: World) -> None:
     """Also when the business is not slow any more: the slow page may be at work already."""
     slow, quick = slow_and_quick(world)
-    message = dispatched(world, slow)
-    crash_at(world, "after", "SendMessageBatch", '"0s"')
-    with pytest.raises(Crash):
+    message = world.dispatched(slow[0])
+    world.recorder.die("SendMessageBatch", "after", of='"0s"')
+    with pytest.raises(Death):
         world.handle(message)
     world.configured("slow", lane=None)
     world.configured("quick", lane=Lane.SLOW)
@@ -192,10 +173,10 @@ def test_a_page_that_is_begun_again_passes_on_what_it_had_passed_on(world: World
 
 def test_a_death_in_the_slow_lane_before_settling_repeats_its_calls_alone(world: World) -> None:
     slow, quick = slow_and_quick(world)
-    world.handle(dispatched(world, slow))
+    world.handle(world.dispatched(slow[0]))
     (passed,) = world.receive(Lane.SLOW)
-    crash_at(world, "before", "BatchWriteItem", "delivered")
-    with pytest.raises(Crash):
+    world.recorder.die("BatchWriteItem", "before", of="delivered")
+    with pytest.raises(Death):
         world.handle(passed)
     world.clock.advance_ms(world.settings.page_lease_ms + 16_000)
     world.drain()
@@ -208,7 +189,7 @@ def test_a_slow_page_that_runs_out_of_time_passes_its_rest_on_within_its_lane(
 ) -> None:
     world.configured("slow", lane=Lane.SLOW, calls_in_flight=1)
     slow = [world.created(biz_type="slow") for _ in range(6)]
-    world.handle(dispatched(world, slow))
+    world.handle(world.dispatched(slow[0]))
     (passed,) = world.receive(Lane.SLOW)
 
     def takes_its_time(_: Received) -> Any:
@@ -262,9 +243,11 @@ def test_a_direct_message_that_dies_between_record_and_end_loses_nothing(
     world: World, sent: bool
 ) -> None:
     slow, _ = slow_and_quick(world, number=1, in_ms=0)
-    mark = ("SendMessageBatch", '"places"') if sent else ("UpdateItem", "if_not_exists(#slow")
-    crash_at(world, "after", *mark)
-    with pytest.raises(Crash):
+    if sent:
+        world.recorder.die("SendMessageBatch", "after", of='"places"')
+    else:
+        world.recorder.die("UpdateItem", "after", of="if_not_exists(#slow")
+    with pytest.raises(Death):
         world.drain(Lane.MAIN)
     world.drain()
     world.sweep_past(slow[0].home.second)
@@ -282,7 +265,7 @@ def test_what_the_slow_lane_has_not_begun_comes_up_again_and_the_sweep_passes(
     world: World,
 ) -> None:
     slow, quick = slow_and_quick(world)
-    world.handle(dispatched(world, slow))
+    world.handle(world.dispatched(slow[0]))
     second = slow[0].home.second
     for _ in range(4):  # nobody works in the slow lane
         world.dispatch_until(world.clock.now_ms() // 1000 + 60)
@@ -310,7 +293,7 @@ def test_what_waits_for_the_slow_lane_can_be_cancelled_until_it_comes_up_again(
     world: World,
 ) -> None:
     slow, _ = slow_and_quick(world, number=1)
-    world.handle(dispatched(world, slow))
+    world.handle(world.dispatched(slow[0]))
     world.clock.advance_ms(125_000)
     assert world.sweep_second_once(slow[0].home.second)
     assert world.cancel(slow[0].task_id).status is Status.CANCELLED
@@ -321,16 +304,10 @@ def test_what_waits_for_the_slow_lane_can_be_cancelled_until_it_comes_up_again(
 def test_a_page_that_the_slow_lane_begins_first_is_waited_for(world: World) -> None:
     """Between the sweep's look and its write a notifier takes the page."""
     slow, _ = slow_and_quick(world, number=1)
-    world.handle(dispatched(world, slow))
+    world.handle(world.dispatched(slow[0]))
     world.clock.advance_ms(125_000)
     (passed,) = world.receive(Lane.SLOW)
-
-    def begin(call: Call) -> None:
-        if call.operation == "UpdateItem" and ":done" in str(call.request):
-            world.recorder.before = None
-            world.handle(passed)
-
-    world.recorder.before = begin
+    world.recorder.once("UpdateItem", lambda: world.handle(passed), of=":done")
     assert not world.sweep_second_once(slow[0].home.second)
     assert world.sweep_second_once(slow[0].home.second)
     assert called(world)[slow[0].task_id] == 1
@@ -339,17 +316,11 @@ def test_a_page_that_the_slow_lane_begins_first_is_waited_for(world: World) -> N
 
 def test_a_task_that_was_changed_since_it_was_judged_is_looked_at_again(world: World) -> None:
     slow, _ = slow_and_quick(world, number=1)
-    world.handle(dispatched(world, slow))
+    world.handle(world.dispatched(slow[0]))
     world.clock.advance_ms(125_000)
     later_ms = world.clock.now_ms() + 600_000
     moved = replace(slow[0], due_ms=later_ms, next_ms=later_ms, version=slow[0].version + 1)
-
-    def move(call: Call) -> None:
-        if call.operation == "UpdateItem" and ":done" in str(call.request):
-            world.recorder.before = None
-            assert world.tasks.change(slow[0], moved)
-
-    world.recorder.before = move
+    world.recorder.once("UpdateItem", lambda: world.tasks.change(slow[0], moved), of=":done")
     assert not world.sweep_second_once(slow[0].home.second)
     assert world.read(slow[0]) == moved
 
@@ -386,7 +357,7 @@ def test_what_waits_in_the_slow_lane_behind_a_page_that_is_called_there_is_put_o
 def test_a_slow_page_passed_on_a_moment_ago_is_given_time(world: World) -> None:
     """As after an outage, when the page itself was begun minutes late."""
     slow, _ = slow_and_quick(world, number=1)
-    message = dispatched(world, slow)
+    message = world.dispatched(slow[0])
     world.clock.advance_ms(125_000)
     world.handle(message)
     assert not world.sweep_second_once(slow[0].home.second)
@@ -399,10 +370,10 @@ def test_a_slow_page_that_was_begun_and_lost_is_sent_again_to_the_slow_queue(
     world: World,
 ) -> None:
     slow, _ = slow_and_quick(world, number=1)
-    world.handle(dispatched(world, slow))
+    world.handle(world.dispatched(slow[0]))
     (passed,) = world.receive(Lane.SLOW)
-    crash_at(world, "before", "BatchWriteItem", "delivered")
-    with pytest.raises(Crash):
+    world.recorder.die("BatchWriteItem", "before", of="delivered")
+    with pytest.raises(Death):
         world.handle(passed)
     world.sqs.purge_queue(QueueUrl=world.slow_queue.url)
     world.clock.advance_ms(125_000)
@@ -416,19 +387,19 @@ def test_a_slow_page_that_was_begun_and_lost_is_sent_again_to_the_slow_queue(
 
 def test_a_slow_page_that_keeps_dying_is_taken_apart(world: World) -> None:
     slow, _ = slow_and_quick(world, number=3)
-    world.handle(dispatched(world, slow))
+    world.handle(world.dispatched(slow[0]))
     world.receiver.received.clear()
     poison = slow[1].task_id
 
     def die(received: Received) -> Any:
         if received.task_id == poison:
-            raise Crash
+            raise Death
         return OK
 
     world.receiver.answer = die
     (passed,) = world.receive(Lane.SLOW)
     for _ in range(TRIES_MAX):
-        with pytest.raises(Crash):
+        with pytest.raises(Death):
             world.handle(passed)
         world.clock.advance_ms(world.settings.page_lease_ms + 1)
     assert not world.sweep_second_once(slow[0].home.second)
@@ -445,24 +416,12 @@ def test_a_slow_page_that_keeps_dying_is_taken_apart(world: World) -> None:
     assert {world.read(task).status for task in (slow[0], slow[2])} == {Status.DELIVERED}
 
 
-@pytest.mark.exhaustive
-def test_a_purged_slow_queue_loses_nothing(world: World) -> None:
-    slow, quick = slow_and_quick(world, number=5)
-    world.handle(dispatched(world, slow))
-    world.sqs.purge_queue(QueueUrl=world.slow_queue.url)
-    world.sweep_past(slow[0].home.second)
-    world.dispatch_until(world.clock.now_ms() // 1000 + WAIT_MS_MAX // 1000)
-    world.drain()
-    assert called(world) == ids(slow) + ids(quick)
-    assert audited(world, slow[0]) == []
-
-
 # The second link
 
 
 def test_while_the_slow_queue_refuses_its_pages_go_past_it(world: World) -> None:
     slow, quick = slow_and_quick(world)
-    message = dispatched(world, slow)
+    message = world.dispatched(slow[0])
 
     def refuse(call: Call) -> None:
         if call.request.get("QueueUrl") == world.slow_queue.url:
@@ -477,7 +436,7 @@ def test_while_the_slow_queue_refuses_its_pages_go_past_it(world: World) -> None
 
 def test_a_page_whose_slow_part_neither_link_takes_calls_all_the_others(world: World) -> None:
     slow, quick = slow_and_quick(world)
-    message = dispatched(world, slow)
+    message = world.dispatched(slow[0])
 
     def refuse(call: Call) -> None:
         if call.operation in ("SendMessageBatch", "Invoke"):

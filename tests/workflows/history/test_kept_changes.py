@@ -26,7 +26,7 @@ from duewheel.rules.refusals import (
 from duewheel.rules.timers.timer import Timer
 from duewheel.stores import registry_keys
 from tests.support.conflicts import A_MOMENT, conflicts, of_transactions
-from tests.support.recorder import Call
+from tests.support.recorder import Death
 from tests.support.timers import made, now, patched
 from tests.support.world import CALLER, World
 
@@ -35,10 +35,6 @@ ANYHOW = Precondition()
 GONE = outcome_of_answer(410, {}, b"", 0)
 
 Act = Callable[[World, str], object]  # by whom
-
-
-class Crash(Exception):
-    """The process dies here."""
 
 
 def configure(world: World, by: str = CALLER, **settings: Any) -> Business:
@@ -74,17 +70,6 @@ def twice(world: World) -> None:
         return real(**arguments)
 
     world.dynamodb.transact_write_items = again  # type: ignore[method-assign]
-
-
-def in_between(world: World, meanwhile: Callable[[], object]) -> None:
-    """Let this happen right before the next transaction."""
-
-    def once(call: Call) -> None:
-        if call.operation == "TransactWriteItems":
-            world.recorder.before = None
-            meanwhile()
-
-    world.recorder.before = once
 
 
 def test_each_change_of_a_business_leaves_one_record(world: World) -> None:
@@ -154,7 +139,9 @@ def test_a_reply_that_is_lost_leaves_one_record(world: World) -> None:
 def test_of_two_who_change_a_business_at_once_each_has_the_version_it_made(world: World) -> None:
     configure(world)
     others: list[Business] = []
-    in_between(world, lambda: others.append(configure(world, OTHER, retention_days=3)))
+    world.recorder.once(
+        "TransactWriteItems", lambda: others.append(configure(world, OTHER, retention_days=3))
+    )
     mine = configure(world, timeout_seconds=2.0)
     assert [others[0].version, mine.version] == [2, 3]
     assert told(of_business(world))[1:] == [(2, "configured", OTHER), (3, "configured", CALLER)]
@@ -165,15 +152,17 @@ def test_of_two_who_change_a_business_at_once_each_has_the_version_it_made(world
 def test_of_two_who_say_the_same_in_one_instant_neither_is_taken_for_the_other(
     world: World,
 ) -> None:
-    in_between(world, lambda: configure(world, OTHER, retention_days=3))
+    world.recorder.once("TransactWriteItems", lambda: configure(world, OTHER, retention_days=3))
     assert configure(world, retention_days=3).version == 2
     assert told(of_business(world)) == [(1, "created", OTHER), (2, "configured", CALLER)]
 
 
-def test_a_change_that_cannot_be_told_by_its_record_is_told_by_what_stands(world: World) -> None:
+def test_a_change_that_its_record_does_not_identify_is_identified_by_the_settings(
+    world: World,
+) -> None:
     """Of callbacks the record has the name alone, so two of one caller and instant are alike."""
     one, other = HttpCallback("https://one.example/"), HttpCallback("https://other.example/")
-    in_between(world, lambda: configure(world, callback=one))
+    world.recorder.once("TransactWriteItems", lambda: configure(world, callback=one))
     assert configure(world, callback=other).version == 2
     assert world.businesses.read_whole("orders").callback == other
 
@@ -181,19 +170,21 @@ def test_a_change_that_cannot_be_told_by_its_record_is_told_by_what_stands(world
 def test_of_two_who_change_a_timer_at_once_each_has_the_version_it_made(world: World) -> None:
     timer = made(world, 60)
     disable = world.change_timer.disable
-    in_between(world, lambda: disable(timer.timer_id, by=OTHER))
+    world.recorder.once("TransactWriteItems", lambda: disable(timer.timer_id, by=OTHER))
     assert patched(world, timer, name="other").version == 3
     assert told(of_timer(world, timer))[1:] == [(2, "disabled", OTHER), (3, "changed", CALLER)]
 
 
 def test_of_two_who_delete_at_once_one_has_deleted_it(world: World) -> None:
     configure(world)
-    in_between(world, lambda: delete(world, OTHER))
+    world.recorder.once("TransactWriteItems", lambda: delete(world, OTHER))
     with pytest.raises(VersionMismatch):
         delete(world)
     assert told(of_business(world))[1:] == [(2, "deleted", OTHER)]
     timer = made(world, 60)
-    in_between(world, lambda: world.change_timer.delete(timer.timer_id, by=OTHER))
+    world.recorder.once(
+        "TransactWriteItems", lambda: world.change_timer.delete(timer.timer_id, by=OTHER)
+    )
     with pytest.raises(UnknownTimer):
         world.change_timer.delete(timer.timer_id, by=CALLER)
     assert told(of_timer(world, timer))[1:] == [(2, "deleted", OTHER)]
@@ -273,14 +264,9 @@ def test_a_crash_leaves_neither_a_change_without_record_nor_a_record_without_cha
     configure(world)
     before = versions(world)
 
-    def die(call: Call) -> None:
-        if call.operation == "TransactWriteItems":
-            raise Crash
-
-    setattr(world.recorder, when, die)
-    with pytest.raises(Crash):
+    world.recorder.die("TransactWriteItems", when)
+    with pytest.raises(Death):
         act(world, timer_id)
-    setattr(world.recorder, when, None)
     left = versions(world)
     assert (left == before) is (when == "before")
     for stands, recorded, is_end in left.values():
@@ -314,7 +300,7 @@ def run(world: World, seconds: int) -> None:
     world.drain()
 
 
-def test_the_timers_that_go_with_their_business_say_who_deleted_them(world: World) -> None:
+def test_timers_deleted_with_their_business_record_the_caller(world: World) -> None:
     configure(world)
     timer = made(world, 60)
     asked = DeleteQuery(cancel_pending="true")

@@ -20,15 +20,12 @@ from duewheel.rules.wheel.open_places import Why
 from duewheel.rules.wheel.queue_messages import DirectMessage, Lane, PageMessage, decode
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.wheel.send_messages import MessageSender
-from tests.support.recorder import Call
+from tests.support.recorder import Call, Death
 from tests.support.world import LAMBDA_MS, World
 
 FOUND_WITHIN_MS = 240_000
 TWENTY_MINUTES_MS = 1_200_000
-
-
-class Crash(BaseException):
-    pass
+CLOSING = "#done = :done"  # of a page
 
 
 def lose_all_messages(world: World) -> None:
@@ -91,41 +88,6 @@ def deliver_but(world: World, seconds: set[int]) -> None:
                 world.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
             else:
                 world.handle(message)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("lane", Lane)
-def test_a_page_that_is_called_for_long_keeps_no_lost_message_of_another_business_waiting(
-    world: World, lane: Lane
-) -> None:
-    world.configured("slow", lane=lane)
-    slow = world.created(in_ms=60_000, biz_type="slow")
-    lost = [world.created(in_ms=61_500 + n * 20_000) for n in range(12)]
-    others(world)
-    world.dispatch_until(slow.home.second)
-    hold(world, slow, "0s" if lane is Lane.SLOW else "0")
-    if lane is Lane.SLOW:
-        world.drain(Lane.MAIN)
-    world.sweep_once()
-    minutes_that_lose(world, {task.home.second for task in lost}, 9, world.sweep_once)
-    assert max(called_after_ms(world, task) for task in lost) <= FOUND_WITHIN_MS
-    assert places(world) == [(slow.home.second, Why.HELD)]
-
-
-@pytest.mark.exhaustive
-def test_what_a_purged_queue_held_is_sent_again_by_the_first_run_of_an_idle_wheel(
-    world: World,
-) -> None:
-    lost = [world.created(in_ms=60_000 + number * 1_000) for number in range(20)]
-    world.dispatch_until(lost[-1].home.second)
-    world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
-    world.clock.advance_ms(125_000)
-    for _ in range(2):  # the first notes where the time pointer stands
-        world.sweep_once()
-        world.drain()
-        world.clock.advance_ms(125_000)
-    assert {world.read(task).status for task in lost} == {Status.DELIVERED}
-    assert all(called_after_ms(world, task) <= 2 * 125_000 + 20_000 for task in lost)
 
 
 def test_pages_that_wait_in_the_queue_are_not_sent_again_by_their_number(world: World) -> None:
@@ -361,13 +323,7 @@ def unbegun(world: World) -> list[Task]:
 
 def test_a_page_that_is_begun_while_it_is_to_be_taken_apart_is_called_once(world: World) -> None:
     tasks = unbegun(world)
-
-    def begin(call: Call) -> None:
-        if call.operation == "UpdateItem" and "#done = :done" in call.request["UpdateExpression"]:
-            world.recorder.before = None
-            hold(world, tasks[0])
-
-    world.recorder.before = begin
+    world.recorder.once("UpdateItem", lambda: hold(world, tasks[0]), of=CLOSING)
     assert world.sweep_second_once(tasks[0].home.second) is False
     assert world.recorder.before is None
     assert [world.read(task) for task in tasks] == tasks, "left to who has begun it"
@@ -393,12 +349,7 @@ def test_a_page_once_begun_that_goes_on_while_it_is_to_be_taken_apart_is_left(
     lease = hold(world, tasks[0])
     world.clock.advance_ms(TWENTY_MINUTES_MS + 1)
 
-    def go_on(call: Call) -> None:
-        if call.operation == "Query":
-            world.recorder.after = None
-            goes_on(world, lease)
-
-    world.recorder.after = go_on
+    world.recorder.once("Query", lambda: goes_on(world, lease), "after")
     assert world.sweep_second_once(tasks[0].home.second) is False
     assert world.recorder.after is None
     assert [world.read(task) for task in tasks] == tasks, "left to who is calling it"
@@ -412,32 +363,24 @@ def test_a_page_that_is_done_while_it_is_to_be_taken_apart_is_left_to_whom_it_pa
     tasks = unbegun(world)
     first = tasks[0].home
 
-    def pass_on(call: Call) -> None:
-        if call.operation == "UpdateItem" and "#done = :done" in call.request["UpdateExpression"]:
-            world.recorder.before = None
-            deadline_ms = world.clock.now_ms() + LAMBDA_MS
-            message = PageMessage(first.second, first.shard, page="0")
-            world.loop.run_until_complete(world.deliver(message, "late", deadline_ms))
-            hold(world, tasks[0], slow_page("0"))
+    def pass_on() -> None:
+        deadline_ms = world.clock.now_ms() + LAMBDA_MS
+        message = PageMessage(first.second, first.shard, page="0")
+        world.loop.run_until_complete(world.deliver(message, "late", deadline_ms))
+        hold(world, tasks[0], slow_page("0"))
 
-    world.recorder.before = pass_on
+    world.recorder.once("UpdateItem", pass_on, of=CLOSING)
     assert world.sweep_second_once(first.second) is False
     assert world.recorder.before is None
     assert [world.read(task) for task in tasks] == tasks, "named by the entries that are called"
 
 
-def test_who_dies_between_closing_a_page_and_entering_its_tasks_is_made_up_for(
+def test_a_sweeper_that_dies_between_closing_a_page_and_entering_its_tasks_loses_none(
     world: World,
 ) -> None:
     tasks = unbegun(world)
-
-    def die(call: Call) -> None:
-        if call.operation == "UpdateItem" and "#done = :done" in call.request["UpdateExpression"]:
-            world.recorder.after = None
-            raise Crash
-
-    world.recorder.after = die
-    with pytest.raises(Crash):
+    world.recorder.die("UpdateItem", "after", of=CLOSING)
+    with pytest.raises(Death):
         world.sweep_second_once(tasks[0].home.second)
     minutes(world, 4)
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
@@ -478,7 +421,7 @@ def test_while_its_list_is_full_the_pointer_waits(
     world.dispatch_until(tasks[-1].home.second)
     lose_all_messages(world)
     for task in tasks:
-        hold(world, task, for_ms=TWENTY_MINUTES_MS)
+        hold(world, task, for_ms=420_000)
     with (
         patch.object(open_places, "OPEN_PLACES_MAX", 4),
         patch.object(open_places, "OF_ONE_SECOND_MAX", 1),
@@ -488,7 +431,7 @@ def test_while_its_list_is_full_the_pointer_waits(
         assert "sweep waits" in caplog.text
         assert world.pointer(pointers.SWEEP).position == tasks[2].home.second
         assert findings(world, tasks) == []
-    minutes(world, 30)
+    minutes(world, 9)
     assert places(world) == []
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
@@ -567,12 +510,12 @@ def crash_at(world: World, number: int, run: Callable[[], None]) -> bool:
         calls += 1
         if calls == number:
             world.recorder.after = None
-            raise Crash
+            raise Death
 
     world.recorder.after = crash
     try:
         run()
-    except Crash:
+    except Death:
         return True
     finally:
         world.recorder.after = None
@@ -607,13 +550,11 @@ def test_two_sweepers_at_once_leave_one_list(world: World) -> None:
     """One loses its lease in the midst of it; what the other notes stands."""
     tasks = situation(world)
 
-    def overtake(call: Call) -> None:
-        if call.operation == "Query":
-            world.recorder.before = None
-            world.clock.advance_ms(60_000)
-            world.sweep_once()
+    def overtake() -> None:
+        world.clock.advance_ms(60_000)
+        world.sweep_once()
 
-    world.recorder.before = overtake
+    world.recorder.once("Query", overtake)
     world.sweep_once()
     assert findings(world, tasks) == []
     assert (tasks[2].home.second, Why.HELD) in places(world)

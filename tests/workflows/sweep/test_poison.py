@@ -214,6 +214,7 @@ def test_an_entry_whose_home_is_gone_is_passed_and_reported_if_that_is_before_it
     if days:
         world.pointers.skip_to(pointers.TIME, world.origin, entry.second - 10)
     goes_on_without(world, [gone], healthy)
+    assert called(world, [gone]) == []
 
     reported = [r for r in caplog.records if getattr(r, "action", "") == "home-gone"]
     assert [r.task_id for r in reported] == ([] if days else [gone.task_id])  # type: ignore[attr-defined]

@@ -4,7 +4,6 @@ import logging
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from duewheel.log import logger
 from duewheel.rules.callbacks.types import RetryPolicy
@@ -14,7 +13,6 @@ from duewheel.rules.wheel.open_places import Why
 from duewheel.stores.wheel import pointers
 from tests.support.bounds import quick_first
 from tests.support.receiver import BUSY, OK
-from tests.support.recorder import Call
 from tests.support.world import World
 from tests.workflows.sweep.test_open_places import lose_all_messages, minutes, places
 
@@ -24,16 +22,6 @@ SHEETS = "statistics#orders#"
 def total(world: World, task: Task) -> Any:
     minute = task.home.second // 60
     return world.read_statistics(task.biz_type, StatsRequest(minute, minute)).total
-
-
-def refuse(world: World, operation: str, mark: str) -> None:
-    """Throttle the partition of these requests, until this is taken back."""
-
-    def throttle(call: Call) -> None:
-        if call.operation == operation and mark in str(call.request):
-            raise ClientError({"Error": {"Code": "ThrottlingException"}}, operation)
-
-    world.recorder.before = throttle
 
 
 @pytest.mark.parametrize(
@@ -47,7 +35,7 @@ def test_while_a_sheet_is_throttled_the_sweep_goes_on_and_its_seconds_are_counte
     world.dispatch_until(tasks[-1].home.second)
     world.drain()
     lost = world.created(in_ms=70_000, biz_type="others")
-    refuse(world, operation, SHEETS)
+    world.recorder.refuse(operation, code="ThrottlingException", of=SHEETS)
     minutes(world, 1)
     lose_all_messages(world)
     minutes(world, 6)
@@ -72,7 +60,7 @@ def test_while_re_entries_cannot_be_deleted_the_sweep_goes_on_and_counts_once(
     world.dispatch_until(task.home.second + 10)
     world.drain()
     assert world.entries_elsewhere() != []
-    refuse(world, "BatchWriteItem", "DeleteRequest")
+    world.recorder.refuse("BatchWriteItem", code="ThrottlingException", of="DeleteRequest")
     minutes(world, 6)
     assert {why for _, why in places(world)} == {Why.NOT_COUNTED}
     world.recorder.before = None

@@ -21,7 +21,7 @@ from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
 from tests.workflows.sweep.test_open_places import crash_at, places
 
-SHARDS = 8
+SHARDS = 4
 PLENTY_MS = 1_000_000
 
 

@@ -74,34 +74,21 @@ def test_a_delivered_task_cannot_be_cancelled(world: World) -> None:
 def test_a_cancel_between_read_and_write_of_another_is_seen(world: World) -> None:
     task = world.created()
 
-    def other_cancels(call: Call) -> None:
-        if call.operation == "UpdateItem":
-            world.recorder.before = None
-            world.cancel(task.task_id)
-
-    world.recorder.before = other_cancels
+    world.recorder.once("UpdateItem", lambda: world.cancel(task.task_id))
     assert world.cancel(task.task_id).status is Status.CANCELLED
 
 
 def test_a_cancel_whose_answer_was_lost_is_done_when_the_sdk_tries_again(world: World) -> None:
     task = world.created()
-    calls: list[Call] = []
-
-    def answer_is_lost(call: Call) -> None:
-        if call.operation == "UpdateItem" and not calls:
-            calls.append(call)
-            world.dynamodb._make_api_call(call.operation, call.request)
-
-    world.recorder.before = answer_is_lost
+    world.recorder.lose_answer(world.dynamodb, "UpdateItem")
     assert world.cancel(task.task_id).status is Status.CANCELLED
-    assert calls
+    assert world.recorder.before is None
 
 
 def test_a_task_waiting_for_its_retry_can_be_cancelled(world: World) -> None:
     task = world.created(in_ms=60_000)
     world.receiver.answer = lambda received: BUSY
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
     while world.read(task).next_ms - world.clock.now_ms() < 20_000:
         world.dispatch_until(world.read(task).next_ms // 1000 + 1)
         world.drain()
@@ -109,9 +96,8 @@ def test_a_task_waiting_for_its_retry_can_be_cancelled(world: World) -> None:
 
     assert world.cancel(task.task_id).status is Status.CANCELLED
     world.receiver.answer = lambda received: OK
-    world.dispatch_until(world.clock.now_ms() // 1000 + 600)
+    world.dispatch_until(world.read(task).next_ms // 1000 + 1)
     world.drain()
-    world.sweep_past(world.clock.now_ms() // 1000)
 
     assert len(world.receiver.received) == attempts
     assert world.read(task).status is Status.CANCELLED
@@ -129,7 +115,7 @@ def test_a_record_past_its_expiry_is_gone_even_before_ttl_deletes_it(world: Worl
         world.cancel(task.task_id)
 
 
-def test_unknown_and_damaged_ids_are_told_apart(world: World) -> None:
+def test_unknown_and_damaged_ids_have_different_refusals(world: World) -> None:
     unknown = address_at(world.clock.now_ms(), b"stranger").task_id
     with pytest.raises(UnknownTask):
         world.cancel(unknown)

@@ -12,7 +12,7 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import timing
 from tests.support.receiver import BUSY, GONE, OK
-from tests.support.recorder import Call
+from tests.support.recorder import Call, Death
 from tests.support.world import World
 
 
@@ -38,8 +38,7 @@ def test_a_later_instant_costs_one_write_and_no_entry_until_the_old_one_comes_up
 
     assert world.recorder.operations() == ["GetItem", "UpdateItem"]
     assert (moved.due_ms, moved.next_ms, moved.entry) == (later_ms, later_ms, task.home)
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
     assert world.receiver.received == []
     world.dispatch_until(later_ms // 1000)
     world.drain()
@@ -54,8 +53,7 @@ def test_an_earlier_instant_fires_early_and_only_once(world: World) -> None:
     world.drain()
     assert [received.at_ms for received in world.receiver.received] == [earlier_ms]
 
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
     world.sweep_past(task.due_ms // 1000)
     assert len(world.receiver.received) == 1
     assert [item for item in world.items() if "home" in item] == []
@@ -109,8 +107,7 @@ def test_payload_and_callback_change_and_what_is_absent_stays(world: World) -> N
     changed = world.change(task.task_id, Change(sets_payload=True, payload="[1.0]"))
 
     assert (changed.callback, changed.payload, changed.due_ms) == (elsewhere, "[1.0]", task.due_ms)
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
     (received,) = world.receiver.received
     assert (received.url, received.body) == ("https://elsewhere.example/", b"[1.0]")
 
@@ -147,36 +144,24 @@ def test_settled_and_unknown_tasks_cannot_be_changed(world: World) -> None:
 def test_a_crash_between_new_entry_and_its_naming_leaves_the_old_instant_in_force(
     world: World,
 ) -> None:
-    class Crash(BaseException):
-        pass
-
     task = world.created(in_ms=120_000)
 
-    def crash(call: Call) -> None:
-        if call.operation == "UpdateItem":
-            world.recorder.before = None
-            raise Crash
-
-    world.recorder.before = crash
-    with pytest.raises(Crash):
+    world.recorder.die("UpdateItem")
+    with pytest.raises(Death):
         move(world, task, world.clock.now_ms() + 60_000)
 
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
     world.sweep_past(task.due_ms // 1000)
     assert [received.at_ms for received in world.receiver.received] == [task.due_ms]
     assert [item for item in world.items() if "home" in item] == []
 
 
-def test_whoever_changes_second_sees_the_first_change(world: World) -> None:
+def test_the_second_of_two_changes_keeps_the_first(world: World) -> None:
     task = world.created(in_ms=60_000)
 
-    def other_changes(call: Call) -> None:
-        if call.operation == "UpdateItem":
-            world.recorder.before = None
-            world.change(task.task_id, Change(sets_payload=True, payload="2"))
-
-    world.recorder.before = other_changes
+    world.recorder.once(
+        "UpdateItem", lambda: world.change(task.task_id, Change(sets_payload=True, payload="2"))
+    )
     move(world, task, task.due_ms + 60_000)
     current = world.read(task)
     assert (current.payload, current.due_ms) == ("2", task.due_ms + 60_000)
@@ -274,12 +259,7 @@ def test_only_a_dead_task_can_be_redriven_and_only_while_it_stays(world: World) 
 def test_two_redrives_at_once_are_one(world: World) -> None:
     task = dead_task(world)
 
-    def other_redrives(call: Call) -> None:
-        if call.operation == "UpdateItem":
-            world.recorder.before = None
-            world.redrive(task.task_id)
-
-    world.recorder.before = other_redrives
+    world.recorder.once("UpdateItem", lambda: world.redrive(task.task_id))
     with pytest.raises(NotRedrivable):
         world.redrive(task.task_id)
     world.drain()

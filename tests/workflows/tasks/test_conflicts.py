@@ -45,11 +45,6 @@ def key_of(world: World, task: Task) -> dict[str, Any]:
     return item
 
 
-def come_up(world: World, task: Task) -> None:
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
-
-
 def swept(world: World, task: Task) -> None:
     world.sweep_past(world.read(task).entry.second)
 
@@ -140,8 +135,7 @@ def test_a_page_is_done_though_the_keys_of_its_tasks_cannot_be_released(world: W
 def test_a_rest_is_passed_on_though_the_keys_of_a_page_cannot_be_released(world: World) -> None:
     task = keyed(world)
     later = world.created(in_ms=60_900, callback=HttpCallback("https://slow.example/"))
-    world.dispatch_until(task.due_ms // 1000)
-    (message,) = world.receive()
+    message = world.dispatched(task)
 
     def answer(received: Any) -> Any:
         world.clock.advance_ms(50_000)  # no time is left for the other
@@ -190,8 +184,7 @@ def test_the_key_of_a_task_whose_notifier_died_before_the_release_is_released_by
     world: World,
 ) -> None:
     task = keyed(world)
-    world.dispatch_until(task.due_ms // 1000)
-    (message,) = world.receive()
+    message = world.dispatched(task)
 
     def die(call: Any) -> None:
         if of_keys(call.operation, call.request):
@@ -210,7 +203,7 @@ def test_the_key_of_a_task_whose_notifier_died_before_the_release_is_released_by
 def test_the_sweep_leaves_a_key_that_another_task_has_taken(world: World) -> None:
     task = keyed(world)
     with conflicts(of_keys):
-        come_up(world, task)
+        world.come_up(task)
     standby = keyed(world, in_ms=4_000_000)
     swept(world, task)
     assert key_of(world, task)["task"] == {"S": standby.home.name}
@@ -219,7 +212,7 @@ def test_the_sweep_leaves_a_key_that_another_task_has_taken(world: World) -> Non
 
 def test_the_sweep_writes_no_key_that_was_released(world: World) -> None:
     task = keyed(world)
-    come_up(world, task)
+    world.come_up(task)
     world.recorder.clear()
     swept(world, task)
     written = [call for call in world.recorder.calls if of_keys(call.operation, call.request)]
@@ -229,7 +222,7 @@ def test_the_sweep_writes_no_key_that_was_released(world: World) -> None:
 def test_a_key_whose_ended_task_has_lost_its_ttl_leaves_no_place_open(world: World) -> None:
     task = keyed(world)
     with conflicts(of_keys):
-        come_up(world, task)
+        world.come_up(task)
     world.unrecorded.update_item(
         TableName=world.settings.wheel_table,
         Key=codec.key(task.home, world.settings.buckets),
@@ -242,7 +235,7 @@ def test_a_key_whose_ended_task_has_lost_its_ttl_leaves_no_place_open(world: Wor
 def test_a_key_that_the_sweep_cannot_release_is_released_by_a_later_run(world: World) -> None:
     task = keyed(world)
     with conflicts(of_keys):
-        come_up(world, task)
+        world.come_up(task)
         for _ in range(5):
             world.dispatch_until(world.clock.now_ms() // 1000 + 60)
             world.sweep_once()
@@ -261,7 +254,7 @@ def test_a_key_that_the_sweep_cannot_release_is_released_by_a_later_run(world: W
 def test_a_key_taken_again_as_its_task_settles_is_taken_or_refused_for_load(world: World) -> None:
     """The taker's transaction checks the task that is being settled at this moment."""
     task = keyed(world)
-    come_up(world, task)
+    world.come_up(task)
     with conflicts(of_transactions), pytest.raises(TooManyWrites):
         keyed(world, in_ms=90_000)
     with conflicts(of_transactions, times=A_MOMENT):
@@ -272,8 +265,7 @@ def test_a_key_taken_again_as_its_task_settles_is_taken_or_refused_for_load(worl
 def test_a_task_settles_while_its_key_is_being_taken_again(world: World) -> None:
     """The taker waits for the end; its transaction holds the key when that is released."""
     task = keyed(world)
-    world.dispatch_until(task.due_ms // 1000)
-    (message,) = world.receive()
+    message = world.dispatched(task)
     with conflicts(of_keys, times=A_MOMENT) as met:
         assert isinstance(world.handle(message), PageFinished)
     assert met.refused == A_MOMENT
@@ -290,7 +282,7 @@ def test_a_cancel_that_cannot_be_written_is_refused_for_load_and_changes_nothing
     with conflicts(of_homes), pytest.raises(Unavailable):
         world.cancel(task.task_id)
     assert world.read(task) == task
-    come_up(world, task)
+    world.come_up(task)
     assert world.receiver.task_ids == [task.task_id]
 
 
@@ -313,8 +305,7 @@ def test_a_death_with_notice_beside_a_cancel_is_one_death_with_one_notice(world:
     world.configured("orders", on_dead=DEAD_HOOK, retry=ONCE)
     world.receiver.answer = lambda received: OK if "dead" in received.url else BUSY
     task = world.created()
-    world.dispatch_until(task.due_ms // 1000)
-    (message,) = world.receive()
+    message = world.dispatched(task)
     with conflicts(of_transactions, times=3 * TRIES):  # it keeps trying
         assert isinstance(world.handle(message), PageFinished)
     world.clock.advance_ms(10_000)

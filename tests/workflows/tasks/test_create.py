@@ -71,13 +71,11 @@ def test_a_slow_write_whose_second_became_near_on_the_way_is_found_by_the_sweep(
     """Far when its place was chosen; its slice was dispatched and read before it arrived."""
     witness = world.created(in_ms=20_000)
 
-    def take_long(call: Call) -> None:
-        if call.operation == "PutItem":
-            world.recorder.before = None
-            world.dispatch_until(witness.due_ms // 1000 + 1)
-            world.drain()
+    def take_long() -> None:
+        world.dispatch_until(witness.due_ms // 1000 + 1)
+        world.drain()
 
-    world.recorder.before = take_long
+    world.recorder.once("PutItem", take_long)
     slow = world.created(in_ms=20_000)
     assert not slow.home.direct
     assert world.receiver.task_ids == [witness.task_id]
@@ -88,28 +86,16 @@ def test_a_slow_write_whose_second_became_near_on_the_way_is_found_by_the_sweep(
 
 
 def test_a_create_whose_answer_was_lost_makes_one_task(world: World) -> None:
-    lost: list[Call] = []
-
-    def answer_is_lost(call: Call) -> None:
-        if call.operation == "PutItem" and not lost:
-            lost.append(call)
-            world.dynamodb._make_api_call(call.operation, call.request)
-
-    world.recorder.before = answer_is_lost
+    world.recorder.lose_answer(world.dynamodb, "PutItem")
     task = world.created(in_ms=0)
-    world.recorder.before = None
+    assert world.recorder.before is None
     world.drain()
 
-    assert lost
     assert world.receiver.task_ids == [task.task_id]
 
 
 def test_a_near_task_that_the_queue_refuses_is_kept_and_swept(world: World) -> None:
-    def refuse(call: Call) -> None:
-        if call.operation == "SendMessageBatch":
-            raise ClientError({"Error": {"Code": "ServiceUnavailable"}}, call.operation)
-
-    world.recorder.before = refuse
+    world.recorder.refuse("SendMessageBatch")
     task = world.created(in_ms=0)
     world.recorder.before = None
     assert world.messages_waiting() == 0
@@ -159,13 +145,9 @@ def test_what_stays_unprocessed_is_refused_and_was_not_created(world: World) -> 
 
 
 def test_a_throttled_create_is_refused_as_unavailable(world: World) -> None:
-    def throttle(call: Call) -> None:
-        code = "ProvisionedThroughputExceededException"
-        raise ClientError({"Error": {"Code": code}}, call.operation)
-
     task = world.placed(world.new(in_ms=600_000))
     world.created()
-    world.recorder.before = throttle
+    world.recorder.refuse("PutItem", "UpdateItem", code="ProvisionedThroughputExceededException")
     (refused,) = world.create.store([task])
     assert isinstance(refused, TooManyWrites)
 

@@ -34,6 +34,7 @@ from tests.support.units import Meter
 from tests.support.world import World
 
 PATH = "/v1/tasks/batch"
+THROTTLED = "ProvisionedThroughputExceededException"
 DELAYS: list[Any] = [0, 3, 20, 20, 70, {"key": "order-17"}, {"key": "order-18"}]
 
 
@@ -198,7 +199,7 @@ def test_a_task_that_its_key_named_already_is_shown_as_it_stands_then(world: Wor
     assert (replayed.is_new, replayed.task.status) == (False, Status.CANCELLED)
 
 
-def test_a_deleted_task_that_its_key_named_is_told_as_unknown(world: World) -> None:
+def test_a_deleted_task_that_its_key_named_is_unknown(world: World) -> None:
     tasks = [task(0, {"key": "order-17"})]
     (made,) = batch(world, tasks, key="another")
     batch(world, tasks)
@@ -377,15 +378,6 @@ def test_a_request_that_is_at_work_is_not_repeated_until_its_lease_is_over(world
 # What DynamoDB left unwritten
 
 
-def throttled(world: World, *operations: str) -> None:
-    def throttle(call: Call) -> None:
-        if call.operation in operations:
-            code = "ProvisionedThroughputExceededException"
-            raise ClientError({"Error": {"Code": code}}, call.operation)
-
-    world.recorder.before = throttle
-
-
 @contextmanager
 def leaving_unprocessed(world: World, number: int) -> Any:
     """DynamoDB takes all but so many of the writes of each batch."""
@@ -442,15 +434,8 @@ def test_what_was_refused_for_good_stays_so_while_the_rest_is_tried_again(world:
 
 
 def throttle_tasks(world: World, times: int) -> None:
-    left = iter(range(times))
-
-    def throttle(call: Call) -> None:
-        is_of_wheel = call.request.get("TableName") == world.settings.wheel_table
-        if call.operation == "PutItem" and is_of_wheel and next(left, None) is not None:
-            code = "ProvisionedThroughputExceededException"
-            raise ClientError({"Error": {"Code": code}}, call.operation)
-
-    world.recorder.before = throttle
+    table = world.settings.wheel_table
+    world.recorder.refuse("PutItem", code=THROTTLED, times=times, of=table)
 
 
 def test_a_throttled_single_create_is_claimed_and_placed_anew(world: World) -> None:
@@ -476,7 +461,7 @@ def test_a_create_that_is_throttled_again_can_be_repeated_at_once(world: World) 
 
 def test_without_the_registry_nothing_is_created(world: World) -> None:
     single(world, task(0), key="first")
-    throttled(world, "PutItem")
+    world.recorder.refuse("PutItem", code=THROTTLED)
     with pytest.raises(Unavailable):
         batch(world, [task(1)])
     world.recorder.before = None
@@ -490,8 +475,7 @@ def test_what_could_not_be_recorded_is_not_answered_as_created(world: World) -> 
 
     def throttle_the_last(call: Call) -> None:
         if call.operation == "PutItem" and next(puts) == 1:
-            code = "ProvisionedThroughputExceededException"
-            raise ClientError({"Error": {"Code": code}}, call.operation)
+            raise ClientError({"Error": {"Code": THROTTLED}}, call.operation)
 
     tasks = [task(0), task(1)]
     world.recorder.before = throttle_the_last
@@ -506,33 +490,21 @@ def test_what_could_not_be_recorded_is_not_answered_as_created(world: World) -> 
 # Several at once
 
 
-def during(world: World, operation: str, happens: Callable[[], Any], *, at: int = 0) -> None:
-    """Let something happen just before such a call, the first or a later one."""
-    calls = count()
-
-    def hook(call: Call) -> None:
-        if call.operation == operation and next(calls) == at:
-            world.recorder.before = None
-            happens()
-
-    world.recorder.before = hook
-
-
 def test_of_two_requests_at_the_same_moment_one_creates(world: World) -> None:
     first: list[list[Made | Refusal]] = []
-    during(world, "PutItem", lambda: first.append(batch(world, several())))
+    world.recorder.once("PutItem", lambda: first.append(batch(world, several())))
     second = batch(world, several())
 
     assert batch_text(second) == batch_text(first[0])
     assert sum(created(world).values()) == len(DELAYS)
 
 
-def test_a_request_that_comes_while_another_writes_is_told_to_wait(world: World) -> None:
+def test_a_request_while_another_writes_is_refused_as_in_use(world: World) -> None:
     def repeat() -> None:
         with pytest.raises(IdempotencyKeyInUse):
             batch(world, several())
 
-    during(world, "BatchWriteItem", repeat)
+    world.recorder.once("BatchWriteItem", repeat)
     assert statuses(batch(world, several())) == [201] * len(DELAYS) + [422]
     assert sum(created(world).values()) == len(DELAYS)
 
@@ -542,7 +514,7 @@ def test_of_two_who_take_over_at_the_same_moment_one_does(world: World) -> None:
         batch(world, several())
     pass_the_lease(world)
     first: list[list[Made | Refusal]] = []
-    during(world, "PutItem", lambda: first.append(batch(world, several())), at=1)
+    world.recorder.once("PutItem", lambda: first.append(batch(world, several())), at=2)
     with pytest.raises(IdempotencyKeyInUse):
         batch(world, several())
 
@@ -561,7 +533,7 @@ def test_what_was_seen_before_another_took_over_is_not_built_upon(world: World) 
         assert sum(created(world).values()) > 0
         assert dead
 
-    during(world, "PutItem", take_over_and_die, at=1)
+    world.recorder.once("PutItem", take_over_and_die, at=2)
     with pytest.raises(IdempotencyKeyInUse):
         batch(world, several())
     pass_the_lease(world)
@@ -576,7 +548,7 @@ def test_a_request_whose_end_was_recorded_late_is_not_taken_over(world: World) -
     (late,) = dead
     assert late.request["Item"]["state"] == {"S": "done"}
     recorded = partial(world.dynamodb._make_api_call, late.operation, late.request)
-    during(world, "PutItem", recorded, at=1)
+    world.recorder.once("PutItem", recorded, at=2)
     with pytest.raises(IdempotencyKeyInUse):
         batch(world, [task(0)])
     assert record_of(world) == late.request["Item"]
@@ -590,7 +562,7 @@ def test_who_was_taken_over_does_not_answer(world: World) -> None:
         pass_the_lease(world)
         taken_over.append(batch(world, [task(0)]))
 
-    during(world, "PutItem", outlive_the_lease, at=2)
+    world.recorder.once("PutItem", outlive_the_lease, at=3)
     with pytest.raises(IdempotencyKeyInUse):
         batch(world, [task(0)])
     assert batch_text(batch(world, [task(0)])) == batch_text(taken_over[0])
@@ -603,13 +575,7 @@ def test_a_lost_answer_of_dynamodb_changes_nothing(world: World, number: int) ->
     with dying(world, 3, "after"):
         single(world, task(0, {"key": "order-17"}), key="left")
     pass_the_lease(world)
-    calls = count()
-
-    def answer_is_lost(call: Call) -> None:
-        if call.operation in ("PutItem", "TransactWriteItems") and next(calls) == number:
-            world.dynamodb._make_api_call(call.operation, call.request)
-
-    world.recorder.before = answer_is_lost
+    world.recorder.lose_answer(world.dynamodb, "PutItem", "TransactWriteItems", at=number + 1)
     results = [
         single(world, task(0, {"key": "order-17"}), key="left"),
         single(world, task(1, {"key": "order-18"}), key="new"),

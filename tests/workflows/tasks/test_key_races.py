@@ -13,7 +13,6 @@ from duewheel.rules.refusals import AlreadySettled, KeyTaken, NotRedrivable, Ref
 from duewheel.rules.tasks.task import Status, Task
 from tests.support.bounds import quick_first
 from tests.support.receiver import BUSY, GONE, OK
-from tests.support.recorder import Call
 from tests.support.stories import Story, interleavings
 from tests.support.world import World
 
@@ -131,8 +130,9 @@ def test_an_upsert_and_a_cancel_come_one_after_the_other(
     assert ends == {Status.CANCELLED, Status.DELIVERED}
 
 
-@pytest.mark.parametrize("taker", quick_first([create_anew, upsert], pytest.mark.exhaustive))
-@pytest.mark.parametrize("redrive_is_first", quick_first([True, False], pytest.mark.exhaustive))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("taker", [create_anew, upsert])
+@pytest.mark.parametrize("redrive_is_first", [True, False])
 def test_of_a_redrive_and_a_taker_of_the_key_one_gets_it(
     world: World, taker: Step, redrive_is_first: bool
 ) -> None:
@@ -149,10 +149,8 @@ def test_of_a_redrive_and_a_taker_of_the_key_one_gets_it(
     assert refused == {NotRedrivable, KeyTaken if taker is create_anew else TooLate}
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    quick_first([(upsert, create_anew), (create_anew, upsert)], pytest.mark.exhaustive),
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("first", "second"), [(upsert, create_anew), (create_anew, upsert)])
 def test_of_two_takers_of_a_key_one_makes_the_task(world: World, first: Step, second: Step) -> None:
     for story in interleavings(world, dead, first, second):
         made = {result.home for result in story.results if isinstance(result, Task)}
@@ -212,12 +210,7 @@ def test_a_move_begun_in_time_is_written_while_a_notifier_works(world: World) ->
     def move_slowly(story: Story) -> None:
         now_ms = world.clock.now_ms()
 
-        def written_late(call: Call) -> None:
-            if call.operation == "UpdateItem":
-                world.recorder.before = None
-                world.clock.set_ms(now_ms)
-
-        world.recorder.before = written_late
+        world.recorder.once("UpdateItem", lambda: world.clock.set_ms(now_ms))
         world.clock.set_ms(only(story).due_ms - 2_501)
         story.move(story.told[only(story).task_id], 2 * DUE_MS)
         world.recorder.before = None
@@ -230,7 +223,8 @@ def test_a_move_begun_in_time_is_written_while_a_notifier_works(world: World) ->
     assert (0,) in calls, "called all the same"
 
 
-@pytest.mark.parametrize("in_ms", quick_first([2_000, 30_000], pytest.mark.exhaustive))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("in_ms", [2_000, 30_000])
 def test_a_task_is_moved_while_a_notifier_follows_it_to_a_later_instant(
     world: World, in_ms: int
 ) -> None:

@@ -47,7 +47,7 @@ def test_a_burst_is_granted_and_then_the_rate(world: World) -> None:
     assert granted(world, 25) == 20, "no more than the burst, however long the pause"
 
 
-def test_who_is_refused_is_told_when_to_come_again(world: World) -> None:
+def test_a_refusal_says_when_to_try_again(world: World) -> None:
     limited(world, creates_per_second=0.1)
     world.created()
     with pytest.raises(TooManyCreates) as refused:

@@ -98,8 +98,7 @@ def test_what_is_created_ahead_of_the_cursor_is_met(world: World) -> None:
 def test_a_status_is_that_of_the_record_as_it_is_now(world: World) -> None:
     tasks = [world.created(in_ms=60_000 + number) for number in range(4)]
     world.cancel(tasks[1].task_id)
-    world.dispatch_until(tasks[0].due_ms // 1000)
-    world.drain()
+    world.come_up(tasks[0])
     waiting = world.created()
 
     def with_status(status: Status) -> list[str]:
@@ -163,12 +162,7 @@ def test_a_page_of_large_payloads_is_cut_short(world: World) -> None:
 
 
 def when_records_are_read(world: World, task: Task, change: Change) -> None:
-    def change_first(call: Call) -> None:
-        if call.operation == "BatchGetItem":
-            world.recorder.before = None
-            world.change(task.task_id, change)
-
-    world.recorder.before = change_first
+    world.recorder.once("BatchGetItem", lambda: world.change(task.task_id, change))
 
 
 def test_a_task_that_has_moved_ahead_is_met_there_and_not_before(world: World) -> None:

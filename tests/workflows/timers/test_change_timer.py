@@ -1,6 +1,5 @@
 """A timer, its list line and its chain change together, whoever else is at work on them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,17 +19,13 @@ from duewheel.rules.timers.requests import NewTimer, TimerChange
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.timer import Rules, Timer
 from tests.support.clock import NOON_MS
-from tests.support.recorder import Call
+from tests.support.recorder import Death
 from tests.support.world import CALLER, World
 
 HOOK = HttpCallback("https://receiver.example/hook", METHOD_DEFAULT)
 EACH_MINUTE = Rules("close orders", Schedule(cron="* * * * *"), callback=HOOK)
 NOON = NOON_MS // 1000
 MINUTE_MS = 60_000
-
-
-class Crash(Exception):
-    """The process dies here."""
 
 
 def created(world: World, *, enabled: bool = True, **rules: Any) -> Timer:
@@ -164,7 +159,7 @@ def test_a_deleted_timer_takes_its_chain_along(world: World) -> None:
         world.run_timer(timer.timer_id)
 
 
-def test_a_chain_that_cannot_be_read_holds_nobody_up(world: World) -> None:
+def test_a_chain_that_cannot_be_read_prevents_no_change(world: World) -> None:
     timer = created(world)
     assert timer.chain is not None
     (item,) = world.tasks.items_at([timer.chain])
@@ -213,22 +208,14 @@ def test_an_id_that_is_taken_is_drawn_again(world: World) -> None:
     assert world.timers.read(second.timer_id) == second
 
 
-def in_between(world: World, meanwhile: Callable[[], object]) -> None:
-    """Let this happen right before the next transaction."""
-
-    def once(call: Call) -> None:
-        if call.operation == "TransactWriteItems":
-            world.recorder.before = None
-            meanwhile()
-
-    world.recorder.before = once
-
-
 @pytest.mark.exhaustive
 def test_of_two_who_enable_at_once_one_begins_the_chain(world: World) -> None:
     timer = created(world, enabled=False)
     others: list[Timer] = []
-    in_between(world, lambda: others.append(world.change_timer.enable(timer.timer_id, by=CALLER)))
+    world.recorder.once(
+        "TransactWriteItems",
+        lambda: others.append(world.change_timer.enable(timer.timer_id, by=CALLER)),
+    )
     mine = world.change_timer.enable(timer.timer_id, by=CALLER)
     assert others == [mine] == [stands(world, timer)]
     assert chains(world) == ["pending"]
@@ -236,7 +223,7 @@ def test_of_two_who_enable_at_once_one_begins_the_chain(world: World) -> None:
 
 def test_a_chain_that_moves_on_meanwhile_is_read_again(world: World) -> None:
     timer = created(world)
-    in_between(world, lambda: planned(world, timer, NOON + 3_601, 60))
+    world.recorder.once("TransactWriteItems", lambda: planned(world, timer, NOON + 3_601, 60))
     disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
     assert stands(world, timer) == disabled
     assert (disabled.numbered, chains(world)) == (0, ["cancelled"])
@@ -246,7 +233,9 @@ def test_a_timer_that_ends_meanwhile_is_read_again(world: World) -> None:
     timer = created(world)
     assert timer.chain is not None
     chain = timer.chain
-    in_between(world, lambda: world.timers.mark_ended(timer.timer_id, chain, 7))
+    world.recorder.once(
+        "TransactWriteItems", lambda: world.timers.mark_ended(timer.timer_id, chain, 7)
+    )
     renamed = change(world, timer, name="other")
     assert stands(world, timer) == renamed
     assert (renamed.ended, renamed.numbered) == (True, 7)
@@ -276,26 +265,11 @@ def test_a_reply_that_is_lost_is_found_to_have_been_a_success(world: World) -> N
 def test_a_crash_at_the_transaction_leaves_all_of_it_or_nothing(world: World, when: str) -> None:
     timer = created(world)
 
-    def die(call: Call) -> None:
-        if call.operation == "TransactWriteItems":
-            raise Crash
-
-    setattr(world.recorder, when, die)
-    with pytest.raises(Crash):
+    world.recorder.die("TransactWriteItems", when)
+    with pytest.raises(Death):
         change(world, timer, cron="*/5 * * * *", name="other")
-    setattr(world.recorder, when, None)
     left = stands(world, timer)
     assert left.version == (1 if when == "before" else 2)
     assert chains(world) == (["pending"] if when == "before" else ["cancelled", "pending"])
     again = change(world, timer, cron="*/5 * * * *", name="other")
     assert (again.version, chain_of(world, again).status) == (2, Status.PENDING)
-
-
-@pytest.mark.exhaustive
-def test_a_message_that_is_lost_is_made_up_for_by_the_sweep(world: World) -> None:
-    """The chain is a task like any other: whoever died before announcing it is not missed."""
-    timer = created(world)
-    for message in world.receive():
-        world.sqs.delete_message(QueueUrl=world.queue.url, ReceiptHandle=message["ReceiptHandle"])
-    world.sweep_past(NOON + 1)
-    assert chain_of(world, timer).plan != Plan(timer.timer_id, NOON + 1, 0)

@@ -14,9 +14,9 @@ RUNS = 6
 SHARDS = 16
 
 
-def crowd(world: World, every: int = EVERY) -> None:
+def crowd(world: World, every: int = EVERY, count: int = RUNS + 2) -> None:
     """The seconds of its occurrences have got more shards, and no process knows of it yet."""
-    for number in range(1, 200):
+    for number in range(1, count):
         world.headers.raise_to(now(world) // every * every + every * number, SHARDS)
 
 
@@ -81,7 +81,7 @@ def test_a_timer_that_was_disabled_meanwhile_finds_its_occurrences_again(world: 
 @pytest.mark.soak
 def test_sizes_of_what_has_passed_are_not_kept(world: World) -> None:
     story = Story(world)
-    crowd(world, SELDOM)
+    crowd(world, SELDOM, count=200)
     timer = made(world, SELDOM)
     world.drain()
     story.pass_time(2 * STEP_SECONDS)

@@ -1,9 +1,7 @@
 """Past a queue that refuses: what is handed over by asynchronous invocation."""
 
-from collections.abc import Callable
-
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ReadTimeoutError
 
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.wheel.queue_messages import PageMessage, decode, texts_of_event
@@ -15,21 +13,13 @@ SENDING = ("SendMessageBatch",)
 BOTH_LINKS = ("SendMessageBatch", "Invoke")
 
 
-def refusing(*operations: str) -> Callable[[Call], None]:
-    def refuse(call: Call) -> None:
-        if call.operation in operations:
-            raise ClientError({"Error": {"Code": "ServiceUnavailable"}}, call.operation)
-
-    return refuse
-
-
 def count(world: World, operation: str) -> int:
     return world.recorder.operations().count(operation)
 
 
 def test_the_pointer_passes_a_second_that_the_second_link_has_accepted(world: World) -> None:
     task = world.created(in_ms=60_000)
-    world.recorder.before = refusing(*SENDING)
+    world.recorder.refuse(*SENDING)
     world.dispatch_until(task.due_ms // 1000)
 
     assert world.pointer().position == task.due_ms // 1000
@@ -39,27 +29,9 @@ def test_the_pointer_passes_a_second_that_the_second_link_has_accepted(world: Wo
     assert world.receiver.received[0].at_ms == task.due_ms
 
 
-def test_the_pointer_waits_for_a_second_that_both_links_refuse(world: World) -> None:
-    task = world.created(in_ms=60_000)
-    world.recorder.before = refusing(*BOTH_LINKS)
-    world.dispatch_until(task.due_ms // 1000 + 5)
-    assert world.pointer().position == task.due_ms // 1000 - 1
-
-    world.recorder.before = None
-    world.lead_once()
-    world.drain()
-    assert world.receiver.task_ids == [task.task_id]
-
-
 def test_one_refusal_is_tried_again_and_needs_no_second_link(world: World) -> None:
     task = world.created(in_ms=60_000)
-    refusals = iter([refusing(*SENDING)])
-
-    def refuse_once(call: Call) -> None:
-        if call.operation in SENDING and (refuse := next(refusals, None)):
-            refuse(call)
-
-    world.recorder.before = refuse_once
+    world.recorder.refuse(*SENDING, times=1)
     world.dispatch_until(task.due_ms // 1000)
 
     assert world.messages_waiting() == 1
@@ -68,7 +40,7 @@ def test_one_refusal_is_tried_again_and_needs_no_second_link(world: World) -> No
 
 def test_sqs_has_the_messages_again_as_soon_as_it_takes_them(world: World) -> None:
     first, second = world.created(in_ms=60_000), world.created(in_ms=61_000)
-    world.recorder.before = refusing(*SENDING)
+    world.recorder.refuse(*SENDING)
     world.dispatch_until(first.due_ms // 1000)
     world.recorder.before = None
     world.dispatch_until(second.due_ms // 1000)
@@ -77,7 +49,7 @@ def test_sqs_has_the_messages_again_as_soon_as_it_takes_them(world: World) -> No
 
 
 @pytest.mark.exhaustive
-def test_a_queue_that_hangs_is_asked_once_a_tick(world: World) -> None:
+def test_a_queue_that_hangs_gets_one_request_a_tick(world: World) -> None:
     """Each try costs its timeout, a second; many batches of a tick must not cost as many."""
     requested_ms: list[int] = []
 
@@ -128,7 +100,7 @@ def test_an_invocation_that_finds_its_page_held_is_tried_again_until_it_is_done(
 ) -> None:
     """The other link's notifier took the page and died; nobody hears a report past the queue."""
     task = world.created(in_ms=60_000)
-    world.recorder.before = refusing(*SENDING)
+    world.recorder.refuse(*SENDING)
     world.dispatch_until(task.due_ms // 1000)
     world.recorder.before = None
     (invocation,) = world.invocations
@@ -151,9 +123,9 @@ def take_and_die(world: World, page: PageMessage) -> None:
 def test_a_run_that_lambda_repeats_goes_on_with_its_pages(world: World) -> None:
     """The repeat is another run; the lease of the first is over by then."""
     task = world.created(in_ms=60_000)
-    world.recorder.before = refusing(*SENDING)
+    world.recorder.refuse(*SENDING)
     world.dispatch_until(task.due_ms // 1000)
-    world.recorder.before = refusing("BatchWriteItem", *SENDING)
+    world.recorder.refuse("BatchWriteItem", *SENDING)
     world.drain_invocations()
     assert world.receiver.task_ids == [task.task_id], "called, and not settled"
 
@@ -169,16 +141,15 @@ def test_a_run_that_lambda_repeats_goes_on_with_its_pages(world: World) -> None:
 def test_a_crowded_second_goes_all_its_way_past_the_queue(world: World, page_size: int) -> None:
     world.wire(page_size=page_size)
     tasks = [world.created(in_ms=60_000) for _ in range(7)]
-    world.recorder.before = refusing(*SENDING)
-    world.dispatch_until(tasks[0].due_ms // 1000)
-    world.drain()
+    world.recorder.refuse(*SENDING)
+    world.come_up(tasks[0])
 
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
 def test_what_a_page_passes_on_goes_past_the_queue(world: World) -> None:
     task = world.created(in_ms=60_000)
-    world.recorder.before = refusing(*SENDING)
+    world.recorder.refuse(*SENDING)
     world.dispatch_until(task.due_ms // 1000)
     (first,) = world.invocations
     world.invocations.clear()
@@ -191,7 +162,7 @@ def test_what_a_page_passes_on_goes_past_the_queue(world: World) -> None:
 
 @pytest.mark.parametrize("in_ms", [0, 4_000])
 def test_a_near_task_goes_past_the_queue_and_is_called_on_time(world: World, in_ms: int) -> None:
-    world.recorder.before = refusing(*SENDING)
+    world.recorder.refuse(*SENDING)
     task = world.created(in_ms=in_ms)
     world.drain()
 
@@ -199,11 +170,11 @@ def test_a_near_task_goes_past_the_queue_and_is_called_on_time(world: World, in_
     assert world.receiver.received[0].at_ms == task.due_ms
 
 
-def test_a_page_that_can_announce_its_next_page_to_nobody_comes_back(world: World) -> None:
+def test_a_page_whose_next_page_neither_link_takes_comes_back(world: World) -> None:
     world.wire(page_size=2)
     tasks = [world.created(in_ms=60_000) for _ in range(3)]
     world.dispatch_until(tasks[0].due_ms // 1000)
-    world.recorder.before = refusing(*BOTH_LINKS)
+    world.recorder.refuse(*BOTH_LINKS)
     (message,) = world.receive()
     with pytest.raises(SendRefused):
         world.handle(message)
@@ -220,7 +191,7 @@ def test_a_held_message_that_cannot_be_hidden_comes_back_after_its_visibility(
     task = world.created(in_ms=60_000)
     world.dispatch_until(task.due_ms // 1000)
     take_and_die(world, PageMessage(task.home.second, 0))
-    world.recorder.before = refusing("ChangeMessageVisibility")
+    world.recorder.refuse("ChangeMessageVisibility")
     world.drain()
     assert world.receiver.received == []
 

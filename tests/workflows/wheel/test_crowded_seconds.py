@@ -112,11 +112,7 @@ def test_a_header_only_rises(world: World) -> None:
 
 
 def test_no_shard_is_used_before_its_header_has_been_written(world: World) -> None:
-    def refuse(call: Call) -> None:
-        if call.operation == "UpdateItem" and "shards" in str(call.request):
-            raise ClientError({"Error": {"Code": "ThrottlingException"}}, "UpdateItem")
-
-    world.recorder.before = refuse
+    world.recorder.refuse("UpdateItem", code="ThrottlingException", of="shards")
     tasks = batch(world, SLICE_ENTRIES + 1)
     world.recorder.before = None
     assert len(tasks) == SLICE_ENTRIES + 1
@@ -268,7 +264,7 @@ def test_a_throttled_create_looks_at_the_header_and_is_placed_anew(world: World)
     deliver_and_sweep(world, *tasks)
 
 
-def test_a_throttled_create_makes_a_crowd_where_nobody_knew_of_one(world: World) -> None:
+def test_a_throttled_create_writes_a_header_where_there_is_none(world: World) -> None:
     refuse_in_shard(world, 0, "ThrottlingException")
     results = [world.create([world.new()])[0] for _ in range(8)]
     world.recorder.before = None
@@ -322,13 +318,7 @@ def test_what_is_left_of_a_batch_is_placed_anew(world: World) -> None:
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "ProvisionedThroughputExceededException"])
 def test_a_batch_of_which_nothing_is_taken_is_sent_again(world: World, code: str) -> None:
-    refusals = iter([True])
-
-    def refuse(call: Call) -> None:
-        if call.operation == "BatchWriteItem" and next(refusals, False):
-            raise ClientError({"Error": {"Code": code}}, call.operation)
-
-    world.recorder.before = refuse
+    world.recorder.refuse("BatchWriteItem", code=code, times=1)
     assert len(batch(world, 5)) == 5
 
 

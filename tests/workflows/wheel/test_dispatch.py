@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pytest
-from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
 from duewheel.rules.wheel import addresses
@@ -57,12 +56,7 @@ def test_the_header_says_how_many_slices_are_dispatched(world: World) -> None:
 def test_pointer_waits_for_a_second_that_the_queue_and_the_second_link_refuse(world: World) -> None:
     first, second = world.created(in_ms=60_000), world.created(in_ms=62_000)
     world.clock.set_ms(second.due_ms)
-
-    def refuse(call: Call) -> None:
-        if call.operation in ("SendMessageBatch", "Invoke"):
-            raise ClientError({"Error": {"Code": "ServiceUnavailable"}}, call.operation)
-
-    world.recorder.before = refuse
+    world.recorder.refuse("SendMessageBatch", "Invoke")
     world.lead_once()
     assert world.pointer().position == first.due_ms // 1000 - 1
     assert world.messages_waiting() == 0
@@ -129,8 +123,7 @@ def test_first_start_with_a_task_created_before_the_first_tick(world: World) -> 
     assert world.pointer().epoch == 0
 
     world.drain()
-    world.dispatch_until(soon.due_ms // 1000)
-    world.drain()
+    world.come_up(soon)
     world.sweep_past(soon.due_ms // 1000)
 
     assert world.receiver.task_ids == [due_now.task_id, soon.task_id]
@@ -150,8 +143,7 @@ def test_two_seconds_that_share_a_bucket_do_not_mix(world: World) -> None:
     near, far = world.created(in_ms=60_000), world.created(in_ms=60_000 + buckets * 1000)
     assert near.home.slot(buckets) == far.home.slot(buckets)
 
-    world.dispatch_until(near.due_ms // 1000)
-    world.drain()
+    world.come_up(near)
     world.sweep_past(near.due_ms // 1000)
 
     assert world.receiver.task_ids == [near.task_id]

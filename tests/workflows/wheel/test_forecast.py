@@ -52,8 +52,7 @@ def test_retries_and_moved_tasks_are_noted_like_new_ones(world: World) -> None:
     world.random_unit = 0.001
     world.change(moved.task_id, Change(due_ms=world.clock.now_ms() + 900_000))
     world.receiver.answer = lambda received: BUSY
-    world.dispatch_until(task.due_ms // 1000)
-    world.drain()
+    world.come_up(task)
     assert entries(world) == 2 * SAMPLED_ONE_IN
 
 

@@ -75,8 +75,7 @@ def test_nothing_is_skipped_or_delivered_twice_when_the_leader_dies_at_any_step(
         world.lead.run("leader", lambda: 1_000_000)
 
     world.clock.advance_ms(LEASE_MS)
-    world.dispatch_until(tasks[-1].due_ms // 1000)
-    world.drain()
+    world.come_up(tasks[-1])
 
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
@@ -102,8 +101,7 @@ def test_a_leader_deposed_at_any_step_neither_skips_nor_turns_the_pointer_back(
     assert usurped
     assert world.pointer().position >= usurped[0].position
 
-    world.dispatch_until(tasks[-1].due_ms // 1000)
-    world.drain()
+    world.come_up(tasks[-1])
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
@@ -167,14 +165,12 @@ def test_a_candidate_makes_the_leader_step_down_and_the_standby_leads(world: Wor
     assert (claimed.epoch, claimed.standby, claimed.candidate) == (2, "candidate", None)
 
 
-def test_a_leader_steps_down_after_the_tick_in_which_it_hears_of_a_candidate(world: World) -> None:
-    def candidates_arrive(call: Call) -> None:
-        if call.operation == "Query":
-            world.recorder.before = None
-            wait_once(world, "standby")
-            wait_once(world, "candidate")
+def test_a_leader_steps_down_after_the_tick_in_which_it_reads_a_candidate(world: World) -> None:
+    def candidates_arrive() -> None:
+        wait_once(world, "standby")
+        wait_once(world, "candidate")
 
-    world.recorder.before = candidates_arrive
+    world.recorder.once("Query", candidates_arrive)
     world.lead.run("leader", lambda: 1_000_000)
 
     freed = world.pointer()
