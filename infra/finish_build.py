@@ -2,8 +2,8 @@
 
 Bytecode goes beside every source file, since AWS mounts code read-only and would compile
 it at each cold start; unchecked hashes, since packaging changes the files' times. The
-built template says which architecture its wheels are of, where the source has a parameter, and
-by a digest what it was built from, so that another package makes other versions of the functions.
+built template has the architecture of its wheels in place of the parameter, and a digest of its
+content, so that another package makes other versions of the functions.
 """
 
 import compileall
@@ -50,7 +50,7 @@ def settle_architecture(template: Path, architecture: str) -> None:
 
 
 def digest_of(build: Path) -> str:
-    """Of all that is deployed, by names and content; of bytecode its sources are enough."""
+    """The digest of the names and contents of all deployed files, without bytecode."""
     digest = hashlib.sha256()
     for path in sorted(build.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:

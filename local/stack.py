@@ -247,7 +247,7 @@ class LocalStack:
 
 
 def _caller_here(role: Role) -> Caller:
-    """For the life of this thread, which runs as a notifier."""
+    """A caller of targets for the life of this thread, which runs as a notifier."""
     from duewheel.wiring.notifier import notifier
 
     asking.set(role)

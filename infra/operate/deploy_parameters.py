@@ -66,7 +66,7 @@ def effective(
 
 
 def as_arguments(values: Mapping[str, str]) -> list[str]:
-    """For `--parameter-overrides`, which takes an empty value in quotation marks only."""
+    """Arguments of `--parameter-overrides`, which takes an empty value in quotation marks only."""
     return [f'{name}="{value}"' for name, value in values.items()]
 
 

@@ -69,7 +69,7 @@ class Mend(Struct, frozen=True):
                     headers.raise_to(second, shards)
 
     def _request_release(self, found: Sequence[tuple[Task, frozenset[Wrong]]]) -> None:
-        """Before anything is parked, as ever: what is parked for nothing is dropped by it."""
+        """Request it before parking, as notifiers do: it drops needlessly parked items."""
         if self.run.writes:
             for biz_type in {task.biz_type for task, wrong in found if wrong & PARKED}:
                 self._records.mark(biz_type, secrets.token_urlsafe(PAUSE_MARK_BYTES))

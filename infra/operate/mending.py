@@ -74,7 +74,7 @@ class Mending:
             return False
 
     def _park(self) -> None:
-        """It fell due and was parked, so it waits for its release again."""
+        """Park the task again, because it fell due and was parked: it waits for its release."""
         current = self._item(parked_items.key_of(self._task))
         _home_in(current, parked_items.home_of_parked)
         self._put(parked_items.item_of(self._task), current)

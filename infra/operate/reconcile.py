@@ -58,7 +58,7 @@ def reconciled(run: Reconciling, wheel: str | None, registry: str | None) -> Ite
 
 
 def of_stack(client: Any, outputs: dict[str, str], clock: Clock, args: Any) -> Reconciling:
-    """With the tables and the layout of the stack."""
+    """The reconciling of a stack, with its tables and its layout."""
     wheel, registry = outputs["WheelTable"], outputs["RegistryTable"]
     records = WheelRecords(client, registry, args.registry)
     shape = records.shape()

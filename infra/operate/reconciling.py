@@ -27,7 +27,7 @@ DELIVER, EXPIRE = "deliver", "expire"
 
 
 class NotReconciled(Exception):
-    """It would do harm, or an option is missing."""
+    """Reconciling would do harm, or an option is missing."""
 
 
 class Reconciling(Struct):
@@ -75,7 +75,7 @@ class Reconciling(Struct):
         return max(dispatched, self.clock.now_ms() // 1000)
 
     def rescheduled_ahead(self, task: Task) -> Task:
-        """With a new entry ahead of all pointers, a limited number to a second."""
+        """The task with a new entry ahead of all pointers, a limited number to a second."""
         self.count("overdue")
         if self.writes and self.overdue is None:
             raise NotReconciled("Tasks are overdue: give --overdue deliver or expire.")
@@ -90,7 +90,7 @@ class Reconciling(Struct):
         )
 
     def is_live(self, home: Address) -> bool:
-        """By the rule of a write under a key: also for an unreadable task."""
+        """Whether a task is live, by the rule of a write under a key: also an unreadable one."""
         pending = {"S": Status.PENDING.value}
         return any(item.get("status") == pending for item in self.tasks.items_at([home]))
 

@@ -75,7 +75,7 @@ def outcomes(events: Iterable[Mapping[str, Any]]) -> dict[Published, str]:
 def deployments(
     layer: str, published: Iterable[Mapping[str, Any]], became: Mapping[Published, str]
 ) -> dict[int, Deployment]:
-    """By number. `layer`: the ARN of our layer, without a version."""
+    """The deployments by number. `layer`: the ARN of our layer, without a version."""
     found: dict[int, Deployment] = {}
     of_versions: dict[int, set[str]] = {}
     for one in published:

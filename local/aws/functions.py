@@ -79,7 +79,7 @@ class Function:
 
 
 def one_at_a_time(function: Function, turn: AbstractContextManager[object]) -> Function:
-    """The same function, whose runs wait for their turn."""
+    """The function, with runs that wait for their turn."""
 
     def handler(event: Any, context: Any) -> Any:
         with turn:
@@ -89,7 +89,7 @@ def one_at_a_time(function: Function, turn: AbstractContextManager[object]) -> F
 
 
 def load_functions(resources: Resources, roles: Mapping[str, Role]) -> dict[str, Function]:
-    """By the ARNs of their aliases: unpublished functions are not invoked.
+    """The functions by the ARNs of their aliases: unpublished functions are not invoked.
 
     Their environment must be set before (see `environment_of_all`).
     """

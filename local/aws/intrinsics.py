@@ -21,7 +21,7 @@ class References(Protocol):
 
 
 class NoReferences:
-    """For conditions, which may use only parameters."""
+    """Refuses references in conditions, which may use only parameters."""
 
     def ref(self, logical_id: str) -> str:
         raise TemplateError(f"{logical_id} is neither a parameter nor a resource")

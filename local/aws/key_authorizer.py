@@ -39,7 +39,7 @@ class Authorizer:
 def authorizers_of(
     resources: Resources, functions: Mapping[str, Function]
 ) -> dict[str, Authorizer]:
-    """By the value of their `Ref`."""
+    """The authorizers by the value of their `Ref`."""
     authorizers = {}
     for resource in resources.template.of_type("AWS::ApiGatewayV2::Authorizer"):
         properties = resources.resolve(resource.properties)

@@ -123,7 +123,7 @@ _OPERATORS: dict[str, Callable[[str, tuple[str, ...]], bool]] = {
 
 
 def roles_of(resources: Resources) -> dict[str, Role]:
-    """By the folder of the function's code."""
+    """The roles by the folder of the function's code."""
     template = resources.template
     sealed_by, partition_keys = _sealed_by(resources), _partition_keys(resources)
     return {

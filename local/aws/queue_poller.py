@@ -236,7 +236,7 @@ def _message_attribute(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failed_ids(answer: Any, messages: list[Message]) -> set[str]:
-    """As Lambda reads a partial batch response: an unreadable one fails the whole batch."""
+    """The failed messages of a partial batch response: an unreadable one fails the whole batch."""
     everything = {m["MessageId"] for m in messages}
     if not answer:
         return set()

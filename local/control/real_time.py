@@ -23,7 +23,7 @@ class RealTime:
         self._refuse()
 
     def unfreeze(self) -> None:
-        """It runs already."""
+        """Do nothing: real time always runs."""
 
     def advance(self, milliseconds: int) -> int:
         self._refuse()

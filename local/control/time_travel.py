@@ -54,7 +54,7 @@ class _Look:
         return self.contents.first_occupied_between(self.sweep_pointer, begun)
 
     def dispatch_ms(self, tried_ahead_of: int | None, ahead_ms: int) -> int | None:
-        """As far ahead as the profile allows, except for a second for which this failed."""
+        """When to dispatch: ahead as the profile allows, unless this failed for the second."""
         occupied = self.next_occupied
         if occupied is None:
             return None
@@ -162,7 +162,7 @@ class TimeTravel:
         return True
 
     def _expire(self) -> None:
-        """As early as TTL may: expired items are deleted with the hour of their expiry."""
+        """Delete expired items once an hour, as early as TTL may."""
         now_ms = self._clock.now_ms()
         if now_ms >= self._expired_ms + EXPIRE_EVERY_MS:
             self._expired_ms = now_ms

@@ -1,4 +1,4 @@
-"""Who asks: a bearer's key, or AWS credentials that sign each request (extra `aws`)."""
+"""Callers' credentials: an API key, or AWS credentials that sign each request (extra `aws`)."""
 
 import re
 from collections.abc import Generator

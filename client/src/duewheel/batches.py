@@ -19,7 +19,7 @@ def batches(tasks: Iterable[NewTask]) -> Iterator[list[NewTask]]:
 
 
 def cut(tasks: Iterable[AnyTask], text_of: Callable[[AnyTask], bytes]) -> Iterator[list[AnyTask]]:
-    """As long as the limits allow, in order, and read no further than the batch being filled.
+    """Cut tasks into batches within the limits, in order, reading one batch ahead at most.
     A task that is too large for any request gets one of its own, for the service to refuse."""
     batch: list[AnyTask] = []
     size = escaped = AROUND_BYTES

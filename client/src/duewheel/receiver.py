@@ -155,7 +155,8 @@ def _key(secret: str) -> bytes:
 
 
 def _by_name(headers: Headers) -> dict[str, str]:
-    """In lower case. What comes twice is joined by a comma, as WSGI does it, and so is no id."""
+    """The headers by name in lower case. Repeated ones are joined by a comma, as in WSGI, which
+    makes an invalid id."""
     named: dict[str, str] = {}
     for key, value in _pairs(headers):
         if isinstance(value, str | bytes):

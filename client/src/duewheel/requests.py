@@ -115,7 +115,7 @@ class NewTask:
         return body if self.payload is UNSET else {**body, "payload": self.payload}
 
     def due_in_seconds(self, now: float) -> float:
-        """At least so long after a request that is sent now."""
+        """The least time between a request that is sent now and the due instant."""
         if self.delay is not None:
             return seconds_of(self.delay)
         if self.due_at is not None:

@@ -22,7 +22,7 @@ class Seen(Protocol):
 
 
 class SeenInMemory:
-    """Of this process, and of the latest `remembered_max` tasks."""
+    """Remembers the latest `remembered_max` tasks, in this process."""
 
     def __init__(self, remembered_max: int = 100_000) -> None:
         self._remembered_max = remembered_max

@@ -1,5 +1,5 @@
-"""Where the service is and who asks, when the caller does not say: the environment, or else the
-local stack."""
+"""The defaults for the service's address and the caller's key: the environment, or else the local
+stack."""
 
 import os
 

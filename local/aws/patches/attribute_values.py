@@ -1,6 +1,6 @@
 """Lets moto write, copy, measure and check the attributes of items by their one type.
 
-Invariant: same answers. A value has one of ten types, and is held under the very name that is
+Invariant: same answers. A value has one of ten types, and is stored under the name that is
 written; moto would look for all ten of them in each value, each under several names, measure the
 whole item anew for each of its attributes, and keep of each value whether it was copied before.
 Texts and numbers, which nearly all values are, go the short way, and others moto's or the SDK's.

@@ -20,7 +20,7 @@ def queues_counted_when_asked() -> Iterator[None]:
         send = SQSBackend.send_message
 
         def send_uncounted(*arguments: Any, **named: Any) -> Message:
-            """It asks for one attribute of the queue, which is none of these."""
+            """moto's send reads one attribute of the queue, which is not in this list."""
             with patch.object(Queue, "BASE_ATTRIBUTES", []):
                 return send(*arguments, **named)
 

@@ -1,10 +1,10 @@
 """Lets the SDK make its clients and requests without work that has no use here.
 
-Invariant: the same calls with the same answers. What is left out is signatures, which moto does not
-check, the SDK's name for itself, connections and their proxies, which are not used, and chance in
-the number of a call, for which each call would ask the system; what is done once for all clients is
-reading the services' models and endpoints, making the clients' classes, and looking up the names of
-events. A handler's arguments are read off its code.
+Invariant: the same calls with the same answers. Omitted are signatures, which moto does not check,
+the SDK's name for itself, connections and their proxies, which are not used, and random numbers of
+calls, which would each need a call of the system. Done once for all clients are reading the
+services' models and endpoints, making the clients' classes, and looking up the names of events. A
+handler's arguments are read from its code.
 """
 
 from collections.abc import Iterator

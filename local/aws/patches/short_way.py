@@ -2,8 +2,8 @@
 
 Invariant: same answers and same effects. A request is read as the JSON it is and its result written
 as JSON; moto itself makes an HTTP request of it, parses that by the service's model and writes the
-result by it. Whatever the short way does not know, and whatever is refused, goes moto's own way: a
-refused request has done nothing, or what it does again.
+result by it. Other requests, and refused ones, go moto's own way: a refused request had no effect,
+or has the same effect again.
 """
 
 import json

@@ -127,8 +127,7 @@ def _sent(endpoint: Any, request: Any, operation_model: Any) -> tuple[Any, dict[
 
 
 def _read(text: str, headers: Mapping[str, str], shape: Any) -> dict[str, Any]:
-    """What the SDK makes of an answer: what its model does not know, or what is null, is not
-    there."""
+    """The SDK's form of an answer: without null members and those that its model does not know."""
     members = shape.members if shape else {}
     read = {
         name: value

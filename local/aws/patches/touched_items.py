@@ -1,7 +1,7 @@
 """Lets moto undo a transaction item by item instead of by a copy of the whole table.
 
-Invariant: same outcome. moto's own code carries the transaction out; only what it goes back to
-when a condition fails is a copy of the items that are touched, not of all there are.
+Invariant: same outcome. moto's own code carries the transaction out; but when a condition fails it
+restores a copy of the touched items, not one of the whole table.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Lets moto read an update expression once, and walk its tree without asking abstract classes.
+"""Lets moto read an update expression once, and walk its tree without checks of abstract classes.
 
 Invariant: same outcome, though of several faults another one may be named. moto's own validators
 and executor run, in their order, on a copy of the tree of their own. moto itself would parse the
@@ -40,12 +40,12 @@ def update_expressions_read_once() -> Iterator[None]:
 
 
 def _copy(tree: Any) -> Any:
-    """Of an expression, or of a value in it."""
+    """A copy of an expression, or of a value in it."""
     return _copied(tree, None) if _is_one_of(tree.__class__, _Node) else deepcopy(tree)
 
 
 def _copied(node: Any, parent: Any) -> Any:
-    """What nodes hold besides nodes is never changed."""
+    """Copy nodes alone, because the other contents of nodes never change."""
     copied = object.__new__(node.__class__)
     held = copied.__dict__
     held.update(node.__dict__, parent=parent)

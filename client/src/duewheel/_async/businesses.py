@@ -36,7 +36,7 @@ class AsyncBusinesses:
         return Business.read(await self._transport.send(reading(_path(biz_type))))
 
     async def list(self, *, page_size: int = 100) -> AsyncIterator[Business]:
-        """Those that are configured, by name."""
+        """The configured businesses, ordered by name."""
         async for page in self._transport.pages("/v1/businesses", {"limit": page_size}):
             for business in page["businesses"]:
                 yield Business.read(business)
@@ -120,7 +120,7 @@ class AsyncBusinesses:
     async def statistics(
         self, biz_type: str, *, begin: datetime | None = None, end: datetime | None = None
     ) -> Statistics:
-        """By minute, `end` excluded; of the hour up to now by default."""
+        """Its statistics by minute, `end` excluded; by default the hour up to now."""
         call = reading(_path(biz_type, "/stats"), {"from": begin, "to": end})
         return Statistics.read(await self._transport.send(call))
 

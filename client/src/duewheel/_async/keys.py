@@ -43,7 +43,7 @@ class AsyncKeys:
         )
 
     async def revoke(self, key_id: str) -> ApiKey:
-        """For good. It may be let in for a minute more."""
+        """End a key for good. Requests with it may still be accepted for a minute."""
         call = changing("DELETE", _path(key_id), repeatable_seconds=ALWAYS)
         return ApiKey.read(await self._transport.send(call))
 

@@ -66,8 +66,8 @@ class AsyncTasks:
     async def create_batch_of_json(
         self, texts: Sequence[bytes], *, idempotency_key: str
     ) -> Sequence[Task | Problem]:
-        """The same of tasks that are JSON already, each an object as docs/api.md has it. The
-        service gets that very text, so payloads stay as they are written."""
+        """Create tasks from JSON texts, each an object as in docs/api.md. They are sent unchanged,
+        so payloads stay as they are written."""
         return await self._creating.batch(texts, idempotency_key)
 
     async def create_many(self, tasks: Iterable[NewTask]) -> AsyncIterator[Task | Problem]:
@@ -128,7 +128,7 @@ class AsyncTasks:
         order: Literal["asc", "desc"] = "asc",
         page_size: int = 100,
     ) -> AsyncIterator[Task]:
-        """By due instant, `due_to` excluded. Needs the list index of the deployment."""
+        """Tasks by due instant, `due_to` excluded. Needs the list index of the deployment."""
         query = {
             "biz_type": biz_type,
             "status": status,

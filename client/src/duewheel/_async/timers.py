@@ -34,7 +34,7 @@ class AsyncTimers:
         state: Literal["enabled", "disabled", "ended"] | None = None,
         page_size: int = 100,
     ) -> AsyncIterator[Timer]:
-        """By name."""
+        """Timers, ordered by name."""
         query = {
             "biz_type": biz_type,
             "name_prefix": name_prefix,

@@ -42,7 +42,7 @@ class Keys:
         return ApiKey.read(self._transport.send(changing("POST", _path(key_id, "/rotate"), body)))
 
     def revoke(self, key_id: str) -> ApiKey:
-        """For good. It may be let in for a minute more."""
+        """End a key for good. Requests with it may still be accepted for a minute."""
         call = changing("DELETE", _path(key_id), repeatable_seconds=ALWAYS)
         return ApiKey.read(self._transport.send(call))
 

@@ -67,8 +67,8 @@ class Tasks:
     def create_batch_of_json(
         self, texts: Sequence[bytes], *, idempotency_key: str
     ) -> Sequence[Task | Problem]:
-        """The same of tasks that are JSON already, each an object as docs/api.md has it. The
-        service gets that very text, so payloads stay as they are written."""
+        """Create tasks from JSON texts, each an object as in docs/api.md. They are sent unchanged,
+        so payloads stay as they are written."""
         return self._creating.batch(texts, idempotency_key)
 
     def create_many(self, tasks: Iterable[NewTask]) -> Iterator[Task | Problem]:
@@ -127,7 +127,7 @@ class Tasks:
         order: Literal["asc", "desc"] = "asc",
         page_size: int = 100,
     ) -> Iterator[Task]:
-        """By due instant, `due_to` excluded. Needs the list index of the deployment."""
+        """Tasks by due instant, `due_to` excluded. Needs the list index of the deployment."""
         query = {
             "biz_type": biz_type,
             "status": status,

@@ -35,7 +35,7 @@ class Timers:
         state: Literal["enabled", "disabled", "ended"] | None = None,
         page_size: int = 100,
     ) -> Iterator[Timer]:
-        """By name."""
+        """Timers, ordered by name."""
         query = {
             "biz_type": biz_type,
             "name_prefix": name_prefix,

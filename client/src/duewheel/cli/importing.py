@@ -55,7 +55,7 @@ class Import:
         return self._journal.last.through if self._journal.last else 0
 
     def _finish_what_was_begun(self) -> None:
-        """With the lines, the round and the key of then."""
+        """Repeat the last request, with its lines, round and key."""
         last = self._journal.last
         if last is None or not (self._journal.is_in_doubt or self._journal.again):
             return
@@ -82,8 +82,8 @@ class Import:
     def _settled(
         self, lines: Sequence[TaskLine], round_number: int, end: TaskLine, deadline: float
     ) -> Sequence[Result]:
-        """The same request until it has no result of 503: what was missing is then done, and the
-        rest stays as it was answered."""
+        """Send the same request until no result is a 503: a repeat carries out the missing tasks,
+        and the other results stay the same."""
         request = request_of(lines, round_number, end, datetime.now(UTC))
         last = self._journal.last
         if not (self._journal.is_in_doubt and last and last.key == request.key):

@@ -80,7 +80,7 @@ class Journal:
         self._write({"sent": asdict(request)})
 
     def withdrawn(self) -> None:
-        """The request was refused whole, as it would be each time; nothing came of it."""
+        """The request was refused whole, as each repeat would be; it made no tasks."""
         self._write({"withdrawn": True})
 
     def answered(
@@ -89,7 +89,7 @@ class Journal:
         self._write({"made": made, "refused": refused, "again": again})
 
     def _write(self, entry: Mapping[str, Any]) -> None:
-        """On the disk before anything is done that it speaks of."""
+        """Write the entry to the disk, before the request that it describes is sent."""
         text = json.dumps(entry)
         with self.path.open("a") as file:
             file.write(text + "\n")
@@ -99,8 +99,8 @@ class Journal:
 
 
 def _whole_lines(path: Path) -> list[str]:
-    """A line that was being written when this machine went down is taken away: what it speaks of
-    was not begun yet, or is in doubt."""
+    """Remove an incomplete last line, left by a crash of the machine: its request was not begun
+    yet, or is in doubt."""
     whole, end, torn = path.read_bytes().rpartition(b"\n")
     if torn:
         os.truncate(path, len(whole + end))

@@ -59,7 +59,7 @@ class Output:
         click.echo(as_json(value) if self.is_json else as_text(sentence))
 
     def note(self, sentence: str) -> None:
-        """Beside the point: on stderr, so that no program reads it."""
+        """Print a remark on stderr, so that no program reads it."""
         click.echo(as_text(sentence), err=True)
 
 

@@ -46,7 +46,8 @@ def instant_in_utc(instant: datetime) -> str:
 
 
 def as_text(value: Any) -> str:
-    """In this machine's zone; JSON where there is no shorter way; never a control character."""
+    """A value as text: instants in this machine's zone, JSON if there is no shorter form, and no
+    control characters."""
     match value:
         case None:
             return "-"

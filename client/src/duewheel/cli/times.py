@@ -39,7 +39,7 @@ Zone = tzinfo | None  # None is this machine's
 
 
 class NotATime(ValueError):
-    """What was written is no time, or two; the message is for the person who wrote it."""
+    """The text is not a time, or is ambiguous; the message is for the user."""
 
 
 def span(text: str) -> timedelta:
@@ -78,7 +78,7 @@ def instant(text: str, now: datetime, zone: Zone = None) -> datetime:
 
 
 def due(text: str, now: datetime, zone: Zone = None) -> datetime | timedelta:
-    """The same, but a span stays one, for the service to count from its own clock."""
+    """An instant, or a span, which the service counts from its own clock."""
     given = " ".join(text.split()).lower()
     if given == "now":
         return timedelta()

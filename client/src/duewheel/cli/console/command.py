@@ -40,8 +40,8 @@ def console(port: int, no_browser: bool) -> None:
 
 @contextmanager
 def _opened(address: str, is_wanted: bool) -> Iterator[None]:
-    """By a file of the caller's own, which leads on: others on the machine see the command lines
-    of programs, the browser's as well. In a thread, since some browsers return when they end."""
+    """Open the address by a private file that leads to it, because other users of the machine see
+    the browser's command line. A thread does it, since some browsers return when they end."""
     with TemporaryDirectory(prefix="duewheel-console-") as folder:
         if is_wanted:
             way = Path(folder, "console.html")

@@ -1,4 +1,4 @@
-"""What is passed on to the service and back: paths, headers and failures.
+"""Passes requests on to the service, and answers back: paths, headers and failures.
 
 Invariant: only the console's files and the calls are reached, and the address that is signed is
 written as the client writes it, so that the service checks the signature of the same path.
@@ -76,7 +76,7 @@ def is_of_the_console(target: str) -> bool:
 
 
 def sent_headers(headers: Message) -> dict[str, str]:
-    """Those that mean something to the service. What tells it who asks is not the browser's."""
+    """The headers that the service reads, except the browser's own credentials."""
     sent = {name: text for name in SENT if (text := ", ".join(headers.get_all(name, [])))}
     if not all(text.isascii() and text.isprintable() for text in sent.values()):
         raise Refused(HTTPStatus.BAD_REQUEST, "A header holds what no header can.")

@@ -38,8 +38,8 @@ def page(status: int, text: str, headers: tuple[tuple[str, str], ...] = ()) -> R
 
 
 def way_in(cookie: str) -> Reply:
-    """Not by a redirect: one that another page has led to, such as a terminal in the browser,
-    comes without strict cookies. A page of this origin leads on with them."""
+    """A page that leads to the console. After a redirect from another page, such as a terminal in
+    the browser, strict cookies are not sent; from a page of this origin they are."""
     on = '<meta http-equiv="refresh" content="0; url=/console"><a href="/console">The console</a>'
     return _page(HTTPStatus.OK, on, (("set-cookie", cookie),))
 
