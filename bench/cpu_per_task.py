@@ -9,6 +9,7 @@ counted in a round of their own: unlike times, they do not depend on what else t
 """
 
 import argparse
+import gc
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -61,6 +63,7 @@ CASE = "cpu"  # as the receiver counts
 # sends, writes requests and parses answers.
 SAVED_ELSEWHERE = (sdk_without_idle_work, calls_without_http)
 DELIVERED, UPDATE = "a delivered task", "an UpdateItem of boto3"
+CONNECTED = "a delivered task, on a new connection"
 
 
 @dataclass
@@ -98,6 +101,7 @@ class Own:
             nonlocal called
             called += event in ("call", "c_call")
 
+        gc.freeze()  # else each full collection would look through all that the emulator stores
         began, emulated = time.process_time(), self.emulated.seconds
         sys.setprofile(count if self.is_counting else None)
         try:
@@ -111,15 +115,20 @@ class Own:
 
 
 def deliver_second(own: Own, clock: ManualClock, receiver: str, tasks: int) -> None:
-    """A second with so many tasks, in as many slices as it has."""
+    """A second with so many tasks, in as many slices as it has. The connections of an hour ago are
+    closed, so its first page connects anew; the others find them kept, as under any load."""
     second = clock.now_ms() // 1000 + AHEAD_SECONDS
     for start in range(0, tasks, BATCH):
         create_batch(new_tasks(second, f"{receiver}/{CASE}/1", min(BATCH, tasks - start)))
     clock.set_ms(second * 1000)
     slices = process.slices().slices_to_dispatch(second)
     called = calls_at(receiver)
+    pages = chain(
+        [partial(own.measured, CONNECTED, PAGE)],
+        repeat(partial(own.measured, DELIVERED, tasks - PAGE)),
+    )
     for shard in range(slices):
-        deliver(encode(PageMessage(second, shard)), partial(own.measured, DELIVERED, tasks))
+        deliver(encode(PageMessage(second, shard)), pages)
     if calls_at(receiver) != called + tasks:
         raise AssertionError("not all tasks were called, or not once")
 
@@ -215,14 +224,14 @@ def create_batch(
         raise AssertionError(f"not all tasks were created: {results[0]}")
 
 
-def deliver(first: str, measured: Callable[[], AbstractContextManager[None]]) -> None:
+def deliver(first: str, pages: Iterator[Callable[[], AbstractContextManager[None]]]) -> None:
     """Page after page, each in a run of its own, as the messages come; in AWS it is not the
-    notifier who fetches them."""
+    notifier who fetches them. `pages`: what measures each of them."""
     sqs, url = process.sqs(), process.settings().slice_queue_url
     bodies = [first]
     while bodies:
         records = [{"messageId": "m", "receiptHandle": "r", "body": body} for body in bodies]
-        with measured():
+        with next(pages)():
             answer = notifier.handler({"Records": records}, context("notifier"))
         if answer != {"batchItemFailures": []}:
             raise AssertionError(f"messages were left: {answer}")
@@ -251,7 +260,9 @@ def update_items(own: Own, client: Any) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, default=200, help="of each second")
+    parser.add_argument(
+        "--tasks", type=int, default=2 * PAGE, help=f"of each second, more than {PAGE}"
+    )
     parser.add_argument("--rounds", type=int, default=25)
     options = parser.parse_args()
     with (
@@ -320,7 +331,7 @@ def show(rounds: list[dict[str, float]], counted: dict[str, float], tasks: int) 
         own = median(took[name] for took in rounds)
         ratio = median(took[name] / took[UPDATE] for took in rounds)
         # Many of a delivery's calls are made on other threads, and are not counted.
-        shown = "" if name == DELIVERED else f"{calls:,.0f}"
+        shown = "" if name in (CONNECTED, DELIVERED) else f"{calls:,.0f}"
         print(f"| {name} | {own:.3f} ms | {ratio:.2f} | {shown} |")
 
 

@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from itertools import repeat
 from pathlib import Path
 from types import FrameType
 
@@ -63,7 +64,7 @@ def _warm_runs(clock: ManualClock, receiver: str) -> Iterator[dict[str, set[str]
     for second in seconds:
         clock.set_ms(second * 1000)
         with _traced():
-            deliver(encode(PageMessage(second, 0)), nullcontext)
+            deliver(encode(PageMessage(second, 0)), repeat(nullcontext))
     if calls_at(receiver) != len(seconds):
         raise AssertionError("not all tasks were called, or not once")
     yield dict(_entered)

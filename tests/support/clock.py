@@ -14,6 +14,8 @@ class ManualClock:
         return self._now_ms
 
     def set_ms(self, instant_ms: int) -> None:
+        if instant_ms == self._now_ms:
+            return
         self._now_ms = instant_ms
         for loop, moved in tuple(self._beside):
             loop.call_soon_threadsafe(moved.set)
