@@ -76,14 +76,11 @@ def callback_headers(
 ) -> dict[str, str]:
     """Headers that every HTTP callback carries besides the caller's own. The task id is the same
     with every attempt: a receiver drops repeats by it."""
-    seconds = now_ms // 1000
-    signed = {"webhook-signature": signatures(secrets, task.task_id, seconds, body or b"")}
-    return {
-        "webhook-id": task.task_id,
-        "webhook-timestamp": str(seconds),
-        **(signed if secrets else {}),
-        **_about(task),
-    }
+    task_id, seconds = task.task_id, now_ms // 1000
+    headers = {"webhook-id": task_id, "webhook-timestamp": str(seconds)}
+    if secrets:
+        headers["webhook-signature"] = signatures(secrets, task_id, seconds, body or b"")
+    return headers | _about(task)
 
 
 def attributes_of(task: TaskData) -> dict[str, str]:

@@ -81,13 +81,15 @@ class RecentCalls(Struct, frozen=True):
     def with_call(self, sign: HostSignal, started_ms: int, now_ms: int) -> "RecentCalls":
         if started_ms < self.from_ms:
             return self
-        kept = [call for call in self.calls if abs(now_ms - call[0]) < WINDOW_MS]
-        return replace(self, calls=(*kept, (now_ms, sign is HostSignal.FAILING))[-CALLS_MAX:])
+        calls = (*self.calls[1 - CALLS_MAX :], (now_ms, sign is HostSignal.FAILING))
+        return RecentCalls(self.from_ms, calls)
 
     @property
     def should_open(self) -> bool:
-        failed = sum(is_failed for _, is_failed in self.calls)
-        return len(self.calls) >= CALLS_MIN and failed >= FAILING_MIN * len(self.calls)
+        """By the calls that ended within WINDOW_MS of the latest one."""
+        last_ms = self.calls[-1][0] if self.calls else 0
+        failed = [failed for at_ms, failed in self.calls if abs(last_ms - at_ms) < WINDOW_MS]
+        return len(failed) >= CALLS_MIN and sum(failed) >= FAILING_MIN * len(failed)
 
 
 def opened(host: str, now_ms: int, random_unit: float, owner_token: str) -> Breaker:

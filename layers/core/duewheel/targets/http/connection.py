@@ -9,7 +9,7 @@ is in any doubt is never used again.
 import asyncio
 import re
 import select
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -45,24 +45,21 @@ def request_bytes(
     own = [header for header in own if not is_of_the_delivery(header[0])]
     named = {*decided, *(name for name, _ in own)}
     headers = [header for header in usual.items() if header[0] not in named]
-    lines = [f"{_token(callback.method)} {url.target} HTTP/1.1"]
-    lines += [
-        f"{_token(name)}: {_value(name, value)}"
-        for name, value in (*headers, *own, *decided.items())
-    ]
+    headers += [*own, *decided.items()]
+    _check([callback.method, *(name for name, _ in headers)], headers)
+    lines = [f"{callback.method} {url.target} HTTP/1.1"]
+    lines += [f"{name}: {value}" for name, value in headers]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii") + (body or b"")
 
 
-def _token(text: str) -> str:
-    if not _TOKEN.fullmatch(text):
-        raise ValueError(f"{text!r} is no method or header name")
-    return text
-
-
-def _value(name: str, value: str) -> str:
-    if not _VALUE.fullmatch(value):
-        raise ValueError(f"the header {name} has a value that is not plain ASCII")
-    return value
+def _check(tokens: Sequence[str], headers: Sequence[tuple[str, str]]) -> None:
+    """Texts are plain if they are so together; one by one they are looked at for the message."""
+    if not all(tokens) or not _TOKEN.fullmatch("".join(tokens)):
+        wrong = next(text for text in tokens if not _TOKEN.fullmatch(text))
+        raise ValueError(f"{wrong!r} is no method or header name")
+    if not _VALUE.fullmatch("".join([value for _, value in headers])):
+        wrong = next(name for name, value in headers if not _VALUE.fullmatch(value))
+        raise ValueError(f"the header {wrong} has a value that is not plain ASCII")
 
 
 class ReplyFailed(Exception):
