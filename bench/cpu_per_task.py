@@ -34,7 +34,7 @@ from duewheel.log import logger
 from duewheel.rules.access.grants import AuthMode
 from duewheel.rules.tasks.task import Attempt, Status, Task
 from duewheel.rules.wheel.queue_messages import PageMessage, encode
-from duewheel.stores.batch_writes import WRITES_PER_BATCH
+from duewheel.stores.dynamodb import WRITES_PER_BATCH
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.wiring import process
 from functions.api import app as api

@@ -11,7 +11,8 @@ from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
 from duewheel.rules.access import requests as access_requests
 from duewheel.rules.access.api_keys import KEPT_DAYS
 from duewheel.rules.businesses import requests as business_requests
-from duewheel.rules.callbacks import http, retry, url
+from duewheel.rules.callbacks import requests as callbacks
+from duewheel.rules.callbacks import retry, url
 from duewheel.rules.callbacks.aws import message, outcome
 from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX
 from duewheel.rules.history import changes
@@ -165,7 +166,7 @@ FIELDS = f"""
 `delay_seconds` | {task(delay_seconds=-1)} ({AHEAD_DAYS_MAX:,} days)
 `expires_after_seconds` | {task(expires_after_seconds=0)} ({AHEAD_DAYS_MAX:,} days)
 URL | {url.URL_LENGTH_MAX:,} characters, {url._HOST_LENGTH_MAX} of them its host
-headers | {http.HEADERS_MAX}, and {http.HEADERS_BYTES_MAX:,} bytes of names and values
+headers | {callbacks.HEADERS_MAX}, and {callbacks.HEADERS_BYTES_MAX:,} bytes of names and values
 message attributes | {message.ATTRIBUTES_MAX}, and {message.ATTRIBUTES_BYTES_MAX:,} bytes of names \
 and values
 `group_id` | {visible(message._GROUP_ID)}

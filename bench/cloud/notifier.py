@@ -35,7 +35,7 @@ from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import address_named, next_page
 from duewheel.rules.wheel.profile import PRECISE
 from duewheel.rules.wheel.queue_messages import DirectMessage, Message, PageMessage
-from duewheel.stores.batch_writes import WRITES_PER_BATCH, chunks
+from duewheel.stores.dynamodb import WRITES_PER_BATCH, chunks
 from duewheel.workflows.delivery.deliver_message import BEGIN_RESERVE_MS
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS
 from duewheel.workflows.delivery.settle_batch import LINGER_SECONDS, WRITES_AT_ONCE

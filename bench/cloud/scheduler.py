@@ -12,7 +12,7 @@ from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import WheelState
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.queue_messages import PageMessage
-from duewheel.stores.batch_writes import chunks
+from duewheel.stores.dynamodb import chunks
 from duewheel.workflows.wheel.dispatch import STRIDE_SECONDS
 
 

@@ -13,7 +13,7 @@ from docs.examples.calls import HOOK, created, damage, path_of
 from docs.examples.teller import INBOX, Story, Teller
 from duewheel.rules.access.grants import Access
 from duewheel.stores.access.api_keys import ApiKeyStore
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.dynamodb import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.wiring import process
 

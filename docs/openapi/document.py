@@ -9,8 +9,7 @@ from docs.examples.page import examples_in
 from docs.openapi import page, problems
 from docs.openapi.schemas import Schema, name_of, parameters_of, ref, schemas_of
 from duewheel import __version__
-from duewheel.interface.http import JSON
-from duewheel.interface.routes import Call, Calls
+from duewheel.interface.http import JSON, Call, Calls
 from duewheel.rules import preconditions
 from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH
 from duewheel.rules.tasks import idempotency

@@ -10,7 +10,7 @@ import sys
 from docs.examples.layout import laid_out
 from docs.examples.make import PAGE
 from docs.openapi.document import DocumentError, document
-from duewheel.interface.routes import FILE
+from duewheel.interface.http import FILE
 
 
 def text() -> str:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from docs.openapi.schemas import Schema, ref
 from duewheel.interface import problems
-from duewheel.interface.http import JSON
-from duewheel.interface.routes import Call
+from duewheel.interface.http import JSON, Call
 from duewheel.rules.refusals import (
     CallbackRefused,
     IdempotencyKeyInUse,

@@ -9,12 +9,12 @@ from typing import Any
 from msgspec import Struct, json, to_builtins
 
 from duewheel.interface.callbacks.callback_view import ShownHttpCallback
-from duewheel.interface.routes import Call
+from duewheel.interface.http import Call
 from duewheel.interface.tasks.task_view import BatchCreatedView, BatchRefusedView
 from duewheel.interface.timers.xtimer_view import XTimerRefusalView
 from duewheel.rules.access.api_keys import ApiKeyId
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
-from duewheel.rules.callbacks.http import HttpCallbackBody
+from duewheel.rules.callbacks.requests import HttpCallbackBody
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY, EXPONENTIAL, shown_retry
 from duewheel.rules.names import BizType, TaskKey, TimerId
 from duewheel.rules.tasks.requests import DUE_FIELDS

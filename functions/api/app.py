@@ -20,12 +20,11 @@ from duewheel.api import (
 )
 from duewheel.interface import problems
 from duewheel.interface.console_files import console_file
-from duewheel.interface.http import Answer, Request
-from duewheel.interface.routes import Calls, Matched
+from duewheel.interface.http import Answer, Calls, Matched, Request
 from duewheel.log import logger, logs_failure
 from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.settings import SettingsError
-from duewheel.stores.conditional_writes import is_for_load
+from duewheel.stores.dynamodb import is_for_load
 from duewheel.wiring import api as wiring
 from duewheel.wiring.process import writes_metrics
 

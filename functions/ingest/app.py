@@ -8,7 +8,7 @@ from typing import Any
 from duewheel.log import logger, logs_failure
 from duewheel.metrics import FAILED_MESSAGES, counts
 from duewheel.rules.ingest.message import IngestMessage, message_of
-from duewheel.stores.conditional_writes import is_for_load
+from duewheel.stores.dynamodb import is_for_load
 from duewheel.wiring import ingest as wiring
 from duewheel.wiring.process import writes_metrics
 from duewheel.workflows.ingest.ingest import Ingest, Ingested

@@ -20,7 +20,7 @@ from duewheel.rules.wheel.queue_messages import (
     decode,
     texts_of_event,
 )
-from duewheel.stores.conditional_writes import is_for_load
+from duewheel.stores.dynamodb import is_for_load
 from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
 from duewheel.wiring.process import writes_metrics

@@ -12,7 +12,7 @@ from msgspec import Struct
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import Task
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item, Written, as_read, write_if
+from duewheel.stores.dynamodb import Item, Written, as_read, write_if
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.keys import KeyStore

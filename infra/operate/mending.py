@@ -14,8 +14,8 @@ from duewheel.rules.refusals import NewerItem, UnreadableItem
 from duewheel.rules.sweep.audit import Wrong
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
-from duewheel.stores.conditional_writes import Conflict, Item, as_read, transact
 from duewheel.stores.delivery import parked_items
+from duewheel.stores.dynamodb import Conflict, Item, as_read, transact
 from duewheel.stores.tasks import codec, keys
 from duewheel.stores.tasks.keys import KeyStore
 from infra.operate.reconciling import Reconciling

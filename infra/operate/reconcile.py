@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from duewheel.clock import Clock, SystemClock
 from duewheel.stores.aws_clients import retry_conflicts
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.dynamodb import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from infra.operate.admin_key import NoSuchStack, outputs_of
 from infra.operate.bring_back import BringBack

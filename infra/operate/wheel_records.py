@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from duewheel.rules.sweep.audit import Pointers
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item, write_if
+from duewheel.stores.dynamodb import Item, write_if
 from duewheel.stores.wheel import pointers
 
 _TIME, _SWEEP = registry_keys.pointer(pointers.TIME), registry_keys.pointer(pointers.SWEEP)

@@ -7,7 +7,7 @@ from typing import Any
 from playwright.sync_api import Locator, Page, expect
 
 from duewheel import __version__
-from duewheel.interface.routes import FILE
+from duewheel.interface.http import FILE
 from tests.console.viewer import Viewer
 from tests.support.service import Service
 

@@ -9,8 +9,7 @@ from docs.openapi import page
 from docs.openapi.document import DocumentError, document
 from docs.openapi.make import text
 from docs.openapi.problems import family
-from duewheel.interface.http import Answer
-from duewheel.interface.routes import FILE, Calls, api_document, for_all_callers
+from duewheel.interface.http import FILE, Answer, Calls, api_document, for_all_callers
 from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
 from functions.api.app import CALLS
 from tests.docs.test_api_calls import TAKEN, path_in_calls

@@ -11,7 +11,7 @@ import pytest
 
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.aws.target import AwsTarget
-from duewheel.rules.callbacks.http import HttpCallbackBody
+from duewheel.rules.callbacks.requests import HttpCallbackBody
 from duewheel.rules.fields import RequestBody
 from local.aws.actions import _READERS
 from local.aws.template import source_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.interface.routes import FILE
+from duewheel.interface.http import FILE
 from tests.support.api_document import (
     OPERATIONS,
     body_of,

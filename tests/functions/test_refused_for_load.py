@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.dynamodb import Throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.wiring import process
 from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.interface.routes import FILE
+from duewheel.interface.http import FILE
 from tests.support.api_document import OPERATIONS
 from tests.support.aws_guard import AwsGuard
 from tests.support.bounds import quick_first

@@ -11,7 +11,7 @@ from duewheel.rules.tasks.task import Made, Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import write_if
+from duewheel.stores.dynamodb import write_if
 from duewheel.stores.tasks import keys
 from duewheel.stores.wheel import pointers
 from infra.operate import reconcile as command

@@ -2,10 +2,11 @@
 
 import pytest
 
-from duewheel.interface.http import Answer, Request
-from duewheel.interface.routes import (
+from duewheel.interface.http import (
+    Answer,
     Call,
     Calls,
+    Request,
     administers,
     for_all_callers,
     reads,

@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from duewheel.rules.instants import rfc3339
-from duewheel.stores import batch_writes
+from duewheel.stores import dynamodb
 from duewheel.wiring import process
 from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
@@ -97,14 +97,14 @@ def test_a_timer_that_was_disabled_is_not_called_though_reads_may_be_behind() ->
 
 @pytest.mark.soak
 def test_a_read_that_should_have_been_consistent_is_found() -> None:
-    answer = batch_writes._answer
+    answer = dynamodb._answer
 
     def behind(client: Any, asked: Any) -> Any:
         return answer(
             client, {name: {**one, "ConsistentRead": False} for name, one in asked.items()}
         )
 
-    with patch.object(batch_writes, "_answer", behind):
+    with patch.object(dynamodb, "_answer", behind):
         assert called_after_it_was_disabled(LAGGING)
         assert called_after_it_was_disabled(CALM) == 0
 
@@ -116,7 +116,7 @@ def test_writes_that_a_partition_refuses_and_that_are_forgotten_are_found_lost()
         return []
 
     soak = Soak(30, 3, Rates(partition_units=2.0), tasks_per_second=8, settling_seconds_max=60)
-    with patch.object(batch_writes, "_carry_out", once):
+    with patch.object(dynamodb, "_carry_out", once):
         report, faults, _ = soaked(soak)
     assert faults.injected["refused by a partition"]
     assert report.lost

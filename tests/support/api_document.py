@@ -5,7 +5,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from duewheel.interface.routes import FILE
+from duewheel.interface.http import FILE
 
 DOCUMENT: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
 OPERATIONS: dict[tuple[str, str], dict[str, Any]] = {

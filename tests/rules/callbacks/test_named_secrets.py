@@ -4,7 +4,7 @@ import pytest
 
 from duewheel.rules.businesses.requests import business_change
 from duewheel.rules.businesses.settings import Defaults
-from duewheel.rules.callbacks.http import checked_headers
+from duewheel.rules.callbacks.requests import checked_headers
 from duewheel.rules.callbacks.secret_headers import (
     NamedSecret,
     filled,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.rules.callbacks.http import checked_headers
+from duewheel.rules.callbacks.requests import checked_headers
 from duewheel.rules.callbacks.secret_headers import carries_secret, shown_value, without_secrets
 from duewheel.rules.refusals import InvalidField
 from tests.support.cases import each_case

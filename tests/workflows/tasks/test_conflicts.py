@@ -15,7 +15,7 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel.addresses import direct_page
 from duewheel.stores import aws_clients
-from duewheel.stores.conditional_writes import Conflict, Throttled, is_for_load
+from duewheel.stores.dynamodb import Conflict, Throttled, is_for_load
 from duewheel.stores.tasks import codec
 from duewheel.stores.wheel import pointers
 from local.aws.functions import Died

@@ -262,7 +262,7 @@ def check_each_index_was_created_and_is_delivered_once(world: World, requests: s
 
 
 def in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("duewheel.stores.batch_writes.WRITES_PER_BATCH", 2)
+    monkeypatch.setattr("duewheel.stores.dynamodb.WRITES_PER_BATCH", 2)
 
 
 def pass_the_lease(world: World) -> None:

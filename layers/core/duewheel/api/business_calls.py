@@ -10,8 +10,16 @@ from duewheel.interface.businesses.business_view import (
     business_view,
 )
 from duewheel.interface.history.changes_view import ChangesView, changes_view
-from duewheel.interface.http import Answer, Request, encoded, json_answer
-from duewheel.interface.routes import Call, administers, reads, writes
+from duewheel.interface.http import (
+    Answer,
+    Call,
+    Request,
+    administers,
+    encoded,
+    json_answer,
+    reads,
+    writes,
+)
 from duewheel.interface.sweep.stats_view import StatisticsView, stats_view
 from duewheel.interface.tasks.task_view import (
     RedrivenView,

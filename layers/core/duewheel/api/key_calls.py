@@ -9,8 +9,7 @@ from duewheel.interface.access.api_key_view import (
     api_key_view,
 )
 from duewheel.interface.history.changes_view import ChangesView, changes_view
-from duewheel.interface.http import Answer, Request, encoded, json_answer
-from duewheel.interface.routes import Call, administers
+from duewheel.interface.http import Answer, Call, Request, administers, encoded, json_answer
 from duewheel.rules.access.requests import (
     ApiKeyRotationBody,
     NewApiKeyBody,

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from duewheel.interface.http import Answer, Request, encoded
-from duewheel.interface.routes import Call, reads, writes
+from duewheel.interface.http import Answer, Call, Request, encoded, reads, writes
 from duewheel.interface.tasks.task_view import (
     BatchResultsView,
     TasksView,

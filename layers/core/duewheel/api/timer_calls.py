@@ -6,8 +6,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from duewheel.interface.history.changes_view import ChangesView, changes_view
-from duewheel.interface.http import Answer, Request, json_answer
-from duewheel.interface.routes import Call, for_all_callers, reads, writes
+from duewheel.interface.http import (
+    Answer,
+    Call,
+    Request,
+    for_all_callers,
+    json_answer,
+    reads,
+    writes,
+)
 from duewheel.interface.tasks.task_view import TasksView, TaskView, page_text, task_text
 from duewheel.interface.timers.timer_view import (
     TimerDeletionView,

@@ -3,8 +3,15 @@
 from collections.abc import Mapping
 
 from duewheel import __version__
-from duewheel.interface.http import Answer, Request, json_answer
-from duewheel.interface.routes import Call, api_document, for_all_callers, reads_all
+from duewheel.interface.http import (
+    Answer,
+    Call,
+    Request,
+    api_document,
+    for_all_callers,
+    json_answer,
+    reads_all,
+)
 from duewheel.interface.wheel.wheel_view import (
     AuditView,
     HealthView,

@@ -5,8 +5,7 @@ from functools import wraps
 
 from msgspec.structs import replace
 
-from duewheel.interface.http import Answer, Request, json_answer
-from duewheel.interface.routes import Call, Carry, reads, writes
+from duewheel.interface.http import Answer, Call, Carry, Request, json_answer, reads, writes
 from duewheel.interface.timers import xtimer_view
 from duewheel.interface.timers.xtimer_view import (
     XTimerCreated,

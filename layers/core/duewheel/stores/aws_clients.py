@@ -14,7 +14,7 @@ from botocore.session import Session
 
 from duewheel import __version__
 from duewheel.metrics import THROTTLES, counts
-from duewheel.stores.conditional_writes import is_conflict, is_refused_for_load
+from duewheel.stores.dynamodb import is_conflict, is_refused_for_load
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

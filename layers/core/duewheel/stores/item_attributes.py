@@ -17,7 +17,7 @@ from duewheel.log import report_unreadable
 from duewheel.rules.refusals import NewerItem, UnreadableItem
 from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
-from duewheel.stores.conditional_writes import Item
+from duewheel.stores.dynamodb import Item
 
 ITEM_VERSION = 2  # the newest `v` of an item of the wheel that this release reads
 USUAL_VERSION = 1  # the `v` that it writes, unless the item holds what came later

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item, Refused, write_if
+from duewheel.stores.dynamodb import Item, Refused, write_if
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

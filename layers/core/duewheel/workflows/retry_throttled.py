@@ -11,7 +11,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.dynamodb import Throttled
 from duewheel.workflows.gather_all import in_thread
 
 FIRST_PAUSE_MS = 100

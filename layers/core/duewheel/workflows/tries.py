@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from duewheel.log import report_lost_race
 from duewheel.rules.tasks.task import Task
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.dynamodb import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
 
 X = TypeVar("X")

@@ -13,9 +13,14 @@ from duewheel.rules.businesses import trusted_origins
 from duewheel.rules.businesses.settings import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
 from duewheel.rules.callbacks import outcome, secret_headers
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
-from duewheel.rules.callbacks.http import HEADER_VALUE, is_header_value
 from duewheel.rules.callbacks.outcome import StatusEntry
-from duewheel.rules.callbacks.requests import CallbackOrNull, WholeCallbackOrNull, callback_from
+from duewheel.rules.callbacks.requests import (
+    HEADER_VALUE,
+    CallbackOrNull,
+    WholeCallbackOrNull,
+    callback_from,
+    is_header_value,
+)
 from duewheel.rules.callbacks.retry import Retry, retry_policy
 from duewheel.rules.callbacks.signature import (
     SECRET,

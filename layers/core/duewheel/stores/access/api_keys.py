@@ -15,7 +15,7 @@ from duewheel.rules.access.grants import grants_of
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item, Throttled, write_if
+from duewheel.stores.dynamodb import Item, Throttled, write_if
 from duewheel.stores.item_attributes import integer, reported
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from msgspec import Struct, convert
 
 from duewheel.rules.businesses.health import KEPT_SECONDS, Breaker, BusinessHealth
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item, Throttled, Written, write_if
+from duewheel.stores.dynamodb import Item, Throttled, Written, write_if
 from duewheel.stores.item_attributes import (
     InstantMs,
     InvalidAttribute,

@@ -13,8 +13,7 @@ from duewheel.clock import Clock
 from duewheel.rules.delivery.page_lease import LEASE_MS_MAX
 from duewheel.rules.delivery.parked_tasks import Parking
 from duewheel.stores import registry_keys
-from duewheel.stores.batch_writes import get_batch
-from duewheel.stores.conditional_writes import Item, Refused, Written, write_if, written
+from duewheel.stores.dynamodb import Item, Refused, Written, get_batch, write_if, written
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -26,7 +26,7 @@ from duewheel.rules.businesses.rate_limit import (
     shortage,
 )
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item, Throttled, Written, write_if
+from duewheel.stores.dynamodb import Item, Throttled, Written, write_if
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

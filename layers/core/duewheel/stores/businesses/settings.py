@@ -25,7 +25,6 @@ from duewheel.rules.history.changes import Change
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD, Lane
 from duewheel.stores import registry_keys
-from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.businesses.health import health_from
 from duewheel.stores.callbacks.codec import (
     DURATION_SECONDS_MAX,
@@ -35,7 +34,7 @@ from duewheel.stores.callbacks.codec import (
     retry_of_row,
     retry_row,
 )
-from duewheel.stores.conditional_writes import Item
+from duewheel.stores.dynamodb import Item, get_batch
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.item_attributes import INSTANT_MS_MAX, integer, json_text, reported
 

@@ -22,8 +22,7 @@ from duewheel.rules.delivery.page_lease import (
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel import addresses
 from duewheel.stores import item_attributes
-from duewheel.stores.batch_writes import get_batch, write_all
-from duewheel.stores.conditional_writes import Item, Refused, Written, write_if, written
+from duewheel.stores.dynamodb import Item, Refused, Written, get_batch, write_all, write_if, written
 from duewheel.stores.item_attributes import InvalidAttribute, reads_an_item
 
 if TYPE_CHECKING:

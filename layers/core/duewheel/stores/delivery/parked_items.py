@@ -23,8 +23,7 @@ from duewheel.rules.wheel.addresses import (
     parked_slots,
 )
 from duewheel.stores import item_attributes
-from duewheel.stores.batch_writes import write_all
-from duewheel.stores.conditional_writes import Item
+from duewheel.stores.dynamodb import Item, write_all
 from duewheel.stores.item_attributes import readable_ones, reads_an_item
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.tasks import TaskStore

@@ -21,7 +21,7 @@ from duewheel.rules.history.changes import (
 )
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item, transact
+from duewheel.stores.dynamodb import Item, transact
 from duewheel.stores.item_attributes import (
     InvalidAttribute,
     integer,

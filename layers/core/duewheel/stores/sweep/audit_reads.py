@@ -17,12 +17,11 @@ from duewheel.rules.sweep.verdict import Reentry
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores import item_attributes
-from duewheel.stores.batch_writes import get_batch
 from duewheel.stores.businesses.parking_state import ParkingRecords
-from duewheel.stores.conditional_writes import Item
 from duewheel.stores.delivery.page_leases import lease_from
 from duewheel.stores.delivery.parked_items import home_of_parked
 from duewheel.stores.delivery.parked_items import key_of as parked_item_key
+from duewheel.stores.dynamodb import Item, get_batch
 from duewheel.stores.item_attributes import readable
 from duewheel.stores.sweep.slices import shards_from
 from duewheel.stores.tasks import codec, keys

@@ -18,8 +18,7 @@ from duewheel.rules.sweep.minute_statistics import (
 )
 from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX
 from duewheel.stores import registry_keys
-from duewheel.stores.batch_writes import get_batch
-from duewheel.stores.conditional_writes import Item, Written, as_read, write_if
+from duewheel.stores.dynamodb import Item, Written, as_read, get_batch, write_if
 from duewheel.stores.item_attributes import InvalidAttribute, built, integer, parsed, reported, text
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from duewheel.rules.tasks.lifecycle import FoundEntry
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores import item_attributes
-from duewheel.stores.conditional_writes import Item
 from duewheel.stores.delivery.page_leases import lease_from
+from duewheel.stores.dynamodb import Item
 from duewheel.stores.item_attributes import readable_ones, reads_an_item
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.tasks import found_entry

@@ -15,7 +15,7 @@ from duewheel.rules.tasks.idempotency import Claim, Outcome, RequestRecord, Stat
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.sharding import Placement
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item, Written, write_if
+from duewheel.stores.dynamodb import Item, Written, write_if
 from duewheel.stores.item_attributes import json_text
 
 if TYPE_CHECKING:

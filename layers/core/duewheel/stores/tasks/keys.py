@@ -22,8 +22,7 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.stores import item_attributes
-from duewheel.stores.batch_writes import get_batch
-from duewheel.stores.conditional_writes import Item, Throttled, transact, write_if
+from duewheel.stores.dynamodb import Item, Throttled, get_batch, transact, write_if
 from duewheel.stores.item_attributes import readable_ones, reads_an_item
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.tasks import TaskStore

@@ -17,8 +17,17 @@ from duewheel.rules.sweep.verdict import HomeState
 from duewheel.rules.tasks.lifecycle import FoundEntry
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.batch_writes import get_batch, write_all, write_batch, write_while_taken
-from duewheel.stores.conditional_writes import Item, Refused, Written, transact, write_if
+from duewheel.stores.dynamodb import (
+    Item,
+    Refused,
+    Written,
+    get_batch,
+    transact,
+    write_all,
+    write_batch,
+    write_if,
+    write_while_taken,
+)
 from duewheel.stores.item_attributes import readable, readable_ones
 from duewheel.stores.tasks import codec
 

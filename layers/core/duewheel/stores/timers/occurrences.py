@@ -16,8 +16,7 @@ from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
-from duewheel.stores.batch_writes import get_batch
-from duewheel.stores.conditional_writes import Item, Written, refused_parts, write_if
+from duewheel.stores.dynamodb import Item, Written, get_batch, refused_parts, write_if
 from duewheel.stores.item_attributes import readable_ones, reported
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.tasks import TaskStore

@@ -26,8 +26,7 @@ from duewheel.rules.timers.timer import Gap, Timer
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
-from duewheel.stores.batch_writes import get_batch
-from duewheel.stores.conditional_writes import Item, Refused, write_if
+from duewheel.stores.dynamodb import Item, Refused, get_batch, write_if
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.item_attributes import flag, integer, is_json, json_text, reported
 from duewheel.stores.tasks.codec import compact, sizes_from, sizes_row

@@ -16,7 +16,7 @@ from duewheel.rules.wheel.leader_election import LEASE_MS, Pointer, Step, standb
 from duewheel.rules.wheel.open_places import OpenPlace
 from duewheel.settings import SettingsError
 from duewheel.stores import registry_keys
-from duewheel.stores.conditional_writes import Item, Refused, Written, write_if
+from duewheel.stores.dynamodb import Item, Refused, Written, write_if
 from duewheel.stores.item_attributes import json_text
 from duewheel.stores.wheel import pointers
 

@@ -21,8 +21,15 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.sharding import MinuteLoad
 from duewheel.stores import registry_keys
-from duewheel.stores.batch_writes import READS_PER_BATCH, chunks, get_batch
-from duewheel.stores.conditional_writes import Item, Refused, Throttled, write_if
+from duewheel.stores.dynamodb import (
+    READS_PER_BATCH,
+    Item,
+    Refused,
+    Throttled,
+    chunks,
+    get_batch,
+    write_if,
+)
 from duewheel.stores.sweep.slices import shards_from
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from msgspec import Struct
 
 from duewheel import __version__
-from duewheel.rules.callbacks.http import is_of_the_delivery
+from duewheel.rules.callbacks.requests import is_of_the_delivery
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import CallbackUrl
 

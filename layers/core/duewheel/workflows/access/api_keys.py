@@ -21,7 +21,7 @@ from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import ApiKeyEnded, NotPermitted, TooManyApiKeys, Unavailable
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.access.api_keys import ApiKeyStore
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.workflows.filtered_page import within_reach
 from duewheel.workflows.tries import until_won
 

@@ -24,7 +24,7 @@ from duewheel.stores.businesses.cache import KEPT_MS, BusinessCache
 from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.businesses.signing_secrets import KeyUnavailable, SealedSecrets
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.workflows.tries import until_won
 from duewheel.workflows.wheel.send_messages import MessageSender
 

@@ -16,8 +16,7 @@ from duewheel.log import logger
 from duewheel.metrics import DELIVERED, counts
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.batch_writes import WRITES_PER_BATCH
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.dynamodb import WRITES_PER_BATCH, Throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.gather_all import SideBySide, in_thread

@@ -27,7 +27,7 @@ from duewheel.rules.sweep.audit import (
 )
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.sweep.audit_reads import AuditPage, AuditStore
 from duewheel.stores.wheel import pointers as stored
 from duewheel.stores.wheel.pointers import PointerStore

@@ -29,7 +29,7 @@ from duewheel.rules.tasks.listing import ListQuery, ListRequest, Order
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.settings import BusinessStore
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.businesses.configure import Pausing
 from duewheel.workflows.businesses.read import NOT_CONFIGURED

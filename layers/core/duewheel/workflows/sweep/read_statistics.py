@@ -23,7 +23,7 @@ from duewheel.rules.sweep.minute_statistics import (
 )
 from duewheel.rules.wheel.leader_election import Pointer
 from duewheel.rules.wheel.open_places import first_open_second
-from duewheel.stores.batch_writes import chunks
+from duewheel.stores.dynamodb import chunks
 from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.wheel import pointers
 from duewheel.stores.wheel.pointers import PointerStore

@@ -14,7 +14,7 @@ from duewheel.fan_out import fan_out
 from duewheel.log import logger
 from duewheel.rules.sweep.verdict import HomeState, SeenEntry
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.batch_writes import chunks
+from duewheel.stores.dynamodb import chunks
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
 

@@ -19,7 +19,7 @@ from duewheel.rules.tasks.updates import Change, brought_forward, changed, needs
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import Address, address_of_task
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.check_admission import Admission

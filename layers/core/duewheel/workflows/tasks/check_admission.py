@@ -25,7 +25,7 @@ from duewheel.rules.tasks.effective_callback import check_callback
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.rate_limits import CREATES, RateLimitStore
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 
 BLOCK_SECONDS = 0.25  # what a block holds of the rate
 BLOCK_GOOD_MS = 1_000

@@ -24,7 +24,7 @@ from duewheel.rules.tasks.idempotency import Claim, IdempotentRequest, RequestRe
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.rules.wheel.sharding import Placement
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.create_tasks import CreateTasks

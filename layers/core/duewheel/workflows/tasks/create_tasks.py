@@ -13,7 +13,7 @@ from duewheel.fan_out import fan_out
 from duewheel.metrics import CREATED, counts
 from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
 from duewheel.rules.tasks.task import Made, NewTask, Task
-from duewheel.stores.conditional_writes import Throttled, is_for_load
+from duewheel.stores.dynamodb import Throttled, is_for_load
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.keyed_tasks import KeyedTasks

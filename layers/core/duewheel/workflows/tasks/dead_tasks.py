@@ -15,8 +15,7 @@ from duewheel.rules.tasks.dead_tasks import DeadRequest
 from duewheel.rules.tasks.listing import PAYLOAD_BYTES_MAX
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import Address, address_of_task
-from duewheel.stores.batch_writes import READS_PER_BATCH
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import READS_PER_BATCH, unavailable_when_throttled
 from duewheel.stores.tasks.indexes import DeadIndex
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore

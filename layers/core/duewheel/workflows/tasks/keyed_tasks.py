@@ -18,7 +18,7 @@ from duewheel.rules.tasks import upsert
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.tasks.upsert import KeyState
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
 from duewheel.workflows.tasks.check_admission import Admission

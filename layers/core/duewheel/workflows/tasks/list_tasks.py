@@ -17,8 +17,7 @@ from duewheel.rules.tasks import lifecycle, listing
 from duewheel.rules.tasks.listing import Found, Listed, ListRequest
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.batch_writes import chunks
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import chunks, unavailable_when_throttled
 from duewheel.stores.tasks.indexes import ListIndex
 from duewheel.stores.tasks.tasks import TaskStore
 

@@ -22,7 +22,7 @@ from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import DirectMessage
 from duewheel.rules.wheel.sharding import Placement, is_looked_at, sampled, shards_for, widened
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.dynamodb import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.wheel.sharding import HeaderStore, LoadStore, ShardsCache
 from duewheel.workflows.wheel.send_messages import MessageSender

@@ -22,7 +22,7 @@ from duewheel.rules.timers.planning import manual_task
 from duewheel.rules.timers.requests import TimerChange
 from duewheel.rules.timers.timer import Timer, no_such_timer
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.conditional_writes import Conflict, unavailable_when_throttled
+from duewheel.stores.dynamodb import Conflict, unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.write_entries import EntryWriter

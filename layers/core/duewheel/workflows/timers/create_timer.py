@@ -10,7 +10,7 @@ from duewheel.rules.tasks.effective_callback import check_callback
 from duewheel.rules.timers.requests import NewTimer
 from duewheel.rules.timers.timer import Timer, timer_id_of
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.timers.planning_chain import Chained, PlanningChain
 from duewheel.workflows.tries import until_won

@@ -24,7 +24,7 @@ from duewheel.rules.timers.timer import Timer, no_such_timer
 from duewheel.rules.timers.updates import numbered_until
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.occurrences import OccurrenceIndex

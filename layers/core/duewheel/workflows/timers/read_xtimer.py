@@ -12,7 +12,7 @@ from duewheel.rules.timers.timer import Timer, checked_timer_id, no_such_timer
 from duewheel.rules.timers.xtimer.app_names import biz_type_of
 from duewheel.rules.timers.xtimer.requests import RECORDS_MAX, Named, Paging
 from duewheel.rules.wheel import addresses
-from duewheel.stores.conditional_writes import unavailable_when_throttled
+from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.occurrences import OccurrenceIndex
 from duewheel.stores.timers.timers import TimerLine, TimerStore

@@ -25,8 +25,8 @@ from duewheel.rules.timers.withdrawal import (
     reason_to_take_back,
 )
 from duewheel.rules.wheel.addresses import Address, header_place
-from duewheel.stores.conditional_writes import Conflict, Throttled
 from duewheel.stores.delivery.page_leases import PageLeaseStore
+from duewheel.stores.dynamodb import Conflict, Throttled
 from duewheel.stores.timers.counters import COUNTED_AS, CounterStore
 from duewheel.stores.timers.occurrences import OccurrenceIndex, PlannedOccurrences
 from duewheel.stores.timers.timers import TimerStore

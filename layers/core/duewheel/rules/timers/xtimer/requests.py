@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.http import METHODS, checked_headers, checked_method, checked_url
+from duewheel.rules.callbacks.requests import METHODS, checked_headers, checked_method, checked_url
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.fields import decode, read_members, says
 from duewheel.rules.refusals import InvalidField, MalformedBody, TooLarge

@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duewheel.stores.batch_writes import PAUSES_SECONDS, get_batch, write_batch, write_while_taken
-from duewheel.stores.conditional_writes import Throttled
+from duewheel.stores.dynamodb import (
+    PAUSES_SECONDS,
+    Throttled,
+    get_batch,
+    write_batch,
+    write_while_taken,
+)
 from tests.support.clock import ManualClock
 
 KEYS = [{"k": {"N": str(number)}} for number in range(100)]
