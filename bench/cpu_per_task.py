@@ -265,6 +265,8 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=25)
     options = parser.parse_args()
+    if options.tasks <= PAGE:
+        parser.error(f"--tasks must be more than {PAGE}, those of the first page")
     with (
         tempfile.TemporaryDirectory() as folder,
         receiving(Path(folder)) as receiver,

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 def test_it_runs_to_its_end_and_prints_both_sides_of_the_ratio() -> None:
     """In a process of its own, whose environment it fills."""
     printed = subprocess.run(
-        [sys.executable, "-m", "bench.cpu_per_task", "--rounds", "1", "--tasks", "3"],
+        [sys.executable, "-m", "bench.cpu_per_task", "--rounds", "1", "--tasks", "101"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": "layers/core"},
         capture_output=True,
@@ -24,6 +24,7 @@ def test_it_runs_to_its_end_and_prints_both_sides_of_the_ratio() -> None:
     ).stdout
     for row in (
         "a delivered task",
+        "a delivered task, on a new connection",
         "a create",
         "a create, in a batch of 500",
         "a task read, in a page of 100",

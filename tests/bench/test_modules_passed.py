@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-MOST = {"POST /v1/tasks": 36, "the delivery of a page": 47}
+MOST = {"POST /v1/tasks": 32, "the delivery of a page": 45}
 
 
 @pytest.mark.soak
