@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from duewheel.rules.businesses.change_records import business_configured, business_deleted
+from duewheel.rules.businesses.change_records import business_configured
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
@@ -13,10 +13,11 @@ from duewheel.rules.history.changes import (
     ChangeAction,
     Difference,
     Hidden,
+    deleted,
     differences,
     plain,
 )
-from duewheel.rules.timers.change_records import timer_changed, timer_created, timer_deleted
+from duewheel.rules.timers.change_records import timer_changed, timer_created
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap, Schedule
 from duewheel.rules.timers.timer import Misfire, Overlap, Rules, Timer
 from duewheel.rules.wheel.queue_messages import Lane
@@ -184,9 +185,9 @@ def test_what_was_done_to_a_timer_has_a_word() -> None:
 
 def test_a_deletion_is_one_version_more_and_never_earlier_than_what_was_there() -> None:
     business = configured(configured(BLANK))
-    gone = business_deleted(business, CALLER, NOON_MS - 500)
+    gone = deleted(business.version, business.updated_ms, CALLER, NOON_MS - 500)
     assert (gone.version, gone.at_ms, gone.did) == (3, business.updated_ms, ChangeAction.DELETED)
-    gone = timer_deleted(timer(), CALLER, NOON_MS + 500)
+    gone = deleted(timer().version, timer().updated_ms, CALLER, NOON_MS + 500)
     assert (gone.version, gone.at_ms, gone.differences) == (2, NOON_MS + 500, ())
 
 

@@ -9,7 +9,6 @@ from duewheel.rules.history.changes import (
     Difference,
     Hidden,
     Subject,
-    deleted,
     differences,
     plain,
 )
@@ -47,10 +46,6 @@ def business_configured(before: Business, after: Business, by: str) -> Change:
         did=_action(before, after, found),
         differences=found,
     )
-
-
-def business_deleted(business: Business, by: str, now_ms: int) -> Change:
-    return deleted(business.version, business.updated_ms, by, now_ms)
 
 
 def _action(before: Business, after: Business, found: tuple[Difference, ...]) -> ChangeAction:

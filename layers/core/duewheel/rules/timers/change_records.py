@@ -8,7 +8,6 @@ from duewheel.rules.history.changes import (
     Difference,
     Hidden,
     Subject,
-    deleted,
     differences,
     plain,
 )
@@ -52,10 +51,6 @@ def timer_changed(before: Timer, after: Timer, by: str) -> Change:
         did=_action(after, found),
         differences=found,
     )
-
-
-def timer_deleted(timer: Timer, by: str, now_ms: int) -> Change:
-    return deleted(timer.version, timer.updated_ms, by, now_ms)
 
 
 def _action(after: Timer, found: tuple[Difference, ...]) -> ChangeAction:

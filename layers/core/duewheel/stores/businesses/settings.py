@@ -15,13 +15,12 @@ from msgspec.structs import asdict, replace
 from duewheel.clock import Clock
 from duewheel.rules.businesses.change_records import (
     business_configured,
-    business_deleted,
     business_named,
 )
 from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.secret_headers import NamedSecret
-from duewheel.rules.history.changes import Change
+from duewheel.rules.history.changes import Change, deleted
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD, Lane
 from duewheel.stores import registry_keys
@@ -86,7 +85,7 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
         """False if the record changed since it was read."""
         key = registry_keys.business(business.biz_type)
         delete = {"Delete": {"TableName": self.table, "Key": key, **_as_read(business)}}
-        change = business_deleted(business, by, self.clock.now_ms())
+        change = deleted(business.version, business.updated_ms, by, self.clock.now_ms())
         return self._written(business.biz_type, delete, change, leaves=None)
 
     def page(self, after: str | None, limit: int) -> tuple[list[Business], bool]:

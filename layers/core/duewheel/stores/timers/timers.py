@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert
 
 from duewheel.clock import Clock
-from duewheel.rules.history.changes import Change
+from duewheel.rules.history.changes import Change, deleted
 from duewheel.rules.names import BIZ_TYPE
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import UNSIZED
 from duewheel.rules.timers.change_records import (
     timer_changed,
     timer_created,
-    timer_deleted,
     timer_named,
 )
 from duewheel.rules.timers.timer import Gap, Timer
@@ -93,7 +92,7 @@ class TimerStore(Struct, frozen=True):
             self._delete(registry_keys.timer_counters(timer.timer_id)),
             self._delete(registry_keys.timer_running(timer.timer_id)),
         ]
-        change = timer_deleted(timer, by, self.clock.now_ms())
+        change = deleted(timer.version, timer.updated_ms, by, self.clock.now_ms())
         return self._written(timer, [*parts, *actions], change, leaves=None)
 
     def unchanged(self, timer_id: str, timer: Timer | None) -> dict[str, Any]:
