@@ -1,9 +1,9 @@
 """The page's examples: finds their places, and replaces old ones by new ones.
 
 An example is between two comments, the first of which names it; the text around them is
-written by hand and stays. What is random by nature (ids, cursors) stays, too, as long as the
-same is said in both: so examples that were made anew change the page only where the service
-answers otherwise, and a page that they do not change is up to date.
+written by hand and stays. Random values (ids, cursors) stay, too, if the rest is equal: so new
+examples change the page only where the service's answers changed, and a page that they do not
+change is up to date.
 """
 
 import re

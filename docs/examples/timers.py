@@ -17,8 +17,8 @@ def defining(teller: Teller) -> None:
         "callback": HOOK,
     }
     ahead = {name: new[name] for name in ("cron", "timezone")}
-    asked = {**ahead, "count": 3, "from": "2030-03-29T00:00:00Z"}
-    teller.example("timer-preview", "POST", f"{PATH}/upcoming", asked)
+    body = {**ahead, "count": 3, "from": "2030-03-29T00:00:00Z"}
+    teller.example("timer-preview", "POST", f"{PATH}/upcoming", body)
     timer = teller.example("timer-create", "POST", PATH, new)
     path = f"{PATH}/{timer['timer_id']}"
     teller.example("timer-upcoming", "GET", f"{path}/upcoming?count=2")

@@ -90,7 +90,7 @@ class Tries:
         """A refusal of a repeat answers for the first try as well, where repeating is safe; what
         passes answers for the last try alone."""
         if self.is_in_doubt and not self.call.is_read and failure.passes:
-            said = f"{self.call.method} {self.call.path.partition('?')[0]}: {failure.error}"
-            doubt = OutcomeUnknown(f"It may have been carried out or not. {said}")
+            detail = f"{self.call.method} {self.call.path.partition('?')[0]}: {failure.error}"
+            doubt = OutcomeUnknown(f"It may have been carried out or not. {detail}")
             raise doubt from failure.error
         raise failure.error

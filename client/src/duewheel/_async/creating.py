@@ -67,9 +67,8 @@ class AsyncCreating:
         return [_result(result) for result in answer["results"]]
 
     async def patiently(self, tasks: Sequence[NewTask]) -> list[Task | Problem]:
-        """Tasks that a limit refused are requested again, under a key of their own:
-        the first one remembers refusals, too. What is known stays known, whatever becomes of
-        asking again."""
+        """Request tasks again that a limit or a throttled table refused, under a key of their own,
+        because the first key remembers refusals, too. A failed repeat keeps the earlier results."""
         results = await self._or_too_large(tasks)
         deadline = time.monotonic() + self._transport.patience_seconds
         while True:

@@ -71,10 +71,10 @@ def clock_check(now: datetime, date: str, host: str) -> Check:
     skew = now.timestamp() - theirs
     if abs(skew) < 1:
         return ok("clock", "agrees to the second")
-    said = f"this machine is {abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}"
+    detail = f"this machine is {abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}"
     if abs(skew) > SKEW_SECONDS_MAX and host in ("127.0.0.1", "localhost", "::1"):
-        return attention("clock", f"{said}: the clock of this local stack was moved")
-    return ok("clock", said) if abs(skew) <= SKEW_SECONDS_MAX else wrong("clock", said)
+        return attention("clock", f"{detail}: the clock of this local stack was moved")
+    return ok("clock", detail) if abs(skew) <= SKEW_SECONDS_MAX else wrong("clock", detail)
 
 
 def _inside(http: httpx.Client, url: str, health: Any, business: str | None) -> Iterator[Check]:
@@ -95,8 +95,8 @@ def _inside(http: httpx.Client, url: str, health: Any, business: str | None) -> 
 
 
 def _version(health: Health) -> Check:
-    said = f"service {health.version}, this client {__version__}"
-    return ok("version", said) if health.version == __version__ else attention("version", said)
+    detail = f"service {health.version}, this client {__version__}"
+    return ok("version", detail) if health.version == __version__ else attention("version", detail)
 
 
 def _rights(http: httpx.Client, path: str, business: str) -> Check:
@@ -131,12 +131,12 @@ def pointer_checks(wheel: Wheel) -> Iterator[Check]:
         ("time pointer", wheel.time_pointer, TIME_LAG_SECONDS_MAX),
         ("sweep pointer", wheel.sweep_pointer, SWEEP_LAG_SECONDS_MAX),
     ):
-        said = f"{pointer.lag_seconds:g} s behind"
-        yield wrong(name, said) if pointer.lag_seconds > lag_max else ok(name, said)
+        detail = f"{pointer.lag_seconds:g} s behind"
+        yield wrong(name, detail) if pointer.lag_seconds > lag_max else ok(name, detail)
     oldest_seconds = wheel.open_places.oldest_age_seconds or 0
-    said = open_places_sentence(wheel.open_places)
+    detail = open_places_sentence(wheel.open_places)
     is_old = oldest_seconds > OPEN_PLACE_SECONDS_MAX
-    yield wrong("open places", said) if is_old else ok("open places", said)
+    yield wrong("open places", detail) if is_old else ok("open places", detail)
 
 
 def _concurrency(target: Connection) -> Check:
@@ -147,5 +147,7 @@ def _concurrency(target: Connection) -> Check:
     except Failed as failed:
         return attention("concurrency", f"not shown: {failed.message}")
     most, free = limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"]
-    said = f"{most:,} in the account, {free:,} of them unreserved"
-    return ok("concurrency", said) if most >= CONCURRENCY_MIN else attention("concurrency", said)
+    detail = f"{most:,} in the account, {free:,} of them unreserved"
+    return (
+        ok("concurrency", detail) if most >= CONCURRENCY_MIN else attention("concurrency", detail)
+    )

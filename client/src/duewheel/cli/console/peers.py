@@ -1,7 +1,7 @@
-"""Whose connection it is, by the kernel's word, where Linux gives it.
+"""The user of a connection, from the kernel, on Linux.
 
-A browser sends a cookie of 127.0.0.1 to each port of it, another user's as well. Whoever
-has learned it there is kept out by this.
+A browser sends a cookie of 127.0.0.1 to each port of it, also to another user's. A user who has
+read it there is refused by this check.
 """
 
 import os
