@@ -55,8 +55,8 @@ ASYNCHRONOUS = Latency(
 COLD_START = Latency(600, 1_200, "assumed; imports are measured under Cold starts and CPU")
 CALLBACK = Latency(100, 400, "assumed; the receiver's")
 
-# Milliseconds of one whole processor. A delivered task costs 1.1 of an UpdateItem here; `make
-# bench-cpu` shows 1.1 to 1.8.
+# Milliseconds of one whole processor. A delivered task costs 1.1 of an UpdateItem here, more than
+# the 0.54 to 0.68 that `make bench-cpu` shows.
 REQUEST_CPU_MS = 0.7  # of one small request
 READ_CPU_MS = 0.15  # an entry of a page: parsed and decided
 CALL_CPU_MS = 0.4  # a callback and what is checked around it

@@ -10,7 +10,7 @@ from duewheel.workflows.retry_throttled import TRY_MS_MAX
 
 _TEMPLATE = "template.yaml and settings.py, from which the rules take it"
 _UPDATE = "assumed: about an UpdateItem by boto3; no processor of Lambda's was measured"
-_DELIVERED = "assumed: 1.1 of that; `make bench-cpu` shows 1.1 to 1.8"
+_DELIVERED = "assumed: 1.1 of that; `make bench-cpu` shows 0.54 to 0.68"
 
 
 def table() -> Iterator[str]:
