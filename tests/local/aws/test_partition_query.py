@@ -115,7 +115,7 @@ def answer(client: Any, query: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("queries", quick_first([20, 250], pytest.mark.exhaustive))
+@pytest.mark.parametrize("queries", quick_first([40, 250], pytest.mark.exhaustive))
 def test_answers_are_those_of_the_unpatched_query(client: Any, queries: int) -> None:
     random = Random(SEED)
     fill(client, random)
