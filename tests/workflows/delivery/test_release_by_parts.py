@@ -11,6 +11,7 @@ from duewheel.rules.preconditions import Precondition
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import PARKED_SLOTS, list_partition
 from duewheel.rules.wheel.queue_messages import ReleaseMessage, decode
+from duewheel.workflows.delivery import park_tasks
 from duewheel.workflows.delivery.park_tasks import BLOCK
 from duewheel.workflows.tasks.reschedule import WRITERS
 from tests.support.stories import End, Interruption, Story
@@ -127,9 +128,15 @@ def test_no_second_gets_more_of_a_slot_than_a_shard_is_given(world: World) -> No
     assert max(by_second.values()) <= 250
 
 
-def test_with_a_limit_one_releases_all_in_line(world: World) -> None:
+@pytest.fixture
+def small_block(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(park_tasks, "BLOCK", 20)
+    return 20
+
+
+def test_with_a_limit_one_releases_all_in_line(world: World, small_block: int) -> None:
     world.configured("orders", calls_per_second=100.0)
-    tasks = many(world, BLOCK + 5)
+    tasks = many(world, small_block + 5)
     end_pause(world)
     (message,) = world.receive()
     world.handle(message)
@@ -152,8 +159,8 @@ def test_of_two_releases_of_a_slot_one_works_at_a_time(world: World) -> None:
     assert parked_items_of(world) == []
 
 
-def test_a_pause_stops_each_slot_between_two_blocks(world: World) -> None:
-    of_part(world, 2, BLOCK + 20)
+def test_a_pause_stops_each_slot_between_two_blocks(world: World, small_block: int) -> None:
+    of_part(world, 2, small_block + 5)
     end_pause(world)
     world.receive()
 
@@ -162,7 +169,7 @@ def test_a_pause_stops_each_slot_between_two_blocks(world: World) -> None:
         lambda: world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER),
     )
     world.release(ReleaseMessage("orders", 2), "me", world.clock.now_ms() + 60_000)
-    assert len(parked_items_of(world)) == 20
+    assert len(parked_items_of(world)) == 5
     resume(world)
     work_off_parts(world)
     assert parked_items_of(world) == []

@@ -268,7 +268,7 @@ def test_created_is_settled_and_pending_over_any_closed_range(world: World, seed
     chance = random.Random(seed)
     tasks: list[Task] = []
     world.receiver.answer = lambda received: chance.choice([OK, OK, OK, BUSY, GONE])
-    for _ in range(5):
+    for _ in range(8):
         for _ in range(8):
             tasks.append(
                 world.created(

@@ -11,7 +11,7 @@ from tests.support.world import CALLER, World
 EVERY = 20
 SELDOM = 300
 RUNS = 6
-SHARDS = 16
+SHARDS = 4
 
 
 def crowd(world: World, every: int = EVERY, count: int = RUNS + 2) -> None:
