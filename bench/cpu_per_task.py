@@ -121,13 +121,13 @@ def deliver_second(own: Own, clock: ManualClock, receiver: str, tasks: int) -> N
     for start in range(0, tasks, BATCH):
         create_batch(new_tasks(second, f"{receiver}/{CASE}/1", min(BATCH, tasks - start)))
     clock.set_ms(second * 1000)
-    slices = process.slices().slices_to_dispatch(second)
+    occupied = process.slices().probe(second)
     called = calls_at(receiver)
     pages = chain(
         [partial(own.measured, CONNECTED, PAGE)],
         repeat(partial(own.measured, DELIVERED, tasks - PAGE)),
     )
-    for shard in range(slices):
+    for shard in range(occupied.shards if occupied else 0):
         deliver(encode(PageMessage(second, shard)), pages)
     if calls_at(receiver) != called + tasks:
         raise AssertionError("not all tasks were called, or not once")

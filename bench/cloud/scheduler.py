@@ -38,6 +38,7 @@ class Scheduler:
                     yield from self.table.read(self.state.slot(second, 0), 0.5)
                 except GivenUp:  # the leader lives through it, and ticks again
                     break
+                yield max(self.loop.now_ms, self.state.first_ms(second) - lead_ms)
                 for messages in chunks(list(self._messages(second)), batch):
                     yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
                     yield from self.link.send(messages)

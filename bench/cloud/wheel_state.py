@@ -61,6 +61,12 @@ class WheelState:
     def is_occupied(self, second: int, shard: int) -> bool:
         return bool(self.slices.get((second, shard)))
 
+    def first_ms(self, second: int) -> int:
+        """As a probe of the second says it."""
+        if self.shards.get(second, 1) > 1 or not self.is_occupied(second, 0):
+            return second * 1000
+        return self.slices[second, 0][0].due_ms
+
     def page(self, second: int, shard: int, page: str, size: int) -> tuple[list[Entry], bool]:
         """The entries of one page, and whether the slice goes on."""
         entries = self.slices[second, shard]

@@ -18,7 +18,7 @@ from bench.cost.counted import (
 from bench.cost.log_cost import LogCost, count_log_cost, metrics_are_on
 from bench.limits import LAMBDA_VCPU_MB
 from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
-from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN
+from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN, shards_for
 from tests.support.alarms import alarms_of, observability, with_observability
 
 DENSITIES = (1, 10, 100, 1_000)
@@ -196,11 +196,13 @@ class CostModel:
         return each_second.plus(self.creation(load), load.per_second)
 
     def notifier_ms(self, load: Load) -> float:
-        """Billed for one page: the lead, the wait for the last of its tasks, its callback, and
-        what is written afterwards. Instants are spread over the second, pages follow each other."""
+        """Billed for one page: the lead, the wait from the first task of its slice to its own last,
+        its callback, and what is written afterwards. Instants are spread over the second, pages
+        follow each other. Several slices are all read from the start of their second."""
         pages = self.delivery(load).pages
-        last = load.per_second / (load.per_second + 1)
-        waited = last * (pages + 1) / (2 * pages)
+        first, last = 1 / (load.per_second + 1), load.per_second / (load.per_second + 1)
+        first *= shards_for(load.per_second) == 1
+        waited = last * (pages + 1) / (2 * pages) - first
         after_ms = self.assumed.callback_ms + self.assumed.settle_ms
         before_ms = self.settings.lead_ms + bool(load.profile.ahead_ms) * self.assumed.early_ms
         return before_ms + 1_000 * waited + after_ms

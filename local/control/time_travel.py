@@ -54,12 +54,14 @@ class _Look:
         return self.contents.first_occupied_between(self.sweep_pointer, begun)
 
     def dispatch_ms(self, tried_ahead_of: int | None, ahead_ms: int) -> int | None:
-        """When to dispatch: ahead as the profile allows, unless this failed for the second."""
+        """When to dispatch: ahead as the profile allows, unless this failed for the second, which
+        is then dispatched when its first task is due."""
         occupied = self.next_occupied
         if occupied is None:
             return None
-        ahead_ms = 0 if occupied == tried_ahead_of else ahead_ms
-        return max(occupied * 1000 - ahead_ms, self.now_ms)
+        is_ahead = ahead_ms and occupied != tried_ahead_of
+        first_ms = self.contents.first_ms.get(occupied, occupied * 1000)
+        return max(occupied * 1000 - ahead_ms if is_ahead else first_ms, self.now_ms)
 
     def sweep_ms(self, swept_ms: int) -> int | None:
         """If items remain behind the time pointer the sweeper runs each minute."""

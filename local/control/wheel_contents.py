@@ -21,6 +21,7 @@ class WheelContents:
     owed: frozenset[int]  # seconds of named entries of pending tasks, and of all re-entries
     occupied: frozenset[int]  # these, and those of all homes
     delivered: int
+    first_ms: Mapping[int, int]  # of each second, of the entries that its slices hold
 
     def first_owed_after(self, second: int) -> int | None:
         return min((s for s in self.owed if s > second), default=None)
@@ -33,12 +34,17 @@ def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
     owed: set[int] = set()
     homes: set[int] = set()
     delivered = 0
+    first_ms: dict[int, int] = {}
     for item in items:
         place = item["place"]["S"]
         if not addresses.holds_seconds(item["slot"]["S"]):
             continue
         if addresses.is_header(place) or addresses.is_lease(place):
             continue
+        if not addresses.is_direct(place):
+            instant_ms = addresses.instant_of_place(place)
+            known_ms = first_ms.setdefault(instant_ms // 1000, instant_ms)
+            first_ms[instant_ms // 1000] = min(known_ms, instant_ms)
         try:
             second = codec.address_of(item).second
             if codec.is_reentry(item):
@@ -51,4 +57,4 @@ def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
         if status is Status.PENDING:
             owed.add(entry.second)
         delivered += status is Status.DELIVERED
-    return WheelContents(frozenset(owed), frozenset(owed | homes), delivered)
+    return WheelContents(frozenset(owed), frozenset(owed | homes), delivered, first_ms)

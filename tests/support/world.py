@@ -265,6 +265,9 @@ class World:
         """Move the clock to this second and let a scheduler lead up to it."""
         self.clock.set_ms(max(self.clock.now_ms(), second * 1000))
         self.lead_once()
+        if self.pointer().position < second and any(held.early for held in self.dispatch.latest):
+            self.clock.set_ms(self.dispatch.next_tick_ms(second))
+            self.lead_once()
 
     def come_up(self, task: Task) -> None:
         """All up to the second that it is due in is dispatched and delivered."""

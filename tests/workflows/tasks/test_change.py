@@ -59,11 +59,13 @@ def test_an_earlier_instant_fires_early_and_only_once(world: World) -> None:
     assert [item for item in world.items() if "home" in item] == []
 
 
-def test_an_instant_earlier_within_its_own_second_needs_no_entry(world: World) -> None:
+def test_an_instant_earlier_within_its_own_second_gets_an_entry_for_the_message_in_time(
+    world: World,
+) -> None:
     task = world.created(in_ms=60_900)
     earlier_ms = task.due_ms - 700
     moved = move(world, task, earlier_ms)
-    assert moved.entry == task.home
+    assert moved.entry.instant_ms == earlier_ms
 
     world.dispatch_until(earlier_ms // 1000)
     world.drain()

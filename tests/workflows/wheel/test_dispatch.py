@@ -1,12 +1,15 @@
 """From the time pointer to the queue."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
+from hypothesis import HealthCheck, given, strategies
+from hypothesis import settings as hypothesis_settings
 from msgspec.structs import replace
 
 from duewheel.rules.wheel import addresses
+from duewheel.rules.wheel.profile import ECONOMY
 from duewheel.rules.wheel.queue_messages import PageMessage
 from duewheel.settings import SettingsError
 from duewheel.stores.wheel import pointers
@@ -212,3 +215,124 @@ def test_a_leader_that_begins_elsewhere_forgets_what_another_was_refused(world: 
     dispatch.begin()
     assert dispatch.tick(first - 10) == first - 1
     assert links.asked[-1] == [first, second]
+
+
+class TimedLinks:
+    """Both links: when each second's messages were sent, and with which delay."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.sent: list[tuple[int, int, int]] = []  # second, sent at ms, delay in seconds
+        self.refuses = False
+
+    def send(
+        self, messages: Iterable[PageMessage], delay_seconds: Callable[[PageMessage], int]
+    ) -> list[PageMessage]:
+        if self.refuses:
+            return list(messages)
+        now_ms = self.world.clock.now_ms()
+        self.sent += [(each.second, now_ms, delay_seconds(each)) for each in messages]
+        return []
+
+
+def led_with(world: World, links: TimedLinks, until_ms: int) -> None:
+    dispatch = replace(world.dispatch, message_sender=links, latest=[], aws_ms=world.clock.now_ms)
+    lead = replace(world.lead, dispatch=dispatch)
+    lead.run("leader", lambda: max(0, until_ms + RESERVE_MS - world.clock.now_ms()))
+
+
+@pytest.mark.parametrize("first_ms", [0, 1, 499, 500, 501, 999])
+def test_the_message_of_a_slice_is_sent_one_lead_before_its_first_task_is_due(
+    world: World, first_ms: int
+) -> None:
+    second = world.clock.now_ms() // 1000 + 60
+    at_ms = second * 1000 - world.clock.now_ms()
+    for ms in {first_ms, 999}:
+        world.created(in_ms=at_ms + ms)
+    world.clock.set_ms(second * 1000 - 5_000)
+    links = TimedLinks(world)
+    led_with(world, links, second * 1000 + 3_000)
+
+    assert links.sent == [(second, second * 1000 + first_ms - world.settings.lead_ms, 0)]
+    assert world.pointer().position >= second + 2
+
+
+def test_the_messages_of_several_slices_are_sent_one_lead_before_their_second(world: World) -> None:
+    task = world.created(in_ms=60_900)
+    second = task.due_ms // 1000
+    world.dynamodb.put_item(
+        TableName=world.settings.wheel_table,
+        Item={
+            "slot": {"S": addresses.slot(second, 0, world.settings.buckets)},
+            "place": {"S": addresses.header_place(second)},
+            "shards": {"N": "2"},
+        },
+    )
+    world.clock.set_ms(second * 1000 - 5_000)
+    links = TimedLinks(world)
+    led_with(world, links, second * 1000 + 2_000)
+
+    opens_ms = second * 1000 - world.settings.lead_ms
+    assert links.sent == [(second, opens_ms, 0)] * 2
+
+
+def test_ahead_of_the_time_the_queue_delays_a_message_to_its_first_task(world: World) -> None:
+    world.wire(profile=ECONOMY)
+    first = world.created(in_ms=(ECONOMY.ahead_seconds + 60) * 1000 + 900)
+    world.clock.set_ms(first.due_ms - 100_000)
+    links = TimedLinks(world)
+    led_with(world, links, world.clock.now_ms() + 1_000)
+
+    assert [(second, delay) for second, _, delay in links.sent] == [(first.due_ms // 1000, 99)]
+
+
+def test_an_early_message_that_is_refused_is_sent_again_after_a_pause(world: World) -> None:
+    first, second = world.created(in_ms=60_900), world.created(in_ms=61_900)
+    links = TimedLinks(world)
+    dispatch = replace(world.dispatch, message_sender=links, latest=[], aws_ms=world.clock.now_ms)
+    world.clock.set_ms(first.due_ms - world.settings.lead_ms)
+    links.refuses = True
+    pointer = dispatch.tick(first.due_ms // 1000 - 1)
+    links.refuses = False
+    for _ in range(4):
+        world.clock.set_ms(dispatch.next_tick_ms(pointer))
+        pointer = dispatch.tick(pointer)
+
+    assert pointer >= second.due_ms // 1000
+    again_ms = first.due_ms - world.settings.lead_ms + 200
+    assert links.sent == [
+        (first.due_ms // 1000, again_ms, 0),
+        (second.due_ms // 1000, second.due_ms - world.settings.lead_ms, 0),
+    ]
+
+
+def test_who_takes_over_sends_what_the_leader_before_held_early(world: World) -> None:
+    task = world.created(in_ms=60_900)
+    second = task.due_ms // 1000
+    world.clock.set_ms(second * 1000)
+    assert world.dispatch.tick(second - 1) == second - 1
+    assert world.messages_waiting() == 0
+    world.clock.set_ms(task.due_ms)
+    world.lead_once("next")
+    world.drain()
+
+    assert world.receiver.task_ids == [task.task_id]
+
+
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(instants=strategies.lists(strategies.integers(0, 3_999), min_size=1, max_size=6))
+def test_wherever_in_their_seconds_tasks_are_due_they_are_called_at_their_milliseconds(
+    world: World, instants: list[int]
+) -> None:
+    world.receiver.received.clear()
+    begins_ms = (world.clock.now_ms() // 1000 + 60) * 1000
+    tasks = [world.created(in_ms=begins_ms + ms - world.clock.now_ms()) for ms in instants]
+    world.clock.set_ms(begins_ms - 1_000)
+    while world.clock.now_ms() < begins_ms + 4_500:
+        before = world.clock.now_ms()
+        world.lead.run(f"leader-{before}", time_for(1))
+        world.drain()
+        world.clock.set_ms(max(world.clock.now_ms(), before + 100))
+
+    called = sorted((one.task_id, one.at_ms) for one in world.receiver.received)
+    assert called == sorted((task.task_id, task.due_ms) for task in tasks)

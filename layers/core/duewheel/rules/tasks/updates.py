@@ -60,7 +60,7 @@ def needs_new_entry(task: Task, now_ms: int) -> bool:
     then. If it would be too late it must be replaced first. So must an entry whose second is past:
     its message was lost, and each change would come before its rescue."""
     is_past = (task.entry.second + 1) * 1000 + timing.SKEW_MS <= now_ms
-    return is_past or task.next_ms // 1000 < task.entry.second
+    return is_past or task.next_ms < task.entry.instant_ms
 
 
 class TaskChangeBody(DueBody):

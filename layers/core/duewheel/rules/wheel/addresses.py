@@ -204,8 +204,18 @@ def second_of(place: str) -> int:
     return int(place[:11])
 
 
+def instant_of_place(place: str) -> int:
+    """The instant of an entry; the start of its second if no entry can have this place."""
+    match = _PLACE.fullmatch(place)
+    return second_of(place) * 1000 + (int(match[3]) if match else 0)
+
+
 def is_header(place: str) -> bool:
     return place[11:] == "#"
+
+
+def is_direct(place: str) -> bool:
+    return place[11:12] == "/"
 
 
 def is_lease(place: str) -> bool:

@@ -54,13 +54,21 @@ class WholeSlice(Struct, kw_only=True):
     damaged: list[UnreadableItem] = field(default_factory=list)  # and so none of the others
 
 
+class Occupied(Struct, frozen=True):
+    """An occupied second: its shards, and the instant before which none of its entries is due."""
+
+    shards: int
+    first_ms: int
+
+
 class SliceStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
     buckets: int
 
-    def slices_to_dispatch(self, second: int) -> int:
-        """The shard count of this second; 0 if it is empty.
+    def probe(self, second: int) -> Occupied | None:
+        """None if the second is empty. Of one with several shards the start counts as its first
+        instant.
 
         One eventually consistent query: half a read unit for an empty second. An entry that was
         written within the replication lag before its second is found by the sweep.
@@ -70,10 +78,12 @@ class SliceStore(Struct, frozen=True):
             second, 0, low, high, Limit=2, ProjectionExpression="slot, place, shards"
         )
         items = answer["Items"]
+        shards = 1
         if items and addresses.is_header(items[0]["place"]["S"]):
-            shards = self._shards(items[0])
-            return shards if shards > 1 or len(items) > 1 else 0
-        return 1 if items else 0
+            shards = self._shards(items.pop(0))
+        if shards > 1:
+            return Occupied(shards, second * 1000)
+        return Occupied(1, addresses.instant_of_place(items[0]["place"]["S"])) if items else None
 
     def read_page(
         self, second: int, shard: int, after: str | None, end: str | None, size: int

@@ -1,9 +1,12 @@
 """Dispatch: send a message for each slice of each occupied second, up to now or some way ahead.
 
-The messages become visible when their slices open. The pointer passes a second only when all of its
-messages were accepted, by the queue or by asynchronous invocation. A message that both refuse stops
-the pointer. The seconds behind it are dispatched meanwhile, each message once, and the refused
-messages are sent again after growing pauses.
+A message is to reach its notifier one lead before the first task of its slice is due, so that no
+notifier is paid for waiting. It is sent at that instant, or before it with a delay of the queue.
+
+The pointer passes a second only when all of its messages were accepted, by the queue or by
+asynchronous invocation. A message that both refuse stops the pointer. The seconds behind it are
+dispatched meanwhile, each message once, and the refused messages are sent again after growing
+pauses.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,12 +27,14 @@ _PAUSE_MS_MIN = 200
 _PAUSE_MS_MAX = 2_000
 
 
-class LeaseHeld(Struct):
-    """Refused messages, which stop the pointer. `until`: up to which second all others were
-    accepted."""
+class Held(Struct):
+    """Messages that stop the pointer, with the first instants of their slices: `early` ones, which
+    are not sent yet, and refused ones, which are sent again at `again_ms`. All other messages up to
+    the second `until` were accepted."""
 
     until: int
-    messages: list[PageMessage] = field(default_factory=list)
+    early: dict[PageMessage, int] = field(default_factory=dict)
+    refused: dict[PageMessage, int] = field(default_factory=dict)
     pause_ms: int = 0
     again_ms: int = 0
 
@@ -44,7 +49,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
     aws_ms: Callable[[], int]
     lead_ms: int
     probers: ThreadPoolExecutor
-    latest: list[LeaseHeld] = field(default_factory=list)  # since `begin`, at most one
+    latest: list[Held] = field(default_factory=list)  # since `begin`, at most one
 
     def begin(self) -> None:
         """A new leader starts with no knowledge of what was refused elsewhere."""
@@ -55,26 +60,28 @@ class Dispatch(Struct, frozen=True, kw_only=True):
         second whose messages were accepted."""
         held = self._held(dispatched)
         last = min(self.last_second(ahead_ms), dispatched + STRIDE_SECONDS)
-        new = list(self._messages(range(held.until + 1, last + 1)))
-        is_again = self.clock.now_ms() >= held.again_ms
-        sent = [*held.messages, *new] if is_again else new
-        refused = self.message_sender.send(sent, self._delay_seconds) if sent else []
-        until = max(held.until, last)
-        waiting = refused if is_again else [*held.messages, *refused]
-        if not waiting:
-            self.latest.clear()
-            return until
-        pointer = min(message.second for message in waiting) - 1
-        pause_ms, again_ms = held.pause_ms, held.again_ms
-        if is_again:
-            is_any_taken = any(message not in refused for message in held.messages)
-            pause_ms = _PAUSE_MS_MIN if is_any_taken else held.longer_pause_ms()
-            again_ms = self.clock.now_ms() + pause_ms
-        self.latest[:] = [LeaseHeld(until, waiting, pause_ms, again_ms)]
-        return pointer
+        waiting = held.early | dict(self._messages(range(held.until + 1, last + 1)))
+        now_ms = self.clock.now_ms()
+        # Ahead of the time, the queue delays what is early.
+        early = {m: at for m, at in waiting.items() if at - self.lead_ms > now_ms and not ahead_ms}
+        due = {m: at for m, at in waiting.items() if m not in early}
+        is_again = now_ms >= held.again_ms
+        sent = held.refused | due if is_again else due
+        refused = self._send(sent)
+        after = Held(max(held.until, last), early, refused if is_again else held.refused | refused)
+        if after.refused:
+            after.pause_ms, after.again_ms = held.pause_ms, held.again_ms
+            if is_again:
+                is_any_taken = any(message not in refused for message in held.refused)
+                after.pause_ms = _PAUSE_MS_MIN if is_any_taken else held.longer_pause_ms()
+                after.again_ms = self.clock.now_ms() + after.pause_ms
+        self.latest[:] = [after]
+        return min(
+            (message.second - 1 for message in (*early, *after.refused)), default=after.until
+        )
 
-    def _held(self, dispatched: int) -> LeaseHeld:
-        return self.latest[0] if self.latest else LeaseHeld(dispatched)
+    def _held(self, dispatched: int) -> Held:
+        return self.latest[0] if self.latest else Held(dispatched)
 
     def last_second(self, ahead_ms: int) -> int:
         """The last second that may be dispatched now, looking `ahead_ms` into the future."""
@@ -83,15 +90,25 @@ class Dispatch(Struct, frozen=True, kw_only=True):
 
     def next_tick_ms(self, dispatched: int) -> int:
         held = self._held(dispatched)
-        opens_ms = timing.opens_ms(held.until + 1, self.lead_ms)
-        return min(opens_ms, held.again_ms) if held.messages else opens_ms
+        instants = [timing.opens_ms(held.until + 1, self.lead_ms)]
+        instants += [first_ms - self.lead_ms for first_ms in held.early.values()]
+        if held.refused:
+            instants.append(held.again_ms)
+        return min(instants)
 
-    def _delay_seconds(self, message: PageMessage) -> int:
-        return timing.delay_seconds(message.second * 1000, self.clock.now_ms(), self.lead_ms)
+    def _send(self, due: dict[PageMessage, int]) -> dict[PageMessage, int]:
+        """Returns those that were refused."""
 
-    def _messages(self, seconds: range) -> Iterable[PageMessage]:
+        def delay_seconds(message: PageMessage) -> int:
+            return timing.delay_seconds(due[message], self.clock.now_ms(), self.lead_ms)
+
+        refused = self.message_sender.send(due, delay_seconds) if due else []
+        return {message: due[message] for message in refused}
+
+    def _messages(self, seconds: range) -> Iterable[tuple[PageMessage, int]]:
         # One second is the rule; threads are for catching up.
-        counts = fan_out(self.probers, self.slices.slices_to_dispatch, seconds)
-        for second, shards in zip(seconds, counts, strict=True):
-            for shard in range(shards):
-                yield PageMessage(second, shard)
+        probed = fan_out(self.probers, self.slices.probe, seconds)
+        for second, occupied in zip(seconds, probed, strict=True):
+            if occupied is not None:
+                for shard in range(occupied.shards):
+                    yield PageMessage(second, shard), occupied.first_ms
