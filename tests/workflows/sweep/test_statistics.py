@@ -350,3 +350,12 @@ def test_minutes_older_than_the_records_are_kept_stay_gone(world: World) -> None
         "orders", StatsRequest(task.home.second // 60, task.home.second // 60)
     )
     assert first.total == Tally()
+
+
+def test_a_task_moved_to_an_earlier_instant_of_its_own_second_is_counted_once(world: World) -> None:
+    task = world.created(in_ms=60_900)
+    world.change(task.task_id, Change(due_ms=task.due_ms - 700))
+    pass_minutes(world, 5)
+
+    assert [received.at_ms for received in world.receiver.received] == [task.due_ms - 700]
+    assert (total(world).created, total(world).delivered) == (1, 1)

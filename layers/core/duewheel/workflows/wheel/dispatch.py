@@ -27,7 +27,7 @@ _PAUSE_MS_MIN = 200
 _PAUSE_MS_MAX = 2_000
 
 
-class Held(Struct):
+class Held(Struct, kw_only=True):
     """Messages that stop the pointer, with the first instants of their slices: `early` ones, which
     are not sent yet, and refused ones, which are sent again at `again_ms`. All other messages up to
     the second `until` were accepted."""
@@ -68,7 +68,11 @@ class Dispatch(Struct, frozen=True, kw_only=True):
         is_again = now_ms >= held.again_ms
         sent = held.refused | due if is_again else due
         refused = self._send(sent)
-        after = Held(max(held.until, last), early, refused if is_again else held.refused | refused)
+        after = Held(
+            until=max(held.until, last),
+            early=early,
+            refused=refused if is_again else held.refused | refused,
+        )
         if after.refused:
             after.pause_ms, after.again_ms = held.pause_ms, held.again_ms
             if is_again:
@@ -81,7 +85,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
         )
 
     def _held(self, dispatched: int) -> Held:
-        return self.latest[0] if self.latest else Held(dispatched)
+        return self.latest[0] if self.latest else Held(until=dispatched)
 
     def last_second(self, ahead_ms: int) -> int:
         """The last second that may be dispatched now, looking `ahead_ms` into the future."""
