@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from local.aws.patches.item_sizes import size_of
@@ -25,8 +26,13 @@ class Meter:
     requests: Counter[str] = field(default_factory=Counter)
     empty_probes: int = 0
     _plain: Any = field(default_factory=lambda: plain("dynamodb"))
+    _lock: Any = field(default_factory=Lock)  # threads settle at once
 
     def __call__(self, call: Call) -> None:
+        with self._lock:
+            self._count(call)
+
+    def _count(self, call: Call) -> None:
         request, response = call.request, call.response or {}
         if "QueueUrl" in request:
             if call.operation != "ReceiveMessage" or response.get("Messages"):
