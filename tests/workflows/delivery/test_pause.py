@@ -13,6 +13,7 @@ from duewheel.rules.sweep.audit import AuditRequest
 from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
+from duewheel.rules.wheel.queue_messages import decode
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.delivery import parked_items
 from duewheel.stores.wheel import pointers
@@ -169,10 +170,14 @@ def test_a_release_whose_time_is_up_goes_on_in_a_message_of_its_own(world: World
         if call.operation == "BatchWriteItem" and reads == 1:
             world.clock.advance_ms(10_000)
 
+    world.recorder.clear()
     world.recorder.before = slowly
     world.handle(message, lambda_ms=40_000)
     world.recorder.before = None
     assert 0 < len(parked_items_of(world)) < 105
+    sent = [call for call in world.recorder.calls if call.operation == "SendMessageBatch"]
+    bodies = [decode(one["MessageBody"]) for call in sent for one in call.request["Entries"]]
+    assert decode(message["Body"]) in bodies, "no other message has to come for the rest"
     world.drain()
     assert parked_items_of(world) == []
 
