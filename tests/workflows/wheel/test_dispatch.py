@@ -320,7 +320,7 @@ def test_who_takes_over_sends_what_the_leader_before_held_early(world: World) ->
 
 
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(instants=strategies.lists(strategies.integers(0, 3_999), min_size=1, max_size=6))
+@given(instants=strategies.lists(strategies.integers(0, 1_999), min_size=1, max_size=6))
 def test_wherever_in_their_seconds_tasks_are_due_they_are_called_at_their_milliseconds(
     world: World, instants: list[int]
 ) -> None:
@@ -328,11 +328,11 @@ def test_wherever_in_their_seconds_tasks_are_due_they_are_called_at_their_millis
     begins_ms = (world.clock.now_ms() // 1000 + 60) * 1000
     tasks = [world.created(in_ms=begins_ms + ms - world.clock.now_ms()) for ms in instants]
     world.clock.set_ms(begins_ms - 1_000)
-    while world.clock.now_ms() < begins_ms + 4_500:
+    while world.clock.now_ms() < begins_ms + 2_500:
         before = world.clock.now_ms()
         world.lead.run(f"leader-{before}", time_for(1))
         world.drain()
-        world.clock.set_ms(max(world.clock.now_ms(), before + 100))
+        world.clock.set_ms(max(world.clock.now_ms(), before + 200))
 
     called = sorted((one.task_id, one.at_ms) for one in world.receiver.received)
     assert called == sorted((task.task_id, task.due_ms) for task in tasks)

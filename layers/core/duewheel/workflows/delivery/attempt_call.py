@@ -120,8 +120,9 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         outcome = await self.targets.call(
             callback, task, started_ms, business.timeout_seconds, run.secrets
         )
-        is_answer = outcome.verdict is not Verdict.DELIVERED
-        if is_answer and isinstance(callback, HttpCallback):  # a status of other types says less
+        is_delivered = outcome.verdict is Verdict.DELIVERED
+        # A status of other types says less.
+        if not is_delivered and isinstance(callback, HttpCallback):
             outcome = with_business_policy(outcome, business.statuses)
         if outcome.was_begun:
             await self.circuit_breaker.record_outcome(
