@@ -41,10 +41,13 @@ def contents_of(items: Iterable[Mapping[str, Any]]) -> WheelContents:
             continue
         if addresses.is_header(place) or addresses.is_lease(place):
             continue
-        if not addresses.is_direct(place):
+        try:
             instant_ms = addresses.instant_of_place(place)
-            known_ms = first_ms.setdefault(instant_ms // 1000, instant_ms)
-            first_ms[instant_ms // 1000] = min(known_ms, instant_ms)
+        except ValueError:
+            continue  # a place of no second, which no range of a second contains
+        if not addresses.is_direct(place):
+            second = instant_ms // 1000
+            first_ms[second] = min(instant_ms, first_ms.get(second, instant_ms))
         try:
             second = codec.address_of(item).second
             if codec.is_reentry(item):

@@ -19,6 +19,17 @@ from tests.support.recorder import Call
 from tests.support.world import World, time_for
 
 
+def put_header(world: World, second: int, *, shards: int) -> None:
+    world.dynamodb.put_item(
+        TableName=world.settings.wheel_table,
+        Item={
+            "slot": {"S": addresses.slot(second, 0, world.settings.buckets)},
+            "place": {"S": addresses.header_place(second)},
+            "shards": {"N": str(shards)},
+        },
+    )
+
+
 def test_an_empty_second_costs_one_probe_and_no_message(world: World) -> None:
     world.lead_once()
     world.recorder.clear()
@@ -43,14 +54,7 @@ def test_seconds_share_one_pointer_write(world: World) -> None:
 
 def test_the_header_says_how_many_slices_are_dispatched(world: World) -> None:
     second = world.clock.now_ms() // 1000 + 60
-    world.dynamodb.put_item(
-        TableName=world.settings.wheel_table,
-        Item={
-            "slot": {"S": addresses.slot(second, 0, world.settings.buckets)},
-            "place": {"S": addresses.header_place(second)},
-            "shards": {"N": "4"},
-        },
-    )
+    put_header(world, second, shards=4)
     world.dispatch_until(second)
 
     assert world.messages_waiting() == 4
@@ -260,14 +264,7 @@ def test_the_message_of_a_slice_is_sent_one_lead_before_its_first_task_is_due(
 def test_the_messages_of_several_slices_are_sent_one_lead_before_their_second(world: World) -> None:
     task = world.created(in_ms=60_900)
     second = task.due_ms // 1000
-    world.dynamodb.put_item(
-        TableName=world.settings.wheel_table,
-        Item={
-            "slot": {"S": addresses.slot(second, 0, world.settings.buckets)},
-            "place": {"S": addresses.header_place(second)},
-            "shards": {"N": "2"},
-        },
-    )
+    put_header(world, second, shards=2)
     world.clock.set_ms(second * 1000 - 5_000)
     links = TimedLinks(world)
     led_with(world, links, second * 1000 + 2_000)

@@ -77,7 +77,7 @@ HEADERS_BYTES_MAX = 4_096
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"(?:[!-~](?:[!-~ \t]*[!-~])?)?")
-# Checked below, since a caller is told the name of a header that is refused.
+# Checked below: the refusal names the header.
 _Headers = Annotated[
     dict[
         Annotated[
