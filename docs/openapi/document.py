@@ -67,7 +67,7 @@ _TAKEN: dict[str, Schema] = {
 _ABOUT = (
     "A timer service: hand it a task, and it calls back on time. Unknown members of a body and "
     "unknown or repeated parameters are refused; a call that takes no body or no query looks at "
-    "none. To answers later versions may add members. Errors are told apart by `type`. On one "
+    "none. To answers later versions may add members. The `type` identifies an error. On one "
     "machine a call needs no credentials."
 )
 
