@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from docs import limits
 from docs.examples.layout import laid_out
 from docs.limits import TEMPLATE
-from duewheel.interface.http import FILE as API_DOCUMENT
+from duewheel.api.wheel_calls import API_DOCUMENT
 from duewheel.interface.problems import URN, internal, misconfigured
 from duewheel.metrics import METRICS
 from duewheel.rules.access.api_keys import PATTERN as KEY_PATTERN

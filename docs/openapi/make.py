@@ -10,7 +10,7 @@ import sys
 from docs.examples.layout import laid_out
 from docs.examples.make import PAGE
 from docs.openapi.document import DocumentError, document
-from duewheel.interface.http import FILE
+from duewheel.api.wheel_calls import API_DOCUMENT
 
 
 def text() -> str:
@@ -23,8 +23,8 @@ def main() -> int:
     except DocumentError as error:
         print(f"The document is left as it was: {error}", file=sys.stderr)
         return 1
-    is_new = not FILE.exists() or FILE.read_text("utf-8") != made
-    FILE.write_text(made, "utf-8")
+    is_new = not API_DOCUMENT.exists() or API_DOCUMENT.read_text("utf-8") != made
+    API_DOCUMENT.write_text(made, "utf-8")
     print("the API document has changed" if is_new else "the API document is as it was")
     return 0
 

@@ -7,11 +7,11 @@ from typing import Any
 from playwright.sync_api import Locator, Page, expect
 
 from duewheel import __version__
-from duewheel.interface.http import FILE
+from duewheel.api.wheel_calls import API_DOCUMENT
 from tests.console.viewer import Viewer
 from tests.support.service import Service
 
-DOCUMENT: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
+DOCUMENT: dict[str, Any] = json.loads(API_DOCUMENT.read_text("utf-8"))
 CALLS = [call for path in DOCUMENT["paths"].values() for call in path.values()]
 UNANSWERED = "Failed to load resource: net::ERR_FAILED"
 MARKUP = "<img src=x onerror=alert(1)>"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.interface.http import FILE
+from duewheel.api.wheel_calls import API_DOCUMENT
 from tests.support.api_document import (
     OPERATIONS,
     body_of,
@@ -85,4 +85,4 @@ def test_calls_for_which_it_names_no_parameter_look_at_none(wired: ManualClock) 
 
 def test_it_is_served_as_it_is_kept(wired: ManualClock) -> None:
     answer = asked("duewheel-read-nothing", "GET", "/v1/openapi.json")
-    assert (answer.status, answer.text) == (200, FILE.read_text("utf-8"))
+    assert (answer.status, answer.text) == (200, API_DOCUMENT.read_text("utf-8"))

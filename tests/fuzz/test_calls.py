@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.interface.http import FILE
+from duewheel.api.wheel_calls import API_DOCUMENT
 from tests.support.api_document import OPERATIONS
 from tests.support.aws_guard import AwsGuard
 from tests.support.bounds import quick_first
@@ -61,7 +61,7 @@ def test_answers_to_many_requests_are_as_the_document_says(held: Hold, name: Nam
 def test_the_document_says_what_its_schemas_cannot() -> None:
     from tests.fuzz.refusals import ROWS
 
-    document = FILE.read_text("utf-8")
+    document = API_DOCUMENT.read_text("utf-8")
     assert [row.why for row in ROWS if row.said not in document] == []
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from duewheel.interface.http import FILE
+from duewheel.api.wheel_calls import API_DOCUMENT
 
-DOCUMENT: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
+DOCUMENT: dict[str, Any] = json.loads(API_DOCUMENT.read_text("utf-8"))
 OPERATIONS: dict[tuple[str, str], dict[str, Any]] = {
     (method.upper(), path): operation
     for path, item in DOCUMENT["paths"].items()

@@ -1,15 +1,13 @@
-"""HTTP: a request as API Gateway hands it over (HTTP API, payload format 2.0), the call that its
-method and path find, with its line in the access log, and the answer.
+"""HTTP: a request as API Gateway sends it (HTTP API, payload format 2.0), the call that its method
+and path select, with its line in the access log, and the answer.
 
-The table of calls is our own, since the resolver of the library keeps its event in a class
-attribute: two threads, as in the local stack, would answer each other's requests. The API document
-(OpenAPI) is a file, read on request.
+The table of calls is our own: the resolver of aws-lambda-powertools keeps its event in a class
+attribute, so two threads, as in the local stack, would answer each other's requests.
 """
 
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from msgspec import Struct, field
@@ -258,10 +256,3 @@ def _match(pattern: str, path: str) -> dict[str, str] | None:
         elif part != text:
             return None
     return arguments
-
-
-FILE = Path(__file__).with_name("openapi.json")
-
-
-def api_document() -> Answer:
-    return Answer(200, FILE.read_text("utf-8"))
