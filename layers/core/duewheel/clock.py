@@ -15,7 +15,7 @@ class Clock(Protocol):
         """Return no earlier than `instant_ms` by this clock."""
 
     async def sleep_beside_until_ms(self, instant_ms: int) -> None:
-        """The same, for what keeps up a run beside its work."""
+        """The same, for tasks that keep a run alive beside its work."""
 
 
 class SystemClock:
@@ -26,7 +26,7 @@ class SystemClock:
         time.sleep(max(0.0, seconds))
 
     async def sleep_until_ms(self, instant_ms: int) -> None:
-        import asyncio  # which only the notifier needs: it costs the others' cold starts
+        import asyncio  # only the notifier needs it, and it slows cold starts
 
         # A timer may fire a fraction early; "never before its due instant" is kept here.
         while (missing_ms := instant_ms - self.now_ms()) > 0:

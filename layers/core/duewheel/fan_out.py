@@ -16,7 +16,8 @@ def fan_out(
     pool: ThreadPoolExecutor, function: Callable[..., T], *arguments: Iterable[Any]
 ) -> list[T]:
     """`map` on threads. Makes every call, even if some fail; then raises the first failure, by the
-    order of the arguments. What ends the process (no `Exception`) is raised at once."""
+    order of the arguments. An exception that ends the process (not an `Exception`) is raised at
+    once."""
     calls = list(zip(*arguments, strict=True))
     if len(calls) == 1:
         return [function(*calls[0])]

@@ -1,6 +1,6 @@
 """The structured log. Every record has a stable `action`; none carries a payload or a secret.
 
-A record is one line of ASCII, whatever a caller has put into its fields.
+A record is one line of ASCII, even if its fields contain other text of a caller.
 """
 
 import json
@@ -15,11 +15,11 @@ from duewheel.rules.refusals import UnreadableItem
 
 R = TypeVar("R")
 
-# Lambda filters by levels of its own names: a line of any other is taken for INFO.
+# Lambda filters by its own level names, and treats any other level as INFO.
 logging.addLevelName(logging.WARNING, "WARN")
 logging.addLevelName(logging.CRITICAL, "FATAL")
 
-# It takes the level of a line into account where its time is of this form, and no other.
+# Lambda uses a line's level only if its time has this form.
 logger = Logger(
     json_serializer=partial(json.dumps, default=str, separators=(",", ":")),
     utc=True,
@@ -29,8 +29,8 @@ logger = Logger(
 
 def quieten_libraries() -> None:
     """Lambda gives `LogLevel` to every logger of the process, and at DEBUG the SDK logs its
-    requests and replies whole: payloads, secrets, the role's own credentials. The one above has a
-    level of its own, and keeps it."""
+    requests and replies whole: payloads, secrets, the role's own credentials. The logger above
+    keeps its own level."""
     root = logging.getLogger()
     root.setLevel(max(root.level, logging.WARNING))
 
@@ -39,8 +39,8 @@ quieten_libraries()
 
 
 def logs_failure(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
-    """The same handler; a run that fails says why in a record of the service's own. What Lambda
-    itself logs of it has no level that counts, so above INFO it would be dropped."""
+    """The same handler, which also logs why a run failed. Lambda's own log of a failure has no
+    level that it recognises, so a stack that logs above INFO would drop it."""
 
     @wraps(handler)
     def logging_failure(event: Any, context: Any) -> R:
@@ -54,7 +54,8 @@ def logs_failure(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
 
 
 def report_unreadable(damaged: UnreadableItem) -> None:
-    """Counted by the alarm on unreadable items: the key of the item, and nothing of its content."""
+    """The record has the item's key and none of its content. The alarm on unreadable items counts
+    it."""
     logger.error(
         "item cannot be read",
         action="unreadable",

@@ -83,8 +83,9 @@ class Counted(Struct, frozen=True):
 
 
 class Source(Struct, frozen=True):
-    """Whose lines they are. `level` is the least severe that the stack logs: of a line that says
-    none Lambda takes it for INFO, and a stack that logs warnings alone would have no metrics."""
+    """The function that writes the lines. `level`: the least severe that the stack logs. Lambda
+    treats a line without a level as INFO, so a stack that logs only warnings would have no metrics.
+    """
 
     stack: str
     version: str
@@ -96,7 +97,7 @@ class Source(Struct, frozen=True):
 
 
 def metric_lines(counted: Counted, source: Source, now_ms: int) -> Iterator[str]:
-    """As few lines as the format allows; none for nothing. The counts are in the first."""
+    """As few lines as the format allows; none if there are no metrics. The first has the counts."""
     shown: dict[Metric, int | Sequence[int]] = dict(counted.counts)
     longest = max(map(len, counted.values.values()), default=0)
     for start in range(0, max(longest, 1), VALUES_PER_LINE):
@@ -141,7 +142,7 @@ class Counts:
             self._values[metric].append(value)
 
     def take(self) -> Counted:
-        """All counts so far; then count anew."""
+        """Return all counts so far, and reset them."""
         with self._lock:
             taken = Counted(self._counts, self._values)
             self._counts, self._values = Counter(), defaultdict(list)

@@ -60,7 +60,7 @@ def list_key_changes(request: Request, key_id: str) -> Answer:
 
 
 def _shown_once(issued: Issued, status: int, **headers: str) -> Answer:
-    """With the key's text, which nothing on the way may keep."""
+    """The answer has the key's text, so no log and no cache may keep it."""
     view = api_key_view(issued.key, process.clock().now_ms(), issued.text)
     return Answer(
         status,

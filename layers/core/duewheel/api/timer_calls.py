@@ -119,7 +119,7 @@ def list_timer_changes(request: Request, timer_id: str) -> Answer:
 
 
 def _permitted(request: Request, timer_id: str) -> str:
-    """The id of a timer, looked up first: whose business it is of never changes."""
+    """Checks the caller's right on the timer's business, which never changes."""
     return api.read_timers().find(checked_timer_id(timer_id), request.permit).timer_id
 
 

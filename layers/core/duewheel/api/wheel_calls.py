@@ -36,7 +36,7 @@ def audit(request: Request) -> Answer:
 
 
 def read_health(_: Request) -> Answer:
-    process.settings()  # a deployment that is configured wrongly is not well
+    process.settings()  # raises if the deployment is configured wrongly
     return json_answer(HealthView("ok", __version__))
 
 

@@ -96,7 +96,7 @@ def _changed(request: Request, change: Callable[..., Timer]) -> Answer:
 
 
 def _found(request: Request, named: Named) -> Timer:
-    """The timer, which is the app's that names it."""
+    """The timer; refused if it belongs to another app than the one that the call names."""
     if named.app is not None:
         request.permit.check(biz_type_of(named.app), "app")
     timer = wiring.read_xtimer().one(named)

@@ -1,6 +1,6 @@
 """The console: static files, the same for every caller, without data.
 
-They alone are answered without authentication. The page fetches its data from `/v1` with the
+Only these files are served without authentication. The page fetches its data from `/v1` with the
 caller's access, and runs no scripts but these files.
 """
 
@@ -32,7 +32,7 @@ _POLICY = "; ".join(
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
-        # No text becomes markup or script, whatever a script of the console does with it.
+        # No text becomes markup or script, even if a script of the console makes a mistake.
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     )
@@ -68,9 +68,9 @@ def console_file(request: Request) -> Answer:
 
 @cache
 def _files() -> dict[str, _File]:
-    """By name: a requested name is looked up here and never becomes a path. The page names its
-    files within their edition, and the files name each other relatively, so a browser that has the
-    edition requests the page alone."""
+    """The files by name. A requested name is only a key of this mapping, never a path. The page
+    names its files within their edition, and the files name each other relatively, so a browser
+    that has the edition requests the page alone."""
     paths = sorted(path for path in _FOLDER.rglob("*") if path.suffix in _TYPES)
     texts = {path.relative_to(_FOLDER).as_posix(): path.read_text("utf-8") for path in paths}
     edition = _mark("".join(texts.values()))

@@ -44,9 +44,9 @@ class Request(Struct, frozen=True, kw_only=True):
     body: str | None = None
     is_base64: bool = False
     query: str = ""  # as it was sent, still encoded
-    authorizer: Mapping[str, Any] = field(default_factory=dict)  # what API Gateway says of them
+    authorizer: Mapping[str, Any] = field(default_factory=dict)  # who calls, by API Gateway
     access: Access = ANONYMOUS
-    permit: Permit = Permit(ANONYMOUS, Right.READ)  # what the call that is meant needs
+    permit: Permit = Permit(ANONYMOUS, Right.READ)  # the right that the call needs
     idempotency_key: str | None = None
     if_match: str | None = None
     if_none_match: str | None = None
@@ -83,8 +83,8 @@ class Request(Struct, frozen=True, kw_only=True):
         return precondition(self.if_match, self.if_none_match)
 
     def text(self, bytes_max: int) -> str:
-        """The body, which this call needs. It is parsed only for callers who may make the call on
-        some business: parsing costs CPU."""
+        """The required body. It is parsed only for callers who may make the call on some business:
+        parsing costs CPU."""
         self.permit.check_anywhere()
         if not self.body:
             raise MalformedBody("The body is missing; this call takes a JSON object.")
@@ -125,7 +125,7 @@ class Answer(Struct, frozen=True):
 
 
 def compact(members: Mapping[str, object]) -> str:
-    """Of a problem, which repeats words of the caller: in ASCII no lone surrogate can stop it."""
+    """A problem may repeat words of the caller. In ASCII a lone surrogate can always be encoded."""
     return json.dumps(members, separators=(",", ":"))
 
 
@@ -140,7 +140,7 @@ def json_answer(view: Struct) -> Answer:
 Carry = Callable[..., Answer]  # takes the request, and the values of its path's placeholders
 
 _BUSINESS = "biz_type"  # the placeholder
-_LOGGED_CHARACTERS = 128  # as many as a key may have: what is longer is none
+_LOGGED_CHARACTERS = 128  # the maximum of a key
 
 
 class Call(Struct, frozen=True):

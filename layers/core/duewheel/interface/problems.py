@@ -1,7 +1,7 @@
 """Problem documents (RFC 9457): the one place where a refusal becomes an answer.
 
-`type` is a stable name, `urn:duewheel:problem:` and the refusal's own; callers tell problems
-apart by it and by nothing else.
+`type` is a stable name, `urn:duewheel:problem:` and the refusal's own; it alone identifies the
+problem to callers.
 """
 
 from duewheel.interface.http import Answer, compact
@@ -31,19 +31,19 @@ def refused(refusal: Refusal) -> Answer:
     if isinstance(refusal, TooManyCreates):
         headers["retry-after"] = str(refusal.retry_after_seconds)
     if isinstance(refusal, CallbackRefused):
-        headers[STOP_HEADER] = "true"  # another attempt would be one, too
+        headers[STOP_HEADER] = "true"  # another attempt would get the same answer
     return Answer(
         refusal.status, compact(problem_of(refusal)), content_type=PROBLEM_JSON, headers=headers
     )
 
 
 def misconfigured(detail: str) -> Answer:
-    """For the operator; the detail says what to mend."""
+    """For the operator: the detail says what to correct."""
     return _failed("misconfigured", "This deployment is configured wrongly", detail)
 
 
 def internal(request_id: str) -> Answer:
-    """Says where to look, and nothing of what went wrong."""
+    """The answer names the log record, and gives no details of the error."""
     detail = f"The api function's log says more under request id {request_id}."
     return _failed("internal", "The service failed unexpectedly", detail)
 

@@ -43,8 +43,7 @@ def opened(cursor: str | None, question: Question, secret: bytes) -> str | None:
 
 
 def opened(cursor: str | None, question: Question, secret: bytes) -> str | None:
-    """The position, None where a listing begins; refuses whatever `sealed` would not have written
-    like this."""
+    """The position; None at the start of a list. Refuses any text that `sealed` does not write."""
     if cursor is None:
         return None
     try:

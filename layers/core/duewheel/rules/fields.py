@@ -27,7 +27,7 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 
 
 def says(text: str = "", **schema: Any) -> Meta:
-    """For the API document alone: what msgspec does not check of a field."""
+    """Only for the API document: constraints that msgspec does not check."""
     return Meta(description=text or None, extra_json_schema=schema or None)
 
 
@@ -45,7 +45,7 @@ S = TypeVar("S", bound=Struct)
 U = TypeVar("U")
 
 
-# The blanks and the unseen of Unicode are more than a pattern of the API document can name.
+# Unicode has more blank and invisible characters than a pattern of the API document can list.
 PRINTABLE: dict[str, Any] = {
     "pattern": r"^[^\x00-\x1f\x7f-\xa0\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff]*$"
 }
@@ -61,7 +61,7 @@ def given(value: T | UnsetType, otherwise: U) -> T | U:
 
 
 def members(body: RequestBody, null_is_a_value: Collection[str] = ()) -> dict[str, Any]:
-    """Those that the request has. None for a null, but for those whose value may be any JSON."""
+    """The members that the request has. A null becomes None, except where any JSON is allowed."""
     found = {name: getattr(body, name) for name in body.__struct_fields__}
     return {
         name: None if _is_null(value) and name not in null_is_a_value else value
@@ -107,8 +107,8 @@ def period(
 
 
 def texts_of(members: Mapping[str, object], path: str) -> list[tuple[str, str]]:
-    """The members of an object whose names are the caller's, each a string. msgspec would not say
-    which of them is none."""
+    """The members of an object whose names are the caller's, each a string. msgspec would not name
+    the wrong one."""
     for name, value in members.items():
         if not isinstance(value, str):
             raise invalid(joined_path(path, name), "must be a string.")
@@ -116,7 +116,7 @@ def texts_of(members: Mapping[str, object], path: str) -> list[tuple[str, str]]:
 
 
 def whole_text(pattern: re.Pattern[str]) -> str:
-    """For `Meta`, which searches. `$` alone lets a line break follow."""
+    """For `Meta`, which searches. `$` alone would allow a line break at the end."""
     return rf"^(?:{pattern.pattern})$(?!\n)"
 
 
@@ -236,7 +236,7 @@ def _is_object(node: Any) -> bool:
 
 
 def _described(node: Any) -> tuple[Any, str | None]:
-    """Without the null that a field may allow; and what its type says of itself."""
+    """The type without the null that a field may allow, and its metadata."""
     text = None
     while isinstance(node, inspect().Metadata | inspect().UnionType):
         if isinstance(node, inspect().Metadata):
@@ -290,7 +290,7 @@ _NAMES = {
 
 @cache
 def inspect() -> Any:
-    """Imported where it is needed: no request that is well needs it."""
+    """Imported here, since no valid request needs it."""
     from msgspec import inspect as module
 
     return module

@@ -20,7 +20,7 @@ class Precondition(Struct, frozen=True):
     is_there: bool | None = None  # None: either way
 
     def check(self, kind: str, version: int) -> None:
-        """`kind`: "business" or what else it is. Version 0: it is not there."""
+        """`kind`: of the record, such as "business". Version 0: there is no record."""
         if self.is_there is False and version:
             raise VersionMismatch(f"The {kind} is there already.", IF_NONE_MATCH)
         if self.is_there and not version:

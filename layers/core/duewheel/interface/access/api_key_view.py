@@ -1,4 +1,4 @@
-"""An API key in an answer; its text only in the one that made it."""
+"""An API key in an answer. Only the answer that created it has its text."""
 
 from functools import partial
 from typing import Annotated

@@ -1,5 +1,5 @@
-"""A callback in an answer: the members of a request. A null member is left to the business. Of a
-header with a secret, its shown form.
+"""A callback in an answer: the members of a request. A null member takes the value of the business.
+A header with a secret has its shown form.
 """
 
 from typing import Annotated, Any, Literal
@@ -44,7 +44,7 @@ def callback_view(callback: Callback | None) -> ShownHttpCallback | RequestBody 
 
 
 def _joined(headers: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Lines of one name as the one that means the same."""
+    """Lines of one name become one line with the same meaning."""
     joined: dict[str, str] = {}
     for name, value in headers:
         shown = shown_value(name, value)

@@ -16,7 +16,7 @@ from duewheel.rules.instants import rfc3339
 
 
 class DifferenceView(Struct, rename={"from_": "from"}):
-    """Of a value that is not shown only the name."""
+    """A setting whose value is not shown has only its name."""
 
     field: str
     from_: Any = UNSET

@@ -1,4 +1,4 @@
-"""Statistics in an answer: the range, its total, and the minutes in which there was something."""
+"""Statistics in an answer: the range, its total, and the minutes that are not empty."""
 
 from typing import Annotated, Any
 

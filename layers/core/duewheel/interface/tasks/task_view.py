@@ -129,7 +129,7 @@ def _result_view(result: Made | Refusal) -> BatchCreatedView | BatchRefusedView:
 
 
 def _problem(refusal: Refusal) -> Raw:
-    """It may repeat a caller's words, whatever they are."""
+    """It may repeat any text of a caller."""
     return Raw(compact(problem_of(refusal)))
 
 

@@ -144,5 +144,5 @@ def _status(task: Task) -> int:
 
 
 def _number_of(task: Task) -> int:
-    """An id that is a number, as its clients have them; the task's own is none."""
+    """A number derived from the task id, since xTimer's clients take only numbers."""
     return int.from_bytes(blake2b(task.task_id.encode(), digest_size=6).digest(), "big")

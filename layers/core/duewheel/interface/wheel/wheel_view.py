@@ -39,7 +39,7 @@ class OpenPlaceView(Struct, kw_only=True):
 
 
 class OpenPlacesView(Struct):
-    """What the sweep could not finish, and looks at again in each run."""
+    """Places that the sweep could not finish. Each run reads them again."""
 
     count: Annotated[int, Meta(ge=0, le=OPEN_PLACES_MAX)]
     oldest_age_seconds: Count | None
@@ -115,7 +115,7 @@ def wheel_view(state: WheelState) -> WheelView:
 
 
 def _open_places(places: Sequence[OpenPlace], now_ms: int) -> OpenPlacesView:
-    """Counts all, lists the oldest: a list has a bound, whatever the sweep has left open."""
+    """The number of all open places, and a list of the oldest: the list is bounded."""
     listed = oldest_first(places)
     oldest = age_seconds(listed[0], now_ms) if listed else None
     shown = [_open_place(place) for place in listed[:OPEN_PLACES_SHOWN]]

@@ -1,11 +1,11 @@
-"""API keys: their text, how long they are good, and what a secret that is brought comes to.
+"""API keys: their text, how long they are valid, and the check of a secret.
 
 A key reads `dw_<id>_<secret>_<checksum>`, each part of a fixed length in base 62, so that secret
 scanners find one by a single pattern. The checksum refuses mistyped and invented keys without a
 read; it proves nothing.
 
-Invariant: of a secret only its hash is kept. A fast hash is enough, since one of 2^256 cannot be
-guessed: a slow one is for passwords that people remember, and would slow down every caller.
+Invariant: of a secret only its hash is kept. A fast hash is enough: a secret of 256 random bits
+cannot be guessed. A slow hash is for passwords that people choose, and would slow down every call.
 """
 
 import hmac
@@ -51,7 +51,8 @@ class State(StrEnum):
 
 
 class ApiKey(Struct, frozen=True, kw_only=True):
-    """`previous_digest` is that of the secret before the last rotation, good for a while more."""
+    """`previous_digest` is that of the secret before the last rotation, which stays valid for a
+    while."""
 
     key_id: str
     name: str
@@ -75,7 +76,7 @@ class ApiKey(Struct, frozen=True, kw_only=True):
 
     @property
     def gone_ms(self) -> int | None:
-        """When its record goes; never while it is live."""
+        """When TTL deletes its record; never while the key is live."""
         ends = [ms for ms in (self.expires_ms, self.revoked_ms) if ms is not None]
         return min(ends) + KEPT_DAYS * DAY_MS if ends else None
 
@@ -128,7 +129,7 @@ def opens(secret: str, key: ApiKey | None, now_ms: int) -> bool:
 
 
 def rotated(key: ApiKey, digest: bytes, now_ms: int, overlap_seconds: int) -> ApiKey:
-    """The secret before this one is good for so long; the one before that no more."""
+    """The current secret stays valid for so long; the one before it ends at once."""
     return replace(
         key,
         digest=digest,

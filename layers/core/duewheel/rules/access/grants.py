@@ -20,7 +20,7 @@ from duewheel.rules.refusals import NotPermitted, Refusal
 ALL = "*"  # businesses, whatever their names
 
 BUSINESSES = re.compile(rf"{BIZ_TYPE.pattern}|(?:{BIZ_TYPE.pattern})?\*")
-BEGINNING = "+"  # stands in a name of IAM, which has no `*`, for one
+BEGINNING = "+"  # written for `*` in a name of IAM, which cannot have one
 _BY_KEY = "key/"
 _ARN = re.compile(r"arn:[a-z-]+:(?:iam|sts)::([0-9]{12}):(.+)")
 _SAYS_A_RIGHT = re.compile(r"duewheel-(read|write|admin)(.*)", re.IGNORECASE | re.DOTALL)
@@ -97,7 +97,7 @@ class Access(Struct, frozen=True):
         return any(grant.right is Right.ADMIN for grant in self.grants)
 
     def reaches(self, biz_type: str) -> bool:
-        """Whether anything at all is granted there. Where it is not, nothing is known to exist."""
+        """Whether the caller has any right there. If not, all answers there are "unknown"."""
         return any(grant.covers(biz_type) for grant in self.grants)
 
     def may(self, right: Right, biz_type: str) -> bool:
@@ -135,8 +135,7 @@ class Permit(Struct, frozen=True):
         self.check(biz_type)
 
     def check_anywhere(self) -> None:
-        """Raise the refusal of a caller that has the right on no business, whatever else the
-        request says."""
+        """Refuse a caller that has the right on no business, before the request is read."""
         if not any(grant.right.includes(self.right) for grant in self.access.grants):
             raise NotPermitted(f"This call needs the right to {_DOING[self.right]} a business.")
 
@@ -163,13 +162,13 @@ IAM_DEFAULTS: Mapping[str, Right | None] = {
 class AuthMode(StrEnum):
     IAM = "iam"
     KEYS = "keys"
-    OFF = "off"  # the local stack's alone: no template takes it
+    OFF = "off"  # only for the local stack: no template allows it
 
 
 class Callers(Struct, frozen=True):
     mode: AuthMode
     account: str  # whose identities count
-    iam_default: Right | None  # on all businesses, for names that say no right
+    iam_default: Right | None  # on all businesses, if the name states no right
 
     def access(self, authorizer: Mapping[str, Any], now_ms: int) -> Access:
         """`authorizer`: `requestContext.authorizer` of the event."""
@@ -187,15 +186,13 @@ class Callers(Struct, frozen=True):
         if parts is None or parts[1] != self.account:
             return ANONYMOUS
         kind, _, rest = parts[2].partition("/")
-        # Of an assumed role the session is left out: another instance of the same service is the
-        # same caller.
+        # Without the session of an assumed role: all instances of a service are one caller.
         caller = parts[0].rpartition("/")[0] if kind == "assumed-role" else parts[0]
         name = _name(kind, rest)
         return Access(caller) if name is None else Access(caller, self._grants(name))
 
     def _grants(self, name: str) -> tuple[Grant, ...]:
-        """A name that begins like a right and is malformed has no grant: it was meant to limit, and
-        is misspelt."""
+        """A malformed name that begins like a right has no grant: it was meant as a limit."""
         found = _SAYS_A_RIGHT.fullmatch(name)
         if found is None:
             return () if self.iam_default is None else (Grant(self.iam_default, ALL),)
@@ -231,7 +228,7 @@ def _of_key(context: Any, now_ms: int) -> Access:
 
 
 def key_id_of(caller: str) -> str | None:
-    """None for a caller that brought no key."""
+    """None for a caller without a key."""
     return caller.removeprefix(_BY_KEY) if caller.startswith(_BY_KEY) else None
 
 

@@ -22,7 +22,7 @@ class NewApiKey(Struct, frozen=True):
     expires_ms: int | None = None
 
 
-# The key that makes others; a caller that has only a key could not make it.
+# The key that creates the others: without one, no caller with a key could create a key.
 FIRST_ADMIN = NewApiKey("first admin", (Grant(Right.ADMIN, ALL),))
 
 
@@ -44,7 +44,7 @@ class NewApiKeyBody(RequestBody):
 
 
 class ApiKeyRotationBody(RequestBody):
-    """`overlap_seconds`: for how long the secret before it is good."""
+    """`overlap_seconds`: for how long the secret before it stays valid."""
 
     overlap_seconds: Annotated[int, Meta(ge=0, le=OVERLAP_SECONDS_MAX)] = OVERLAP_SECONDS_DEFAULT
 
@@ -62,7 +62,7 @@ def overlap_seconds(body: str | None) -> int:
 
 
 def checked_key_id(text: str) -> str:
-    """A malformed id is answered as an unknown one."""
+    """A malformed id gets the same answer as an unknown one."""
     if not is_key_id(text):
         raise no_such_api_key()
     return text

@@ -1,12 +1,12 @@
 """The health of a business: what its recent calls showed, shared by all notifiers.
 
-It decides when and where a task is called, never what becomes of the task. So a notifier that does
-not know it, or knows it a few seconds late, breaks no promise.
+It affects when and in which lane a task is called, never how the task ends. So a notifier that
+reads it late, or not at all, breaks no guarantee.
 """
 
 from msgspec import Struct
 
-KEPT_SECONDS = 86_400  # after a write; nothing in it reaches as far ahead
+KEPT_SECONDS = 86_400  # after a write; no value in it lies further ahead
 BREAKERS_MAX = 20  # of a business, at a time
 UNUSED_MS = 3_600_000
 

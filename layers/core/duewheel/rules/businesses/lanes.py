@@ -1,7 +1,7 @@
 """Lanes: in which lane the calls of a business are made, by its setting or by slow calls observed.
 
-A page with slow calls keeps its notifier busy for as long as they take, whatever else waits. So
-each notifier measures how long the calls of a business took lately.
+A page with slow calls keeps its notifier busy, and other pages wait. So each notifier measures how
+long the calls of a business took lately.
 """
 
 from enum import StrEnum
@@ -11,7 +11,7 @@ from msgspec import Struct
 from duewheel.rules.wheel.queue_messages import Lane
 
 WINDOW_MS = 60_000
-CALLS_MIN = 5  # of fewer nothing is concluded
+CALLS_MIN = 5  # fewer calls decide nothing
 MEAN_MS_MAX = 2_000
 SLOW_FOR_MS = 300_000  # after the latest time it was found slow
 PUBLISH_EVERY_MS = 60_000
@@ -31,7 +31,7 @@ class LaneChoice(Struct, frozen=True):
 
 
 def lane_choice(setting: Lane | None, slow_until_ms: int, now_ms: int) -> LaneChoice:
-    """`slow_until_ms`: up to when its calls are known to be slow; 0 when they never were."""
+    """`slow_until_ms`: until when its calls count as slow; 0 if they never were."""
     if setting is not None:
         return LaneChoice(setting, ChosenBy.SETTING)
     if now_ms < slow_until_ms:

@@ -2,8 +2,7 @@
 
 A rate gives turns at equal distances. Reserving turns moves the next free one (the theoretical
 arrival time) by as many. Invariant: turns that were reserved one after the other are at least an
-interval apart, so no second has more than the rate. Turns that were not used in time are lost; they
-are never saved up.
+interval apart, so no second has more than the rate. A turn that was not used in time is lost.
 """
 
 from msgspec import Struct
@@ -13,9 +12,9 @@ US_PER_SECOND = 1_000_000
 
 
 class RateLimit(Struct, frozen=True):
-    """`version`: the instant its settings were written; a newer one begins its turns anew.
+    """`version`: the instant its settings were written; newer settings reset the turns.
 
-    Not the settings' own number, which starts again when a business is deleted.
+    It is not the version of the settings, which restarts when a business is deleted.
     """
 
     per_second: float
@@ -43,7 +42,7 @@ class ReservedTurns(Struct, frozen=True):
 
 
 class RateLimited(Struct, frozen=True):
-    """So many turns are not free: how many are, within the limit, and when there is one more."""
+    """Fewer turns are free: how many, and when the next one is."""
 
     free: int
     wait_us: int
@@ -67,7 +66,7 @@ class Cursors(Struct, frozen=True):
     free_us: int = 0
     line_us: int = 0
     late_us: int = 0
-    has_lines: bool = True  # False: an older release began the record anew
+    has_lines: bool = True  # False: an older release reset the record
 
 
 class Step(Struct, frozen=True):

@@ -185,7 +185,7 @@ def _signing_secrets(texts: tuple[str, ...], path: str) -> tuple[str, ...]:
 
 
 def _named_secrets(secrets: Mapping[str, object], path: str) -> dict[str, str | None]:
-    """By name; None for one that is taken away. No value is repeated in a refusal."""
+    """By name; None for one that is removed. A refusal repeats no value."""
     texts: dict[str, str | None] = {}
     for name, value in secrets.items():
         where = joined_path(path, name)
@@ -216,7 +216,7 @@ def _statuses(values: Iterable[StatusEntry], path: str) -> tuple[StatusEntry, ..
 
 
 def _whole_callback(body: Raw, allowed: AllowedTargets, path: str) -> Callback:
-    """Nothing fills in what this one leaves out."""
+    """It must be complete: it has no defaults."""
     callback = callback_from(body, allowed, path)
     if isinstance(callback, HttpCallback) and not callback.url:
         raise invalid(joined_path(path, "url"), "is missing.")

@@ -1,7 +1,7 @@
 """The settings of a business, and the defaults where it has none.
 
-Nothing of it is copied into tasks: settings are read when they are used, so a change applies to
-tasks that are pending already.
+Settings are read when they are used, never copied into tasks: a change applies to pending tasks,
+too.
 """
 
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ class Business(Struct, frozen=True):
     created_ms: int = 0
     updated_ms: int = 0
     damaged: str | None = None
-    health: BusinessHealth = NO_HEALTH  # only those who call know it
+    health: BusinessHealth = NO_HEALTH  # only notifiers read it
 
     @property
     def is_new(self) -> bool:
@@ -99,7 +99,7 @@ class Business(Struct, frozen=True):
 
     @property
     def timeout_seconds(self) -> float:
-        """A deployment may have become stricter since it was set."""
+        """The deployment's limit may be stricter now than when this was set."""
         own = self.own.timeout_seconds or self.defaults.timeout_seconds
         return min(own, self.defaults.timeout_seconds_max)
 
@@ -123,7 +123,7 @@ class Business(Struct, frozen=True):
 
     @property
     def creates_burst(self) -> int | None:
-        """How many at once, after a pause; as many as a second has, if it does not say."""
+        """The burst: how many at once after an idle time. By default the number of one second."""
         if self.own.creates_per_second is None:
             return None
         return self.own.creates_burst or max(1, round(self.own.creates_per_second))
@@ -137,18 +137,18 @@ class Business(Struct, frozen=True):
         return lane_choice(self.own.lane, self.health.slow_until_ms, now_ms)
 
     def unknown_secrets(self, callback: Callback | None) -> list[str]:
-        """Names to which it refers and that there are not."""
+        """Names to which it refers and that do not exist."""
         return sorted(names_in(callback) - {one.name for one in self.own.secrets or ()})
 
     def allows(self, callback: Callback) -> bool:
-        """Whether this callback, which has its URL, leads to a host that is allowed."""
+        """Whether the host of this callback is allowed. The callback must have a URL."""
         hosts = self.own.allowed_hosts
         if hosts is None or not isinstance(callback, HttpCallback):
             return True
         return is_allowed(parse_callback_url(callback.url).host, hosts)
 
     def trusts(self, callback: HttpCallback) -> bool:
-        """Whether the headers of the business's own callback go to where this one leads."""
+        """Whether the headers of the business's own callback may go to the origin of this one."""
         origin, usual = origins.origin_of(callback.url), self.callback
         if origin is None:  # such a call is never made
             return False
@@ -158,10 +158,10 @@ class Business(Struct, frozen=True):
 
 
 def changed(business: Business, change: Mapping[str, Any], now_ms: int) -> Business:
-    """The business with these settings and all others as they were, checked as a whole. Of its
-    named secrets those that the change does not name stay, too.
+    """The business with these settings changed, checked as a whole. Named secrets that the change
+    does not name stay.
 
-    Its instant never repeats: limits tell by it which of two settings is the newer.
+    Its instant never repeats: rate limits compare instants to find the newer settings.
     """
     if (secrets := change.get("secrets")) is not None:
         change = {**change, "secrets": merged(business.own.secrets or (), secrets)}

@@ -1,7 +1,7 @@
 """Which resources callbacks may name: those that this deployment's role may reach.
 
-The lists are the very template parameters that the notifier's policy is made of, and are
-matched no more generously than IAM matches them, so what passes here is not refused there.
+The lists are the template parameters from which the notifier's policy is built. They match no more
+than IAM does, so IAM does not refuse a resource that passes here.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Egress rules: where callbacks may not go, against server-side request forgery (SSRF).
 
-An address is reachable only if it is known to be publicly routable; an IPv4 address inside
-an IPv6 one is judged as itself. Ranges that the deployment allows are the only exceptions.
-The metadata services, which hand out the deployment's own credentials, stay refused even
-there unless their one address is listed (/32 or /128).
+An address is reachable only if it is known to be publicly routable; an IPv4 address inside an IPv6
+one is judged as itself. Ranges that the deployment allows are the only exceptions. The metadata
+services, which return the deployment's own credentials, are refused even in such a range, unless
+their exact address is listed (/32 or /128).
 """
 
 import re
@@ -61,9 +61,9 @@ _METADATA = frozenset(
         "fd00:ec2::23",
     )
 )
-# Traffic to these ends at the IPv4 address in the last 32 bits: IPv4-mapped and NAT64.
+# Traffic to these goes to the IPv4 address in the last 32 bits: IPv4-mapped and NAT64.
 _TRANSLATED = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
-# These carry one as well but lead nowhere public: (prefix, bits behind the IPv4 address).
+# These contain one as well but are not public: (prefix, bits behind the IPv4 address).
 _EMBEDDING = (
     (IPv6Network("::/96"), 0),  # IPv4-compatible
     (IPv6Network("::ffff:0:0:0/96"), 0),  # SIIT
@@ -98,7 +98,8 @@ def is_reachable(address: IpAddress | str, allowed: Sequence[IpNetwork] = ()) ->
 
 
 def ipv4_by_any_spelling(host: str) -> IPv4Address | None:
-    """What resolvers take `host` for: 127.1, 0x7f.1, 0177.0.0.1 and 2130706433 are all loopback."""
+    """The IPv4 address that resolvers read in `host`: 127.1, 0x7f.1, 0177.0.0.1 and 2130706433 are
+    all loopback."""
     parts = host.split(".")
     if len(parts) > 4 or not all(map(_IPV4_PART.fullmatch, parts)):
         return None

@@ -1,10 +1,9 @@
 """The outcome of a call: delivered, retry, or stop. A value, never an exception.
 
 Of HTTP answers only a 2xx is a delivery. An answer that would stay the same (the request is wrong,
-the receiver moved or says so) stops at once; everything else is worth another attempt. A business
-may have status lists of its own. An entry is a status or a class of them (`4xx`). A status that is
-listed by itself goes before its class; what neither list names is tried again. 2xx is success and
-in neither list.
+or the receiver has moved) stops at once. Everything else is retried. A business may have status
+lists of its own. An entry is a status or a class of them (`4xx`). A listed status has precedence
+over its class. A status in neither list is retried. 2xx is success and in neither list.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,8 +38,8 @@ class Outcome(Struct, frozen=True):
     note: str  # the reason, or the start of the reply's body
     status_code: int | None = None
     retry_after_seconds: float | None = None
-    was_begun: bool = True  # else nothing went out, and it is no attempt
-    stopped_by_receiver: bool = False  # by the receiver itself, whatever the status means
+    was_begun: bool = True  # False: no request was sent, so it is no attempt
+    stopped_by_receiver: bool = False  # requested by the receiver, with any status
 
 
 class StatusLists(Struct, frozen=True):
@@ -110,7 +109,7 @@ def with_business_policy(outcome: Outcome, statuses: StatusLists) -> Outcome:
 
 
 def note_from(text: bytes | str) -> str:
-    """Printable and short, whatever the far side sent: one line of at most NOTE_BYTES_MAX bytes."""
+    """One printable line of at most NOTE_BYTES_MAX bytes, from any text that the receiver sent."""
     if isinstance(text, bytes):
         text = text[: NOTE_BYTES_MAX + 4].decode("utf-8", "replace")
     text = text.strip()
@@ -139,7 +138,10 @@ def retry_after_seconds(text: str, now_ms: int) -> float | None:
     else:
         try:
             instant = parsedate_to_datetime(text)
-        except (ValueError, OverflowError):  # of what is no date, and of numbers no date can have
+        except (
+            ValueError,
+            OverflowError,
+        ):  # it is no date, or has a number out of range
             return None
         if instant.tzinfo is None:  # the oldest of the three forms of an HTTP date names no zone
             instant = instant.replace(tzinfo=UTC)

@@ -1,4 +1,5 @@
-"""What a target gets of a task: the encoded payload, and the headers or attributes that name it.
+"""What a target gets from a task: the encoded payload, and the headers or attributes that identify
+the task.
 
 The payload is JSON text, and is passed on as it was written. A raw payload is a JSON string, and
 its text is passed on. Functions, events and executions get it in an envelope.
@@ -15,8 +16,8 @@ from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.fields import says
 from duewheel.rules.instants import rfc3339
 
-# SQS and SNS take the characters of XML. Said by what they do not take: the few compile in a tenth
-# of the time, which every cold start pays.
+# SQS and SNS accept the characters of XML. The pattern lists the others: it compiles in a tenth of
+# the time, at every cold start.
 NOT_IN_A_MESSAGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # `raw`: the payload is a string, and its text is the body.
 BodyMode = Annotated[Literal["json", "raw"], says(default="json")]
@@ -45,7 +46,7 @@ class TaskData(Protocol):
 
 def unsuitable(callback: Callback | None, payload: str | None) -> str | None:
     """Why this callback cannot carry this payload, as text for the caller; None if it can. An
-    envelope carries any payload."""
+    envelope can carry any payload."""
     has_raw_body: bool | None = getattr(callback, "is_raw", None)
     if has_raw_body is None:
         return None
@@ -74,8 +75,8 @@ def text_of(payload: str | None, *, is_raw: bool) -> str:
 def callback_headers(
     task: TaskData, now_ms: int, secrets: tuple[bytes, ...] = (), body: bytes | None = None
 ) -> dict[str, str]:
-    """Headers that every HTTP callback carries besides the caller's own. The task id is the same
-    with every attempt: a receiver drops repeats by it."""
+    """Headers of every HTTP callback, beside the caller's own. The task id is the same in every
+    attempt, so that a receiver can drop repeats."""
     task_id, seconds = task.task_id, now_ms // 1000
     headers = {"webhook-id": task_id, "webhook-timestamp": str(seconds)}
     if secrets:
@@ -84,7 +85,7 @@ def callback_headers(
 
 
 def attributes_of(task: TaskData) -> dict[str, str]:
-    """Attributes that every message carries, as an HTTP callback its headers."""
+    """Attributes of every message, as the headers of an HTTP callback."""
     return {"duewheel-task-id": task.task_id, **_about(task)}
 
 
@@ -111,7 +112,7 @@ def envelope(task: TaskData) -> str:
 
 def deduplication_id(task: TaskData, parts: Sequence[object], separator: str = ".") -> str:
     """The same with every attempt, so that AWS drops the repeat of an accepted delivery whose
-    answer was lost; another one after a redrive or a change, which must be delivered. `said`: what
-    a callback adds to the payload."""
+    answer was lost; another one after a redrive or a change, which must be delivered. `said`: the
+    callback's own addition to the payload."""
     digest = blake2b(json.dumps([*parts, task.payload]).encode(), digest_size=6).hexdigest()
     return f"{task.task_id}{separator}{task.redrives}{separator}{digest}"

@@ -1,11 +1,11 @@
 """The `callback` of a request: where and what to deliver, checked before it is stored.
 
-A target that this deployment does not enable, and a resource that it may not reach, are
-refused here, with the name of the template parameter that would change it.
+A target that this deployment does not enable, and a resource that it may not reach, are refused
+here, with the name of the template parameter that would change it.
 
-Of type `http`: a header that passes here can be sent as it is: it is one line, it is ASCII, and it
-is none that the delivery itself sets or that would change how the call is framed. Nor is it one
-that a receiver takes for such a header: CGI and WSGI write `webhook_id` as they write `webhook-id`.
+Of type `http`: a header that passes here can be sent as it is: it is one line of ASCII, and it is
+not a header that the delivery sets or that changes how the request is framed. Nor can a receiver
+confuse it with such a header: CGI and WSGI treat `webhook_id` as `webhook-id`.
 """
 
 import re
@@ -56,7 +56,7 @@ _FORBIDDEN_PREFIXES = ("duewheel-", "proxy-", "webhook-")
 
 
 def in_any_case(text: str) -> str:
-    """As a pattern, in the spellings that a receiver may take for this one."""
+    """A pattern of all spellings that a receiver may treat as this name."""
     return "".join("[^0-9A-Za-z]" if c == "-" else f"[{c}{c.upper()}]" for c in text)
 
 
@@ -114,7 +114,7 @@ _Url = Annotated[
 
 
 class HttpCallbackBody(RequestBody):
-    """What it leaves out is the business's."""
+    """A missing member has the value of the business."""
 
     type: Literal["http"] = "http"
     url: _Url | UnsetType = UNSET
@@ -146,7 +146,7 @@ def checked_url(url: str, path: str) -> str:
 
 
 def checked_headers(headers: Sequence[tuple[str, str]], path: str) -> tuple[tuple[str, str], ...]:
-    """A name may come several times: each is a line of its own."""
+    """A name may occur several times; each occurrence is a separate line."""
     if len(headers) > HEADERS_MAX:
         raise invalid(path, f"must have at most {HEADERS_MAX} headers.")
     for name, value in headers:
@@ -203,7 +203,7 @@ TYPES = ("http", *BY_TYPE)  # the first is the default
 
 _CALLBACK = {"$ref": "#/components/schemas/Callback"}
 _WHOLE = {"$ref": "#/components/schemas/WholeCallback"}
-# Which object it is follows from its `type`.
+# `type` selects the class.
 CallbackBody = Annotated[Raw, Meta(extra_json_schema=_CALLBACK)]
 CallbackOrNull = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_CALLBACK, {"type": "null"}]})]
 WholeCallbackOrNull = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_WHOLE, {"type": "null"}]})]

@@ -78,8 +78,8 @@ def delay_ms(
 ) -> int | None:
     """Milliseconds until the next attempt; None when none is left.
 
-    Full jitter, if it is wanted, spreads over the whole exponential delay so that tasks which
-    failed together do not return together; a ladder is taken literally.
+    Full jitter, if it is on, spreads retries over the whole exponential delay, so that tasks that
+    failed together are not retried together. The delays of a ladder have no jitter.
     """
     if attempts_made >= policy.attempts_max:
         return None
@@ -102,7 +102,7 @@ def _planned_seconds(policy: RetryPolicy, attempts_made: int, random_unit: float
 
 
 def shown_retry(policy: RetryPolicy) -> Retry:
-    """As a request would say it."""
+    """In the form of a request."""
     delays = tuple(map(number_said, policy.delays_seconds)) or UNSET
     age = UNSET if policy.max_age_seconds is None else number_said(policy.max_age_seconds)
     if delays is not UNSET:

@@ -1,10 +1,10 @@
 """Headers of a callback that carry a secret: named secrets of the business, and what answers show.
 
 A header's value ends with `{{secret:NAME}}` to refer to a named secret; the text before it, such as
-`Bearer `, is no secret. Invariants: a named secret is in a header only between filling in and the
-call, and only if the call goes to an origin that the business trusts. Of any secret at most its
-first characters and 16 bits of a digest leave the service, so that two values can be told apart and
-no value can be found by trying. What is shown is no value that a header can have.
+`Bearer `, is no secret. Invariants: a named secret is put into a header right before the call, and
+only if the call goes to an origin that the business trusts. Answers show at most the first
+characters of a secret and 16 bits of its digest: enough to distinguish two values, too little to
+find one by trying. No header can have a shown form as its value.
 """
 
 import re
@@ -25,7 +25,8 @@ _BEGINS = "{{secret:"
 _REFERENCE = re.compile(
     rf"([^{{}}]{{0,{PREFIX_CHARACTERS_MAX}}})\{{\{{secret:({NAME.pattern})\}}\}}"
 )
-# A name with one of these in it, in any case, carries a secret. Too many are hidden, not too few.
+# A name with one of these in it, in any case, carries a secret. It is better to hide too many than
+# too few.
 SECRET_WORDS = (
     "auth",
     "cookie",
@@ -41,7 +42,7 @@ SECRET_WORDS = (
 NOT_SECRET = frozenset({"idempotency-key"})
 SCHEMES = ("ApiKey", "Basic", "Bearer", "Digest", "DPoP", "Hawk", "Negotiate", "Token")
 SHOWN_CHARACTERS = 4
-SHOWN_OF_LENGTH_MIN = 24  # of shorter ones the first characters would be too much
+SHOWN_OF_LENGTH_MIN = 24  # the first characters of a shorter one would reveal too much
 DIGEST_CHARACTERS = 4
 _ECHOED = b"(secret)"
 _SCHEME = re.compile(rf"((?:{'|'.join(SCHEMES)}) +)(.*)", re.IGNORECASE | re.DOTALL)
@@ -60,7 +61,7 @@ def is_reference(value: str) -> bool:
 
 
 def wrong_reference(value: str) -> bool:
-    """Whether a value looks like a reference and is none."""
+    """Whether a value looks like a reference but is not one."""
     return _BEGINS in value and not is_reference(value)
 
 
@@ -100,8 +101,8 @@ def carries_secret(name: str, value: str) -> bool:
 
 
 def shown_value(name: str, value: str) -> str:
-    """What an answer shows of a header: the value, or of a secret its shown form. A reference to a
-    secret of the business is none itself."""
+    """What an answer shows of a header: its value, or the shown form if it carries a secret. A
+    reference to a named secret is not secret itself."""
     if not value or is_reference(value) or not carries_secret(name, value):
         return value
     found = _SCHEME.fullmatch(value)
@@ -112,7 +113,8 @@ def shown_value(name: str, value: str) -> str:
 
 
 def without_secrets(body_start: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
-    """The beginning of a reply that may repeat a secret which it was called with, or begin to."""
+    """The beginning of a reply, with the secrets of the call removed; one may be cut off at the
+    end."""
     for secret in _secrets(headers):
         body_start = body_start.replace(secret, _ECHOED)
         for length in range(min(len(secret), len(body_start)), SHOWN_CHARACTERS, -1):
@@ -123,7 +125,7 @@ def without_secrets(body_start: bytes, headers: Iterable[tuple[str, str]]) -> by
 
 
 def _secrets(headers: Iterable[tuple[str, str]]) -> list[bytes]:
-    """Without their schemes, the longest first, so that none is cut by another within it."""
+    """Without their schemes, the longest first, in case one contains another."""
     found = set()
     for name, value in headers:
         if carries_secret(name, value):
@@ -133,5 +135,5 @@ def _secrets(headers: Iterable[tuple[str, str]]) -> list[bytes]:
 
 
 def is_shown_form(value: str) -> bool:
-    """Whether a caller sends back what an answer showed."""
+    """Whether a caller sends back a shown form."""
     return _SHOWN.fullmatch(value) is not None

@@ -1,11 +1,11 @@
 """Signatures of callbacks as Standard Webhooks defines them: HMAC-SHA256 over id, time and body.
 
-While a secret is being replaced two of them live, and a callback carries one signature of each, so
-that receivers can change over when they like.
+While a secret is being replaced, both are valid: a callback has a signature by each, so that
+receivers can change at any time in between.
 
-What is signed is a text with dots, and many receivers take an id with dots in it. So a body that
-such a receiver could take for an instant to come and another body is not signed: its signature
-would be good for a second call, later.
+The signed text joins the parts by dots, and many receivers accept an id that contains dots. So a
+body that such a receiver could read as a future timestamp and another body is not signed: its
+signature would be valid for a second call, later.
 """
 
 import base64
@@ -21,17 +21,17 @@ SECRET_IS = (
     f"must be 'whsec_' and the base64 of {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} random bytes."
 )
 
-TOLERANCE_SECONDS = 300  # by which receivers let a timestamp differ from their clock
+TOLERANCE_SECONDS = 300  # the difference from their clock that receivers accept in a timestamp
 
 _PREFIX = "whsec_"
-# Of 24 to 64 bytes, with or without the signs that fill it up.
+# Base64 of 24 to 64 bytes, with or without padding.
 SECRET = re.compile(
     rf"{_PREFIX}(?:(?:[A-Za-z0-9+/]{{4}}){{8,20}}(?:[A-Za-z0-9+/]{{2,3}})?"
     r"|(?:[A-Za-z0-9+/]{4}){21}(?:[A-Za-z0-9+/]{2})?)={0,2}"
 )
 _SHOWN_CHARACTERS = 4
 # As lenient receivers read a timestamp: with blanks, a plus, zeros and underscores. Possessive, so
-# that a body of digits is looked at once.
+# that a body of digits is read once.
 _NUMBER_BETWEEN_DOTS = re.compile(r"(?:^|\.)[ \t]*+\+?+([0-9_]{10,}+)[ \t]*+(?=\.)")
 _DIGITS_MAX = 18
 _SECRET_SECONDS_MAX = 100 * 366 * 86_400  # longer than a secret is kept
@@ -46,7 +46,7 @@ def secret_from(text: str) -> bytes:
 
 
 def hint_of(text: str) -> str:
-    """What may be shown of a secret: enough to tell two apart, too little to guess by."""
+    """The shown part of a secret: enough to distinguish two, too little to guess one."""
     return f"{_PREFIX}…{text.rstrip('=')[-_SHOWN_CHARACTERS:]}"
 
 
@@ -60,9 +60,9 @@ def signatures(secrets: Iterable[bytes], webhook_id: str, seconds: int, body: by
 
 
 def has_second_reading(body: bytes, seconds: int) -> bool:
-    """Whether a part of the body can pass for the timestamp of another call, which a signature made
-    at `seconds` would fit as well. What follows a dot in a JSON document is no JSON document, so
-    such a body has no second reading; a bare number is the exception."""
+    """Whether a part of the body can be read as the timestamp of another call, for which a
+    signature made at `seconds` would be valid as well. The text behind a dot in a JSON document is
+    not a JSON document, so only a bare number has such a second reading."""
     text = body.decode()
     numbers = (found[1] for found in _NUMBER_BETWEEN_DOTS.finditer(text))
     return any(_is_to_come(number, seconds) for number in numbers) and not _is_document(text)

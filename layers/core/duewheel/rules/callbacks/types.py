@@ -4,8 +4,8 @@ from msgspec import Struct
 
 
 class HttpCallback(Struct, frozen=True):
-    """`url` and `method` are empty where a task leaves them to its business. `is_raw`: the payload
-    is a string, and its text is the body."""
+    """`url` and `method` are empty if a task uses those of its business. `is_raw`: the payload is a
+    string, and its text is the body."""
 
     url: str = ""
     method: str = "POST"

@@ -1,9 +1,9 @@
 """A callback's URL, taken apart once and strictly, and the patterns of hosts it may name.
 
-Create and the HTTP target read a URL through this one function, so what was checked is
-what is called: nothing is guessed, stripped or decoded, and a spelling that two readers
-could take for two different hosts is refused. A pattern is a name, or all names below one
-(`*.example.com`). It is stored as a URL's host is read, so the two compare letter by letter.
+Create and the HTTP target read a URL through this one function, so the URL that was checked is the
+URL that is called. Nothing is guessed, stripped or decoded. A spelling that two parsers could read
+as different hosts is refused. A pattern is a name, or all names below one (`*.example.com`). It is
+stored as a URL's host is read, so the two compare letter by letter.
 """
 
 import re
@@ -22,13 +22,13 @@ _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
 _HOST_LENGTH_MAX = 253
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 _AUTHORITY_END = re.compile(r"[/?#]")
-# Of the API document: what a pattern can say of a URL.
+# For the API document: as much of the rule as a pattern can express.
 _LABEL = r"(?:[0-9A-Za-z_-]|[^\x00-\x7f])+"
 URL = (
     rf"^[hH][tT][tT][pP][sS]?://(?:\[[0-9A-Fa-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::[0-9]{{1,5}})?"
     r'(?:[/?][!"$-~]*)?$'
 )
-# IDNA 2003 and 2008 turn these into different names, that is, into different owners.
+# IDNA 2003 and 2008 map these to different names, which may have different owners.
 _IDNA_DEVIATIONS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
 
 
@@ -47,7 +47,7 @@ class CallbackUrl(Struct, frozen=True):
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
-@lru_cache(maxsize=256)  # a page's tasks tend to share theirs
+@lru_cache(maxsize=256)  # the tasks of a page often have the same URL
 def parse_callback_url(url: str) -> CallbackUrl:
     """Raises ValueError, with a reason for the caller, if the URL cannot be called."""
     if len(url) > URL_LENGTH_MAX:
@@ -104,7 +104,7 @@ def _name_or_ipv4(text: str) -> str:
     if not host:
         raise ValueError("the URL has no host")
     if _NUMBER.fullmatch(host.rpartition(".")[2]):
-        # A name never ends in a number; resolvers take such a host for an IPv4 address.
+        # A name never ends in a number: resolvers read such a host as an IPv4 address.
         ipv4 = ipv4_by_any_spelling(host)
         if ipv4 is None:
             raise ValueError("the URL's host ends in a number but is no IPv4 address")

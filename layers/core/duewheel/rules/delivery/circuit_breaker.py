@@ -1,7 +1,7 @@
 """The circuit breaker: when it opens, when a probe is due, when blocked tasks fall due again.
 
 Invariant: a breaker opens only if many recent calls were made and half of them failed. No wait or
-spread is longer than its bound here, whatever a record says. Why these numbers:
+spread is longer than its bound here, even if a record says so. Why these numbers:
 docs/decisions/0024-breaker.md.
 """
 
@@ -19,13 +19,13 @@ from duewheel.rules.tasks.lifecycle import due_since_ms
 from duewheel.rules.tasks.task import Task
 
 CALLS_MIN = 20
-CALLS_MAX = 50  # the latest ones: however many succeeded before, some 25 failures are clear
+CALLS_MAX = 50  # the latest, so that 25 failures are enough after any number of successes
 FAILING_MIN = 0.5
 WINDOW_MS = 30_000
 WAIT_FIRST_MS = 10_000
 WAIT_MS_MAX = 300_000
 JITTER = 0.2
-SETTLE_MS = 5_000  # what a probe takes beside its call
+SETTLE_MS = 5_000  # the time of a probe beside its call
 AHEAD_MS_MAX = 600_000
 SPREAD_MS_MAX = 3_600_000
 WAITS_MS_MAX = 86_400_000
@@ -104,7 +104,7 @@ def opened(host: str, now_ms: int, random_unit: float, owner_token: str) -> Brea
 def claimed(
     breaker: Breaker, probe: Task, timeout_ms: int, now_ms: int, owner_token: str
 ) -> Breaker:
-    """For one probe. If its notifier dies, another may probe when this call would have ended."""
+    """For one probe. If its notifier crashes, another may probe when this call would have ended."""
     until_ms = max(now_ms, probe.next_ms) + timeout_ms + SETTLE_MS
     return replace(breaker, until_ms=until_ms, owner_token=owner_token)
 
@@ -147,8 +147,8 @@ def _wait_ms(breaker: Breaker) -> int:
 
 
 def _spread_ms(breaker: Breaker, begins_ms: int) -> int:
-    """The breaker's wait, or a tenth of its age: with the wait alone a task that is blocked for a
-    day would be postponed hundreds of times."""
+    """The breaker's wait, or a tenth of the task's age if that is longer: otherwise a task that is
+    blocked for a day would be postponed hundreds of times."""
     age_ms = max(0, begins_ms - breaker.since_ms)
     return max(_wait_ms(breaker), min(age_ms // 10, SPREAD_MS_MAX))
 

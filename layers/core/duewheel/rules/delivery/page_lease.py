@@ -1,7 +1,8 @@
-"""The lease of a page: which run works on it until when, where the page ends, what it passed on.
+"""The lease of a page: the run that works on it, until when, where the page ends, and the entries
+that it passed on.
 
-A lease is short, and renewed while its run lives. What the page passed on is recorded before it is
-sent, so a run that takes the page over leaves that alone.
+A lease is short, and renewed while its run lives. Entries to pass on are recorded before they are
+sent, so a run that takes the page over skips them.
 """
 
 from msgspec import Struct
@@ -34,7 +35,7 @@ class PageLease(Struct, frozen=True):
 
 
 class LeaseLost(Exception):
-    """Another run took the page over; the rest of it is theirs."""
+    """Another run took the page over, and delivers the rest of it."""
 
 
 def still_ours(lease: PageLease | None) -> PageLease:
@@ -44,12 +45,12 @@ def still_ours(lease: PageLease | None) -> PageLease:
 
 
 def is_implausible(lease: PageLease, now_ms: int) -> bool:
-    """It would keep the page, and the sweep pointer with it, for longer than any run lasts."""
+    """It would block the page, and with it the sweep pointer, for longer than any run lasts."""
     return max(lease.until_ms, lease.resent_ms) > now_ms + LEASE_MS_MAX
 
 
 def calls_begin_until_ms(until_ms: int) -> int:
-    """Another run whose clock is ahead may take the hold over from then on."""
+    """From this instant on a run whose clock is ahead may take the hold over."""
     return until_ms - SKEW_MS
 
 

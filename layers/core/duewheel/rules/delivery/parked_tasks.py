@@ -1,8 +1,8 @@
 """Parked tasks: their items in the slots of their business, and what a release does.
 
 A parked item belongs to one parking of one task: its place follows from the entry on which the task
-fell due, which no task names again. So parking twice is parking once, and a process that deletes an
-item that is done can meet no other.
+fell due, which is never named again. So parking is idempotent, and deleting an item that is done
+cannot delete another parking's item.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ from duewheel.rules.wheel.addresses import Address, parked_place
 APART_MS = 1
 # Side by side, each part four milliseconds apart: 250 a second, as many as a shard is given.
 PART_APART_MS = 4
-BLOCKS_IN_LINE = 10  # of a hundred, released by one; if there are more, by the parts
-PAUSE_MARK_BYTES = 12  # of chance in the mark that tells one pause from another
+BLOCKS_IN_LINE = 10  # of a hundred items; one run releases so many, more are released by slot
+PAUSE_MARK_BYTES = 12  # random, in the mark that identifies a pause
 
 
 class ParkedItem(Struct, frozen=True):
@@ -92,8 +92,8 @@ def as_they_are(tasks: Sequence[Task], now_ms: int) -> list[Release]:
 
 
 def is_over(parking: Parking, empty_since_ms: int, parkers_gone_ms: int) -> bool:
-    """Whether no process can park any more by an old read of the pause, and nothing is parked:
-    `empty_since_ms` is when the slots were found empty."""
+    """Whether nothing is parked, and no process can still park by an old read of the pause.
+    `empty_since_ms`: when the slots were found empty."""
     return (
         parking.unpaused_ms is not None
         and empty_since_ms >= parking.unpaused_ms + parkers_gone_ms + timing.SKEW_MS

@@ -1,11 +1,11 @@
 """Which of a page's tasks may be called when: GCRA (virtual scheduling), with two lines before it.
 
-`free_us` is GCRA's theoretical arrival time. Every call takes a turn there at the moment at which
-its page is worked off, on time or late; a task that waits on the wheel holds none. A task that
-finds no turn free gets a place in a line, and an entry at that instant: in the line (`line_us`) or,
-if it has been in a line before, in the line of the late (`late_us`). Both lines advance at the
-rate, and only say when a task tries again. A task that comes from a line may take a turn that has
-just passed, and the late may take turns that lie further ahead than those open to all others.
+`free_us` is GCRA's theoretical arrival time. A call takes a turn when its page is delivered, on
+time or late. A task that waits on the wheel holds no turn. A task that finds no turn free gets a
+place in a line, and an entry at that instant: in the line (`line_us`) or, if it has been in a line
+before, in the line of the late (`late_us`). Both lines advance at the rate, and only say when a
+task tries again. A task that comes from a line may take a turn that has just passed, and the late
+may take turns that lie further ahead than those open to all others.
 
 Invariant: turns lie an interval apart. A call is made at its turn, or later by `slack_us` at most,
 so a window of W seconds holds no more than rate * (W + slack) + 1 calls. No task is called before
@@ -29,7 +29,7 @@ from duewheel.rules.businesses.rate_limit import (
 )
 from duewheel.rules.tasks.task import Reservation, Task
 
-WAIT_MS = 2_000  # in the notifier, for a turn: beyond it, another entry is worth its cost
+WAIT_MS = 2_000  # in the notifier, for a turn; for a longer wait the task gets another entry
 LATE_WAIT_MS = 5_000  # the same for the late, which have had more entries than others
 SLACK_US_MAX = 5_000_000
 GOOD_FOR_MS = 5_000  # a turn that an older release has taken
@@ -44,8 +44,8 @@ class Tries(IntEnum):
 
 
 class Plan(Struct):
-    """What becomes of a page's tasks, given the cursors, and how that moves them. `soon`: the
-    tasks that take a turn, and which."""
+    """The plan for a page's tasks, by the cursors, and how it moves them. `soon`: the tasks that
+    take a turn, each with its turn."""
 
     soon: list[tuple[Task, int]] = field(default_factory=list)
     line: list[Task] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Plan(Struct):
 
 
 def holds_turn(task: Task, version: int, now_ms: int) -> bool:
-    """Whether an older release took a turn for it, and it comes in time for that."""
+    """Whether an older release took a turn for it that is still valid."""
     held = task.reservation
     is_counted = held is not None and held.is_turn and _is_good(task, held, version)
     return is_counted and now_ms <= task.next_ms + GOOD_FOR_MS
@@ -124,7 +124,7 @@ def _open_turns(task: Task, tried: Tries, interval_us: int, now_ms: int) -> tupl
 
 
 def _taken(plan: Plan, cursors: Cursors, least_us: int, most_us: int | None) -> Step | None:
-    """From `least_us` to `most_us` a cursor may be if all turns follow each other from it."""
+    """All turns follow each other if the cursor is between `least_us` and `most_us`."""
     if not plan.soon:
         return None
     if cursors.free_us >= least_us:
@@ -148,8 +148,8 @@ def _has_first(plan: Plan, cursors: Cursors) -> bool:
 def allocate(
     plan: Plan, seen: Cursors, after: Cursors
 ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]:
-    """The tasks with the instants from which each may be called, and those that are put off.
-    `seen`: the cursors by which they were planned; `after`: as they were written."""
+    """The tasks to call, each with the instant from which it may be called, and those to
+    reschedule. `seen`: the cursors of the plan; `after`: the cursors as written."""
     free = plan.moves.free
     further_us = 0 if free is None else after.free_us - free.moved(seen.free_us)
     soon = [

@@ -1,8 +1,8 @@
 """A change of a definition: what, when and by whom. It is kept with the definition.
 
-Of a setting that differs, the record has the name, and the old and the new value only if the
-definition's own answer shows the setting in clear and it is small. A `Hidden` value is compared and
-never written: no record repeats a callback, a payload or a secret.
+The record has the name of each changed setting. It has the old and the new value only if answers
+show the setting in clear and the value is small. A `Hidden` value is compared and never written: no
+record repeats a callback, a payload or a secret.
 """
 
 import json
@@ -18,7 +18,7 @@ from duewheel.rules.callbacks.types import RetryPolicy
 KEPT_MAX = 10
 SHOWN_CHARACTERS_MAX = 200
 
-THE_SERVICE = "duewheel"  # the author of the one change without a caller: a receiver's stop
+THE_SERVICE = "duewheel"  # the author of a change without a caller: a receiver answered stop
 
 
 class ChangeAction(StrEnum):
@@ -69,7 +69,7 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class KeptChanges(Struct, frozen=True):
-    """The changes that are kept of a thing, the latest first."""
+    """The recorded changes of a definition, the latest first."""
 
     owner: str
     changes: tuple[Change, ...] = ()
@@ -85,7 +85,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Di
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it, and a request would say it."""
+    """As JSON, in the form of a request."""
     match value:
         case RetryPolicy():
             members = to_builtins(shown_retry(value))

@@ -1,6 +1,6 @@
 """A message that requests tasks: the attributes of its queue, and the request in its body.
 
-Invariant: the request follows from the message alone, whenever and however often it is read.
+Invariant: the request depends only on the message, so reading it again gives the same request.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ _CALLER = _PATH = "ingest"
 
 
 class IngestMessage(Struct, frozen=True, kw_only=True):
-    """`first_received_ms` and `receives`: since when and how often the queue has handed it out."""
+    """`first_received_ms` and `receives`: when the queue first delivered it, and how often."""
 
     message_id: str
     receipt_handle: str
@@ -51,14 +51,14 @@ class IngestMessage(Struct, frozen=True, kw_only=True):
 
 
 def message_of(record: Mapping[str, Any]) -> IngestMessage:
-    """From a record of the event that Lambda makes of a batch."""
+    """From a record of Lambda's event for a batch."""
     system = record["attributes"]
     attributes = record.get("messageAttributes", {})
     return IngestMessage(
         message_id=record["messageId"],
         receipt_handle=record["receiptHandle"],
         body=record["body"],
-        # Of a role's session only the role: another instance of a service is the same sender.
+        # The role without its session: all instances of a service are one sender.
         sender=system["SenderId"].partition(":")[0],
         sent_ms=int(system["SentTimestamp"]),
         first_received_ms=int(system["ApproximateFirstReceiveTimestamp"]),

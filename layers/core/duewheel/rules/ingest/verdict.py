@@ -1,7 +1,7 @@
 """The end of a message that requests tasks: done, another try, or a dead letter.
 
-Invariant: a task that is left for another try, or is in a dead letter, has the key of the request
-that created the others, or that gave it up. So no task is created twice.
+Invariant: a task that is left for another try, or is in a dead letter, keeps the idempotency key of
+the request that created the other tasks, or that gave this one up. So no task is created twice.
 """
 
 import json
@@ -26,8 +26,8 @@ from duewheel.rules.tasks.idempotency import is_key, key_of_rest
 from duewheel.rules.tasks.requests import BATCH_MEMBER
 from duewheel.rules.tasks.task import Made
 
-# The queue's maxReceiveCount, the most that SQS takes. What Lambda grants no run for is received as
-# well: at one receive each 90 s LAST_TRY_AFTER_MS comes first.
+# The queue's maxReceiveCount, the most that SQS takes. A message is also received when Lambda has
+# no run for it. At one receive each 90 s LAST_TRY_AFTER_MS is reached first.
 RECEIVES_MAX = 1_000
 WAIT_SECONDS_MAX = 900
 LAST_TRY_AFTER_MS = 20 * 3_600_000  # since it was first received
@@ -40,7 +40,7 @@ _PASSING = (TooManyCreates, Unavailable, IdempotencyKeyInUse, UnreadableItem)
 
 
 class Reason(Struct, frozen=True):
-    """Why a message, or a task of it, came to nothing: in the words of a problem document."""
+    """Why a message, or a task of it, was not carried out: the text of a problem document."""
 
     problem: str
     detail: str
@@ -59,14 +59,14 @@ class DeadLetter(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """`wait_seconds`: until it is to be handed out again; None when it is done with."""
+    """`wait_seconds`: until the queue delivers it again; None if it is done."""
 
     wait_seconds: int | None = None
     letter: DeadLetter | None = None
 
 
 def failed(request_id: str) -> Reason:
-    """Says where to look, and nothing of what went wrong."""
+    """Names the log record, and gives no details of the error."""
     detail = f"The ingest function's log says more under request id {request_id}."
     return Reason("internal", detail)
 
@@ -105,8 +105,8 @@ def judged(
 
 
 def refused(results: Sequence[Made | Refusal]) -> dict[int, Refusal]:
-    """The refused tasks. A task that was found, or that was found and deleted since, is not among
-    them."""
+    """The refused tasks. A task that an earlier try created is not among them, even if it was
+    deleted since."""
     return {
         index: result
         for index, result in enumerate(results)
@@ -115,15 +115,15 @@ def refused(results: Sequence[Made | Refusal]) -> dict[int, Refusal]:
 
 
 def gives_up(refusals: Sequence[Refusal], *, is_last: bool) -> bool:
-    """Nothing is waited for any more."""
+    """True if no refused task will be tried again."""
     return is_last or not any(isinstance(refusal, _PASSING) for refusal in refusals)
 
 
 def whole_letter(
     message: IngestMessage, reason: Reason, more: Mapping[str, str] | None = None
 ) -> DeadLetter:
-    """With the key that it came under, unless no request can have it: sent once more, it is the
-    same request. What shows a callback stays: sent once more, it is one."""
+    """The attributes of the message, with its idempotency key if that is valid: a message that is
+    sent again is the same request. The mark of a callback stays as well."""
     kept = {KEY_ATTRIBUTE: message.key} if is_key(message.key) else {}
     if ATTEMPT in message.attributes:
         kept[ATTEMPT] = _cut(message.attributes[ATTEMPT], _VALUE_CHARACTERS_MAX)
@@ -136,8 +136,8 @@ def _attributes(message: IngestMessage, reason: Reason) -> dict[str, str]:
 
 
 def _listed(reasons: Mapping[int, Reason]) -> str:
-    """As many as there is room for, in the order of the letter's tasks. `index` is a task's place
-    in the message that it came in."""
+    """As many as fit, in the order of the dead letter's tasks. `index`: the position of the task in
+    the original message."""
     room = REASONS_CHARACTERS_MAX
     texts = []
     for index, reason in reasons.items():
@@ -150,7 +150,7 @@ def _listed(reasons: Mapping[int, Reason]) -> str:
 
 
 def _wait_seconds(refusals: Iterable[Refusal], receives: int, random_unit: float) -> int:
-    """Longer each time, and spread: what waits for a limit would otherwise come back together."""
+    """Longer each time, with jitter: messages that wait for a limit must not return together."""
     least = max(_retry_after_seconds(refusal) for refusal in refusals)
     ceiling = min(WAIT_SECONDS_MAX, least << min(receives, 10))
     return min(WAIT_SECONDS_MAX, max(least, math.ceil(ceiling * random_unit)))

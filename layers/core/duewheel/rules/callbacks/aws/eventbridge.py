@@ -85,7 +85,7 @@ def _request(callback: EventBridgeCallback, task: TaskData) -> dict[str, Any]:
 
 def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
     (entry,) = answer["Entries"]
-    if "EventId" in entry:  # a refused entry is answered with 200 all the same
+    if "EventId" in entry:  # the status is 200 even if the entry is refused
         return Outcome(
             Verdict.DELIVERED, f"event {entry['EventId']}", status_code=status_of(answer)
         )

@@ -1,9 +1,9 @@
-"""Names of Lambda functions, in every form that Lambda takes, each read as one function.
+"""Names of Lambda functions, in every form that Lambda accepts. Each text means one function.
 
-Lambda takes a name, a partial ARN and an ARN, each with a version or an alias behind it. A text
-such as `function:close` or `123456789012:close` is a partial ARN to it, not a name with an alias.
-Validation, the list of allowed targets and the check for the deployment's own functions all see
-what this reads, and Lambda is given a form that has one reading.
+Lambda takes a name, a partial ARN and an ARN, each with a version or an alias behind it. It reads
+`function:close` and `123456789012:close` as partial ARNs, not as names with an alias. Validation,
+the list of allowed targets and the check for the deployment's own functions all use the result of
+this module, and Lambda gets an unambiguous form.
 """
 
 import re
@@ -49,7 +49,7 @@ class FunctionName(Struct, frozen=True, kw_only=True):
 
 
 def function_name(text: str, scope: Scope) -> FunctionName | None:
-    """What Lambda calls by this text in this deployment; None for no such form."""
+    """The function that Lambda would call for this text; None if it is no name of a function."""
     found = _FORM.fullmatch(text)
     if found is None or len(text) > FUNCTION_CHARACTERS_MAX:
         return None

@@ -1,4 +1,4 @@
-"""Invoke a Lambda function, and wait for its answer or not."""
+"""Invoke a Lambda function, synchronously or asynchronously."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -49,7 +49,7 @@ def _read(body: LambdaCallbackBody, allowed: AllowedTargets, path: str) -> Lambd
     check_region(named.region, where, allowed)
     check_not_own(named.function_arn, where, allowed)
     TARGET.check_covered(named.arn, where, allowed)
-    # A part of an ARN could be read otherwise than here.
+    # Lambda could read a partial ARN differently.
     return LambdaCallback(text if is_plain(text) else named.arn, body.invocation == "async")
 
 

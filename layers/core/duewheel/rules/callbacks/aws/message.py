@@ -61,7 +61,7 @@ _Attributes = Annotated[
 
 
 class MessageBody(RequestBody, kw_only=True):
-    """Each target says what these two are, and how its requests name the resource."""
+    """Each target declares these two, and the member that names its resource."""
 
     type: str
     resource: str
@@ -103,8 +103,8 @@ def message_members(body: MessageBody, resource: str, path: str) -> dict[str, An
 
 
 def message_target(*, address: str, address_as: str, text_as: str, **declared: Any) -> AwsTarget:
-    """`address`: what a callback calls its queue or topic. In the request to AWS it and the text
-    are called `address_as` and `text_as`. All else is declared as for any target."""
+    """`address`: the member of a callback that names its queue or topic. `address_as` and
+    `text_as`: its name and that of the text in the request to AWS. The rest as for any target."""
 
     def members(callback: MessageCallback) -> dict[str, Any]:
         """`body` is shown only if it was requested."""

@@ -1,7 +1,7 @@
 """The outcome of a call that AWS refuses: retry, or stop.
 
-An error of the request itself would come again. Everything else is worth another attempt: a
-throttle passes, and the next deployment restores a right or a resource that one took away.
+An error of the request itself would occur again, so it stops. Everything else is retried:
+throttling ends, and a later deployment may restore a missing right or resource.
 """
 
 import json
@@ -29,7 +29,7 @@ ABOUT_THE_REQUEST = frozenset(
         "ValidationException",
     }
 )
-ANSWER_BYTES_MAX = 65_536  # of a function's answer no more is looked at
+ANSWER_BYTES_MAX = 65_536  # of a function's answer
 _STOP = "duewheel-stop"
 
 
@@ -72,4 +72,4 @@ def _parsed(answer: bytes) -> object:
     try:
         return json.loads(answer)
     except (ValueError, RecursionError):
-        return None  # cut off, or no JSON: the bytes themselves are shown
+        return None  # truncated, or not JSON: the note has the bytes as they are

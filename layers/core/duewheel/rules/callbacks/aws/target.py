@@ -1,9 +1,9 @@
-"""A target of AWS: what its module declares, and how requests name its resources.
+"""A target of AWS: the declaration of its module, and how requests name its resources.
 
-All else follows from the declaration: validation, the stored form, what answers show, the
-allow-list of the deployment, the call through the SDK and the API document. A resource is in the
-deployment's own Region, where its clients are. What passes here is of the form that AWS takes, and
-is covered by the rights of the notifier.
+The declaration determines all else: validation, the stored form, what answers show, the allow-list
+of the deployment, the call through the SDK and the API document. A resource is in the deployment's
+own Region, where its clients are. A callback that passes has a form that AWS accepts, and the
+notifier has the right to make it.
 """
 
 import re
@@ -58,7 +58,7 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
         return str(self.callback.__struct_config__.tag)
 
     def shown(self, callback: AwsCallback) -> RequestBody:
-        """As a request would say it."""
+        """In the form of a request."""
         return self.body(**self.members(callback))
 
     @property
@@ -103,7 +103,7 @@ def check_region(region: str, where: str, allowed: AllowedTargets) -> None:
 
 
 def check_not_own(arn: str, where: str, allowed: AllowedTargets) -> None:
-    """The notifier has rights on these for its own work, so no policy would stop it."""
+    """The notifier's policy permits these for its own work, so IAM would not refuse them."""
     if allowed.is_own(arn):
         raise TargetNotEnabled(
             f"{where}: {arn} is this deployment's own, to which no task is delivered.", where
