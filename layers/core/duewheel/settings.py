@@ -1,4 +1,4 @@
-"""One frozen settings object from the environment, and one error that names all that is wrong."""
+"""The settings of the deployment, from the environment. One error names all wrong settings."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -182,13 +182,14 @@ def _itself(environment: Mapping[str, str]) -> str:
 
 
 def _own_names(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Those that the template lists, and the function's own, which it cannot tell it."""
+    """Those that the template lists, and the function's own: a template cannot pass a function its
+    own name."""
     names = f"{environment.get('OWN_NAMES', '')},{environment.get('AWS_LAMBDA_FUNCTION_NAME', '')}"
     return tuple(name for name in names.split(",") if name)
 
 
 def _check_together(settings: Settings) -> None:
-    """The inequalities that the protocols rest on."""
+    """The inequalities that the protocols require."""
     problems = []
     try:
         Scope.of_stack(settings.stack_id)

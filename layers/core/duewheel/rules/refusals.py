@@ -18,7 +18,7 @@ class Refusal(Exception):
 
 
 def recalled(problem: str, detail: str, field: str | None) -> Refusal:
-    """The recorded refusal. It is final: no retry and no wait follows from it."""
+    """The recorded refusal. It is final: no retry is advised."""
     refusal = Refusal(detail, field)
     refusal.type = problem
     return refusal
@@ -38,7 +38,7 @@ class InvalidField(Refusal):
 
 
 class CallbackRefused(Refusal):
-    """What makes work does not come from a callback: tasks that make tasks would never end."""
+    """A callback may not create work: tasks that create tasks would never end."""
 
     type = "callback-refused"
     title = "A callback may read, and change nothing"
@@ -65,7 +65,7 @@ class MalformedTaskId(Refusal):
 
 
 class NotPermitted(Refusal):
-    """Names only the right that the call needs, and nothing that exists."""
+    """Names the right that the call needs, and does not reveal what exists."""
 
     type = "not-permitted"
     title = "The caller may not do this"
@@ -73,7 +73,7 @@ class NotPermitted(Refusal):
 
 
 class CreatedBefore(NotPermitted):
-    """The task is there: it was created by an earlier try, when it was allowed."""
+    """The task exists: an earlier try created it, when it was allowed."""
 
     def __init__(self) -> None:
         super().__init__("The task was created before; what it asks for is not allowed any more.")
@@ -160,7 +160,7 @@ class IdempotencyKeyReused(Refusal):
 
 
 class IdempotencyKeyInUse(Refusal):
-    """Soon over: the first request ends, or its lease does."""
+    """Passes soon: the first request ends, or its lease expires."""
 
     type = "idempotency-key-in-use"
     title = "A request with this idempotency key is still being carried out"
@@ -168,7 +168,7 @@ class IdempotencyKeyInUse(Refusal):
 
 
 class OfATimer(Refusal):
-    """What an occurrence is called with, and when, its timer says."""
+    """The timer of an occurrence decides when it is called, and with what."""
 
     type = "of-a-timer"
     title = "The task is an occurrence of a timer"
@@ -233,7 +233,8 @@ TOO_MANY_REQUESTS = "Too many requests at once. Try it again."
 
 
 class Unavailable(Refusal):
-    """Not the caller's fault and soon over; nothing was written, so the request may be repeated."""
+    """Not the caller's fault, and passes soon. Nothing was written, so the request may be
+    repeated."""
 
     type = "unavailable"
     title = "The service cannot take this right now"
@@ -244,15 +245,15 @@ class Unavailable(Refusal):
 
 
 class TooManyWrites(Unavailable):
-    """DynamoDB would not take them, where they were to be put; it may take them elsewhere."""
+    """DynamoDB throttled the writes at these addresses; it may accept them at others."""
 
     def __init__(self) -> None:
         super().__init__("The task was not stored: too many writes at once. Try it again.")
 
 
 class UnreadableItem(Refusal):
-    """Not an error of the caller: the record holds what this service never writes, and is left
-    alone until an operator mends it. The message names the attribute and never its value."""
+    """Not an error of the caller: the record has content that this service never writes. It is not
+    changed until an operator corrects it. The message names the attribute and never its value."""
 
     type = "unreadable"
     title = "The record is damaged and cannot be read"
@@ -269,4 +270,4 @@ class UnreadableItem(Refusal):
 
 
 class NewerItem(UnreadableItem):
-    """Written by a release that this one does not know: not damaged, but not to be touched."""
+    """Written by a newer release: not damaged, but this release must not change it."""

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from mypy_boto3_kms.client import KMSClient
     from mypy_boto3_sqs.client import SQSClient
 
-# The SDK would build its own anew for each request, a quarter of the calls of a create.
+# The SDK would build one for each request: a quarter of the function calls of a create.
 _USER_AGENT = f"duewheel/{__version__} Botocore/{sdk_version}"
 
-# A retry must not come seconds late: what it repeats may have been read in between.
+# A retry must not be seconds late: the item may have been read in between.
 _CONFIG = Config(
     connect_timeout=1,
     read_timeout=2,
@@ -32,10 +32,10 @@ _CONFIG = Config(
     max_pool_connections=64,
     tcp_keepalive=True,
     user_agent=_USER_AGENT,
-    parameter_validation=False,  # looks at every value of every item; types and DynamoDB do, too
+    parameter_validation=False,  # checks every value of every item, as types and DynamoDB do
 )
-# A link to the notifiers that does not answer must not cost the tick: whoever sends tries
-# again by itself, and has the other link.
+# A link to the notifiers that does not answer must not delay the tick: the sender retries by
+# itself, and has the other link.
 _SEND_CONFIG = Config(
     connect_timeout=1,
     read_timeout=1,
@@ -45,7 +45,7 @@ _SEND_CONFIG = Config(
     user_agent=_USER_AGENT,
 )
 
-# What a transaction holds is free again within some milliseconds.
+# A transaction holds an item for some milliseconds.
 _PAUSES_AFTER_CONFLICT_SECONDS = (0.02, 0.05, 0.1, 0.2)
 
 _one_at_a_time = Lock()
@@ -54,7 +54,7 @@ _one_at_a_time = Lock()
 @cache
 def shared_session() -> Session:
     """One for all clients, so that the SDK's service descriptions are loaded once. It is botocore's
-    own; boto3's would import a good deal more."""
+    session; boto3's imports much more."""
     return Session()
 
 
@@ -101,17 +101,17 @@ def retry_conflicts(client: Any) -> None:
 def _pause_after_conflict(
     response: tuple[Any, Any] | None, attempts: int, **_: object
 ) -> float | None:
-    """None where the answer is no conflict, or has been one too often."""
+    """None if the answer is no conflict, or after too many conflicts."""
     is_over = attempts > len(_PAUSES_AFTER_CONFLICT_SECONDS)
     if response is None or is_over or not is_conflict(response[1]):
         return None
     longest_seconds = _PAUSES_AFTER_CONFLICT_SECONDS[attempts - 1]
-    return uniform(longest_seconds / 2, longest_seconds)  # those that met here part
+    return uniform(longest_seconds / 2, longest_seconds)  # spreads writers that conflict
 
 
 def read_queries_as_json(client: Any) -> None:
-    """Take the answer of a query as its JSON has it. The SDK would look for ten kinds of value in
-    each attribute, and takes twenty times as long to find the same."""
+    """Take the answer of a query as its JSON has it. The SDK checks each attribute for ten types of
+    value, which takes twenty times as long and gives the same result."""
     client.meta.events.register("before-parse.dynamodb.Query", _read_as_json)
 
 
@@ -139,22 +139,22 @@ def sqs_client() -> "SQSClient":
 
 
 def kms_client() -> "KMSClient":
-    """Built late, as the one below."""
+    """Built at its first use, as the one below."""
     with _one_at_a_time:
         client: KMSClient = _client("kms", _CONFIG)
         return client
 
 
 def lambda_client() -> Any:
-    """Built late, when threads are at work, and the SDK builds one client at a time."""
+    """Built at its first use, when threads are running. The SDK builds one client at a time."""
     with _one_at_a_time:
         return _client("lambda", _SEND_CONFIG)
 
 
 class TargetClients:
-    """Clients of the services that callbacks go to, each built when the first one goes there.
+    """Clients of the services that callbacks call, each built at its first use.
 
-    They never try twice: an attempt that failed is the task's, which has its own next one.
+    They never retry: a failed call is a failed attempt, and the task has its own retry policy.
     """
 
     def __init__(self, seconds_max: int, calls_at_once: int) -> None:

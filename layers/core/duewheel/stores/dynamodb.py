@@ -1,7 +1,7 @@
-"""Requests to DynamoDB: conditional writes, transactions, batches; refusals for load.
+"""Requests to DynamoDB: conditional writes, transactions, batches, throttling.
 
-A refusal of a conditional write returns the item as it is, and the caller looks for its own mark in
-it: a retry of the SDK can meet the condition after its first try was carried out.
+A refused conditional write returns the current item, and the caller checks whether it has its own
+mark: a retry of the SDK can fail its condition because the first try was carried out.
 
 While a transaction holds an item, other writes of it are refused as conflicts, which the SDK does
 not retry. The client does (`aws_clients.py`); a write that is refused even then counts as
@@ -54,7 +54,7 @@ def is_throttling(error: ClientError) -> bool:
 
 
 def is_conflict(answer: Mapping[str, Any]) -> bool:
-    """Whether nothing was written because a transaction held an item, and for no other reason."""
+    """Whether the only reason for the refusal was that a transaction held an item."""
     if answer.get("Error", {}).get("Code") == _CONFLICT:
         return True
     reasons = {reason.get("Code") for reason in answer.get("CancellationReasons", ())}
@@ -62,7 +62,7 @@ def is_conflict(answer: Mapping[str, Any]) -> bool:
 
 
 def is_refused_for_load(answer: Mapping[str, Any]) -> bool:
-    """Whether an answer, good or bad, says that something was not carried out for load."""
+    """Whether an answer, successful or not, says that something was throttled."""
     reasons = {reason.get("Code") for reason in answer.get("CancellationReasons", ())}
     left = [answer.get(name) for name in ("UnprocessedItems", "UnprocessedKeys")]
     left += [not entry.get("SenderFault") for entry in answer.get("Failed", ())]
@@ -75,11 +75,11 @@ class Throttled(Exception):
 
 
 class Conflict(Throttled):
-    """A transaction held an item for as long as it was tried to write it: nothing was written."""
+    """A transaction held an item during all tries of the write: nothing was written."""
 
 
 def is_for_load(error: Exception) -> bool:
-    """Whether this is DynamoDB's refusal of a read or a write for load, after the SDK's tries."""
+    """Whether DynamoDB throttled a read or a write through all retries of the SDK."""
     return isinstance(error, Throttled) or (isinstance(error, ClientError) and is_throttling(error))
 
 
@@ -176,7 +176,8 @@ def write_batch(
 def write_all(
     client: "DynamoDBClient", clock: Clock, table: str, requests: Sequence[Any], what: str
 ) -> None:
-    """Carry out these writes, or raise Throttled, which says `what`, without trying the rest."""
+    """Carry out these writes; at the first that is throttled raise Throttled with the text
+    `what`."""
     for chunk in chunks(requests, WRITES_PER_BATCH):
         if left := write_batch(client, clock, table, chunk):
             raise Throttled(f"{len(left)} {what}")

@@ -20,7 +20,7 @@ from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores.dynamodb import Item
 
 ITEM_VERSION = 2  # the newest `v` of an item of the wheel that this release reads
-USUAL_VERSION = 1  # the `v` that it writes, unless the item holds what came later
+USUAL_VERSION = 1  # the `v` that it writes, unless the item has newer content
 INSTANT_MS_MAX = SECOND_MAX * 1000 + 999
 TEXT_BYTES_MAX = 2_048
 SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring
@@ -191,8 +191,8 @@ def json_text(value: Any) -> str:
 
 def is_json(text: str) -> bool:
     """Whether the text is one JSON value. Earlier releases took some that requests may not hold any
-    more, such as half a surrogate pair; nested deeper than this thread can look into, it is taken
-    for one: it was when it was stored."""
+    more, such as half a surrogate pair; text nested too deeply to parse on this thread counts as
+    one: it was checked when it was stored."""
     try:
         _json.decode(text)
     except (ValueError, RecursionError):

@@ -80,7 +80,7 @@ def is_health(item: Mapping[str, Any]) -> bool:
 
 
 def biz_type_of(item: Mapping[str, Any]) -> str:
-    """Whose settings or standing this is."""
+    """The business of a record of settings or health."""
     if is_health(item):
         return str(item["kind"]["S"]).removeprefix(_HEALTH)
     return str(item["record"]["S"])
@@ -95,7 +95,7 @@ def timer_counters(timer_id: str) -> dict[str, Any]:
 
 
 def timer_running(timer_id: str) -> dict[str, Any]:
-    """Which occurrence was begun last."""
+    """The occurrence that was begun last."""
     return key(f"{_TIMER}{timer_id}", "running")
 
 
@@ -118,6 +118,6 @@ def timer_line(biz_type: str, name: str, timer_id: str) -> dict[str, Any]:
 
 
 def timer_of_line(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Name and id. A name may have the mark in it, an id has none."""
+    """Name and id. A name may contain the separator; an id does not."""
     name, _, timer_id = str(item["record"]["S"]).rpartition("#")
     return name, timer_id

@@ -1,7 +1,7 @@
 """The audit: its request, and whether a task, an entry or a pointer is consistent.
 
-The audit asks the sweep's own question, `is_seen_to`, of every task it meets, and beside it
-whether what the task rests on is there: its named entry, its key, the absence of an expiry.
+For every task that it reads the audit applies `is_seen_to`, the rule of the sweep. It also checks
+what the task depends on: its named entry, its key, and that it has no expiry while it is pending.
 """
 
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ class Pointing(Struct, frozen=True):
 
 
 class AuditedTask(Struct, frozen=True):
-    """A task with the items it rests on. `entry` does not matter if the task names its home or is
+    """A task with the items it rests on. `entry` is not used if the task names its home or is
     parked."""
 
     task: Task
@@ -105,7 +105,7 @@ class Finding(Struct, frozen=True):
     wrong: Wrong
     task_id: str | None = None
     biz_type: str | None = None
-    at: str | None = None  # slot and place, of what is no readable task
+    at: str | None = None  # slot and place of an item that is no readable task
     attribute: str | None = None
 
     @property
@@ -114,7 +114,7 @@ class Finding(Struct, frozen=True):
 
 
 def judged(audited: AuditedTask, pointers: Pointers) -> list[Finding]:
-    """`pointers` were read before the task: then no healthy task is ever found behind them."""
+    """`pointers` must be read before the task: then no healthy task is behind them."""
     pending = _wrong_with_pending if audited.task.is_live else _wrong_with_ended
     found = [*_wrong_with_place(audited), *pending(audited, pointers)]
     return [Finding(wrong, audited.task.task_id, biz_type=audited.task.biz_type) for wrong in found]

@@ -1,8 +1,9 @@
 """How many pages a run of the sweep resends, so that a backlog is not multiplied.
 
-The sweep cannot see whether the message of a page was lost or waits. It sees whether pages are
-worked off: if they are, a page that was not begun is lost, and if none is, it waits. And it sees
-how many messages are in the queues: unbegun pages beyond that number are lost.
+The sweep cannot see whether the message of a page was lost or waits. It sees whether other pages
+are delivered: if they are, the message of an unbegun page is lost; if none is, it waits. It also
+sees how many messages are in the queues: if there are more unbegun pages than messages, the
+messages of the others are lost.
 """
 
 from collections.abc import Iterable
@@ -32,7 +33,7 @@ def has_room(resent: Iterable[Unbegun]) -> bool:
 
 
 class Evidence(Struct):
-    """What one run has seen of the notifiers, in seconds."""
+    """What one run has observed of the notifiers, in numbers of seconds."""
 
     done: int = 0  # worked off when the sweep first came by
     made_good: int = 0  # worked off after a page had been sent again
@@ -45,9 +46,9 @@ class Evidence(Struct):
 
 
 def chosen(resent: Iterable[Unbegun], seconds_max: int, waiting: int | None) -> list[Unbegun]:
-    """Those that have been sent again least often first, then the oldest seconds: a page that is
-    sent in vain keeps none from being sent for the first time. `waiting`: how many messages are in
-    the queue of the main lane; None when that is not known."""
+    """Those that have been sent again least often first, then the oldest seconds: so a page that is
+    sent again and again delays no first resend. `waiting`: how many messages are in the queue of
+    the main lane; None if unknown."""
     ranked = sorted(resent, key=lambda each: (each.lease.resends, each.lease.second))
     seconds = set(list(dict.fromkeys(each.lease.second for each in ranked))[: max(0, seconds_max)])
     main = [page for page in ranked if not is_slow_page(page.lease.page)]

@@ -2,8 +2,8 @@
 
 One classifier for the sweep and the tests. It judges one slice of a second that is older than the
 sweep lag: no direct message for it can still be in flight, and no notifier that began it before the
-lag can still run. An unfinished page becomes an open place, and delays nothing behind it; not even
-the next page of its slice, if the end of its own page is recorded.
+lag can still run. An unfinished page becomes an open place and delays no later second. If its end
+is recorded, it does not even delay the next page of its slice.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -68,8 +68,8 @@ class Reentry(Struct, frozen=True):
     written_ms: int | None
 
     def is_orphan(self, now_ms: int) -> bool:
-        """Of one whose home is gone. It was written for a pending task, and a task is kept for a
-        day at least after it has ended: only after that may it be gone."""
+        """For an entry whose home is gone. It was written for a pending task, and an ended task is
+        kept for at least a day: its home may be gone only after that."""
         if self.written_ms is None:
             return True
         return now_ms < self.written_ms + RETENTION_SECONDS_MIN * 1000
@@ -221,14 +221,16 @@ class _Judging(Struct, frozen=True):
             if self.now_ms >= by.until_ms + SLOW_BEGUN_WITHIN_MS:
                 self.verdict.postponed.append((lease, due))
                 return
-            self.verdict.waits_for.append(lease.page)  # it was passed on a moment ago
+            self.verdict.waits_for.append(lease.page)  # passed on a moment ago
         elif is_held or (self.now_ms < _resend_ms(lease) and lease.tries < TRIES_MAX):
             why = Why.HELD if is_held or lease.tries else Why.UNBEGUN
             self.verdict.waits_for.append(lease.page)
         elif max(lease.tries, lease.resends) >= TRIES_MAX:
             if lease.tries:
                 why, due = Why.TAKEN_APART, due[: self.page_size]
-            self.verdict.take_apart.append((lease, due))  # unbegun it kills nobody: all of it
+            self.verdict.take_apart.append(
+                (lease, due)
+            )  # unbegun, so it crashed no notifier: all of it
         else:
             places = by.places if by is not None else ()
             message = PageMessage(

@@ -1,4 +1,5 @@
-"""Dead tasks (dead letters) of a business: the filter of a list, and where the list goes on.
+"""Dead tasks (dead letters) of a business: the filter of a list, and the position at which it
+continues.
 
 They are listed by the instant of their death. The index has seventeen partitions of a business: one
 with its name, which earlier releases used, and sixteen by the home. A list merges them; tasks that
@@ -26,7 +27,7 @@ from duewheel.rules.wheel.addresses import (
     partitions_of_business,
 )
 
-# One call looks at no more, however few of them match; the next one goes on from there.
+# One call reads no more, even if few of them match; the next call continues from there.
 LOOKED_AT_MAX = 500
 REDRIVEN_MAX = 100
 TEXT_CHARACTERS_MAX = 120
@@ -44,7 +45,7 @@ class DeadFilter(Struct, frozen=True):
     last_error: str | None = None  # what it contains
 
     def takes(self, task: Task) -> bool:
-        """Whatever the index says: it follows the task a moment later."""
+        """The record decides: the index follows it a moment later."""
         if task.status is not Status.DEAD or task.settled_ms is None:
             return False
         last_status = task.history[-1].status_code if task.history else None
@@ -137,7 +138,7 @@ def cursor_at(stretch: Stretch, question: Sequence[str | int | None], secret: by
 def stretch_of(
     cursor: str, query: DeadFilter, question: cursors.Question, secret: bytes
 ) -> Stretch:
-    """Of a cursor of an earlier release, too: it had come so far in the one partition."""
+    """Also for a cursor of an earlier release, which read only the first partition."""
     try:
         position = cursors.opened(cursor, (*question, _IN_PARTS), secret)
     except Refusal:

@@ -29,7 +29,7 @@ def death_notice(dead: Task, placement: Placement) -> Task:
 
 
 def _payload(dead: Task) -> str:
-    """The payload stands last, as the very text it came in."""
+    """The payload is the last member, as its exact source text."""
     members = {
         "task_id": dead.task_id,
         "biz_type": dead.biz_type,

@@ -1,6 +1,6 @@
 """The effective callback: a task's callback, completed by its business at the moment of the call.
 
-Create and change ask here whether there will be a callback, the notifier what it is. Both use one
+Create and change check here that there will be a callback; the notifier gets it here. Both use one
 rule, so a refused callback is never called, and an accepted one is called while it is allowed.
 """
 
@@ -94,6 +94,6 @@ def _unfillable(callback: Callback, business: Business, *, is_own: bool = False)
 def _with_others(
     headers: tuple[tuple[str, str], ...], usual: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, str], ...]:
-    """Name by name, in whatever spelling."""
+    """Names are compared without regard to case."""
     own = {name.lower() for name, _ in headers}
     return (*headers, *((name, value) for name, value in usual if name.lower() not in own))

@@ -1,8 +1,8 @@
-"""Idempotency: a request that is carried out once, what is recorded of it, and what a repeat gets.
+"""Idempotency: a request is carried out once. What is recorded, and what a repeat gets.
 
-Nothing is recorded that can be derived again. A repeat brings the same body along; parsed with the
-time of the first request, it asks for the same tasks, and their places follow from the claim under
-which they were created.
+Nothing is recorded that can be computed again. A repeat has the same body. Parsed with the time of
+the first request, it requests the same tasks, and their places follow from the claim under which
+they were created.
 
 Invariant: a task whose outcome is not recorded is where the latest claim would put it, or nowhere.
 A process that takes a request over looks there, and then claims.
@@ -32,15 +32,15 @@ from duewheel.rules.wheel.sharding import Placement
 HEADER = "idempotency-key"
 CLAIM_TOKEN_BYTES = 16
 REMEMBERED_SECONDS = 86_400
-# Longer than the api function's Timeout (29 s) by far more than the clock difference and the time
-# of a request that the SDK has given up. So after the end of a lease its owner can no longer write:
-# Lambda has ended it, and before an answer it waits for all of its own writes.
+# Longer than the api function's Timeout (29 s) by much more than the clock difference and the time
+# of a request that the SDK has abandoned. So after the end of a lease its owner can no longer
+# write: Lambda has ended it, and before an answer it waits for all of its own writes.
 LEASE_MS = 45_000
 
 _VISIBLE_ASCII = re.compile(r"[!-~]{1,255}")
 
-# What has become of one task of a request: created under the claim of this number, found live
-# under its own key at this home, or refused: since that key names another, or given up.
+# The result of one task of a request: created under the claim of this number; found live under its
+# own key at this home; or refused, since that key names another or since it was given up.
 Outcome = int | Address | Refusal
 
 _GIVEN_UP_CHARACTERS_MAX = 300  # of a detail, and of a field: 500 of both fit into an item
@@ -52,7 +52,7 @@ class IdempotentRequest(Struct, frozen=True, kw_only=True):
     name: str  # of caller and key
     digest: str  # of path and body
     is_single: bool
-    # When it was sent, where that is not when it came in: what its body is read with.
+    # When it was sent, if it was not received then. Its body is parsed with this time.
     sent_ms: int | None = None
     remembered_seconds: int = REMEMBERED_SECONDS
 
@@ -77,7 +77,7 @@ class Claim(Struct, frozen=True):
 class State(StrEnum):
     RUNNING = "running"  # also when left unfinished: then without a lease
     DONE = "done"
-    RELEASED = "released"  # refused, and nothing was created: as if it had never been
+    RELEASED = "released"  # refused, and nothing was created: as if there had been no request
 
 
 class RequestRecord(Struct, frozen=True, kw_only=True):
@@ -163,7 +163,7 @@ def _expires_at(request: IdempotentRequest, now_ms: int) -> int:
 
 
 def check_repeat(request: IdempotentRequest, record: RequestRecord, now_ms: int) -> None:
-    """Refuse what may neither be answered from this record nor be taken over."""
+    """Refuse a request that can neither be answered from this record nor taken over."""
     if request.digest != record.digest:
         raise IdempotencyKeyReused("This key came with another request before.", HEADER)
     if record.state is State.RUNNING and now_ms < record.lease_until_ms:

@@ -21,7 +21,7 @@ REVIVALS_MAX = 10
 STOPPED = "stopped"
 EXHAUSTED = "attempts exhausted"
 TOO_OLD = "older than max_age_seconds"
-ABOUT_TO_GO_MS = 3_600_000  # so near to its expiry a record is not brought back to life
+ABOUT_TO_GO_MS = 3_600_000  # so near to its expiry a record is not made pending again
 NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
 WAIT_MS_MIN = 60_000  # of a task that is postponed by its lateness
 WAIT_MS_MAX = 900_000
@@ -114,7 +114,7 @@ def to_be_retried(task: Task, attempt: Attempt, next_ms: int, entry: Address, no
 
 
 def rescheduled(task: Task, reservation: Reservation, now_ms: int) -> Task:
-    """Not called yet, because of the rate limit of its business. It is yet to get its entry."""
+    """Not called yet, because of the rate limit of its business. It still needs an entry."""
     return replace(
         task,
         next_ms=reservation.at_ms,
@@ -131,13 +131,13 @@ def parked(task: Task, now_ms: int) -> Task:
 
 
 def released(task: Task, next_ms: int, now_ms: int) -> Task:
-    """No longer parked. It is yet to get its entry."""
+    """No longer parked. It still needs an entry."""
     return replace(task, parked=False, next_ms=next_ms, updated_ms=now_ms, version=task.version + 1)
 
 
 def postponed(task: Task, next_ms: int, now_ms: int) -> Task:
     """Not called yet, and no attempt is used up: the breaker of its host is open, or its lane is
-    full. Its reservation was for another instant, and goes. It is yet to get its entry."""
+    full. Its reservation was for another instant, and goes. It still needs an entry."""
     return replace(
         task, next_ms=next_ms, reservation=None, updated_ms=now_ms, version=task.version + 1
     )

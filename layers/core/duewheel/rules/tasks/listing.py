@@ -1,8 +1,8 @@
 """Lists of a business's tasks by due instant, merged from the 16 partitions of the list index.
 
-The order is total: due instant, then partition, then the order that the index itself keeps
-within a partition. So one position says for all 16 where a listing goes on, and whatever
-happens to the tasks before it changes nothing behind it.
+The order is total: due instant, then partition, then the order that the index itself keeps within a
+partition. So one position is enough to continue in all 16, and changes of tasks before it do not
+affect what is behind it.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ from duewheel.rules.wheel.addresses import (
     partitions_of_business,
 )
 
-# One request looks at no more, however few of them match; the next page goes on from there.
+# One request reads no more, even if few of them match; the next page continues from there.
 KEYS_MAX = 500
 # A hundred tasks with all their headers and notes are 3 MB at most, and Lambda returns 4.5 MB.
 PAYLOAD_BYTES_MAX = 1_400_000
@@ -124,7 +124,7 @@ def merged(found: Iterable[Found], order: Order) -> Found:
 
 
 def is_ahead(task: Task, last: Listed, order: Order) -> bool:
-    """The task has moved to where the next page will come by."""
+    """The task has moved to a position that a later page reads."""
     return order_of_due(task.due_ms, order) > order_of_due(last.due_ms, order)
 
 

@@ -1,4 +1,4 @@
-"""The task and the small values it is made of."""
+"""The task and its parts."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -64,7 +64,7 @@ class Sizes(Struct, frozen=True):
         return self.shards.get(second, 1)
 
     def kept_from(self, first_second: int) -> "Sizes":
-        """Without earlier seconds, which are not planned again."""
+        """Without the sizes of earlier seconds, which are not planned again."""
         kept = {second: n for second, n in self.shards.items() if second >= first_second}
         return Sizes(self.until_second, kept)
 
@@ -108,8 +108,8 @@ class Task(Struct, frozen=True, kw_only=True):
     digest: str | None = None
     max_due_ms: int | None = None
     reservation: Reservation | None = None  # good only while `next_ms` is its instant
-    parked: bool = False  # it came up on its entry while its business was paused
-    notice_of: str | None = None  # the dead task whose death this one tells of
+    parked: bool = False  # it fell due while its business was paused
+    notice_of: str | None = None  # the dead task whose death this one reports
     redrives: int = 0
     # For each redrive the seconds of the entry that died and of the one that brought it back.
     revivals: tuple[tuple[int, int], ...] = ()
@@ -149,7 +149,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
     @property
     def is_internal(self) -> bool:
-        """Of the service itself: no caller's, and shown to none."""
+        """A task of the service itself; no caller sees it."""
         return self.plan is not None
 
     @property
@@ -167,7 +167,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
     retry: RetryPolicy | None = None  # None: its business's
     expires_after_seconds: float | None = None
     key: str | None = None
-    digest: str | None = None  # of all the caller said but `biz_type` and `key`; with a key only
+    digest: str | None = None  # of all members but `biz_type` and `key`; with a key only
     max_due_ms: int | None = None  # how far a watchdog may be pushed out
 
     def placed(

@@ -32,7 +32,7 @@ class Change(Struct, frozen=True):
 
 
 def changed(task: Task, change: Change, now_ms: int) -> Task:
-    """The task as it will be; its named entry is another matter (`needs_new_entry`)."""
+    """The changed task, still without a new named entry (see `needs_new_entry`)."""
     due_ms = task.due_ms if change.due_ms is None else change.due_ms
     callback = change.callback or task.callback
     payload = change.payload if change.sets_payload else task.payload
@@ -51,14 +51,14 @@ def changed(task: Task, change: Change, now_ms: int) -> Task:
 
 
 def brought_forward(task: Task, now_ms: int) -> Task:
-    """Due now for its next attempt; the due instant it was made for stays."""
+    """Due now for its next attempt; its due instant stays."""
     return replace(task, next_ms=now_ms, updated_ms=now_ms, version=task.version + 1)
 
 
 def needs_new_entry(task: Task, now_ms: int) -> bool:
-    """If the entry is too early, the notifier places the task anew, and it costs nothing until
-    then. If it would be too late it must be replaced first. So must an entry whose second is past:
-    its message was lost, and each change would come before its rescue."""
+    """An entry that is too early is kept: when it fires the notifier places the task again. An
+    entry that is too late must be replaced first. So must an entry whose second is past: its
+    message was lost, and further changes would always precede the rescue."""
     is_past = (task.entry.second + 1) * 1000 + timing.SKEW_MS <= now_ms
     return is_past or task.next_ms < task.entry.instant_ms
 

@@ -8,7 +8,7 @@ from duewheel.rules.tasks.task import NewTask, Task
 
 
 class KeyState(Enum):
-    FREE = "free"  # no task, or one that has ended: the key can be taken
+    FREE = "free"  # no task, or an ended one: the key is free
     SAME = "same"  # live, and made by the same body
     OTHER = "other"  # live, and made by another body
 

@@ -41,7 +41,7 @@ def timer_changed(before: Timer, after: Timer, by: str) -> Change:
         {**_settings(before.rules), "enabled": before.enabled},
         {**_settings(after.rules), "enabled": after.enabled},
     )
-    if not found:  # what its interval is counted from has moved, and nothing else
+    if not found:  # only the instant from which its interval counts has moved
         every = after.rules.schedule.every_seconds
         found = (Difference("every_seconds", (every, every)),)
     return Change(

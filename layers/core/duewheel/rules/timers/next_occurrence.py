@@ -10,8 +10,8 @@ from duewheel.rules.timers.updates import numbered_until
 
 
 def next_second(timer: Timer, plan: Plan | None, now_second: int) -> int | None:
-    """By its schedule; jitter may put it off. `plan` is its chain's, and is needed only where
-    it has `max_runs`."""
+    """By its schedule; jitter may postpone it. `plan` is that of its chain, and is needed only if
+    the timer has `max_runs`."""
     if not timer.enabled:
         return None
     is_counted = timer.rules.max_runs is not None
@@ -21,7 +21,7 @@ def next_second(timer: Timer, plan: Plan | None, now_second: int) -> int | None:
 
 
 def upcoming(rules: Rules, numbered: int, first_second: int, count: int) -> Sequence[int]:
-    """`numbered`: how many there have been."""
+    """`numbered`: the number of earlier occurrences."""
     if rules.max_runs is not None:
         count = min(count, rules.max_runs - numbered)
     return seconds_from(rules.schedule, first_second, count) if count > 0 else ()

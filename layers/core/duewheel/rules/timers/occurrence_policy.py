@@ -1,7 +1,7 @@
 """Whether an occurrence that falls due is called, by its timer as it is now.
 
-Planned occurrences stay when a timer changes; the change is obeyed here. Planner and notifier use
-the same rule for misfires.
+Planned occurrences stay when a timer changes; here the change takes effect. Planner and notifier
+use the same rule for misfires.
 """
 
 from enum import StrEnum
@@ -82,8 +82,8 @@ def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
 
 
 def should_disable_timer(timer: Timer, outcome: Outcome) -> bool:
-    """Whether the receiver itself wants no more calls, and the timer obeys that. Other answers end
-    an occurrence for other reasons, and a call that was not made was not refused."""
+    """Whether the receiver answered that it needs no more calls, and the timer follows such
+    answers. Other answers end only the occurrence, and a call that was not made has no answer."""
     if not timer.rules.disable_on_stop or outcome.verdict is not Verdict.STOP:
         return False
     return outcome.stopped_by_receiver or outcome.status_code == GONE
@@ -98,8 +98,9 @@ def _is_contained(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
 
 
 def _is_in_gap(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
-    """The occurrence was put by a planner that was slow while the timer was disabled and enabled
-    again, or was planned before and is late. An occurrence with attempts goes on."""
+    """The occurrence lies in a gap: a slow planner wrote it while the timer was disabled and
+    enabled again, or it was planned before and is late. An occurrence that has attempts
+    continues."""
     if task.attempts or task.redrives:
         return False
     return timer.gap_of(occurrence.second) is not None

@@ -31,8 +31,8 @@ def wrong_placeholder(payload: str) -> str | None:
 
 
 def filled_in(payload: str, task: Task, occurrence: Occurrence) -> str:
-    """For this occurrence; all else stays byte for byte. The values need no escapes. The instant is
-    the one of the schedule, which jitter does not move."""
+    """The payload with the values of this occurrence; all else stays byte for byte. The values need
+    no escapes. The instant is the one of the schedule, which jitter does not move."""
     values = {
         "due_at": rfc3339(occurrence.second * 1000),
         "due_ms": str(occurrence.second * 1000),

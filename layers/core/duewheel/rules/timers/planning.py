@@ -40,15 +40,15 @@ class Step(Struct, frozen=True):
 
 
 def chain_home(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
-    """The task that plans the timer from now on: due at once. The second that has begun is not
-    its own any more."""
+    """The task that plans the timer from now on: due at once. Its plan starts after the current
+    second."""
     plan = Plan(timer.timer_id, placement.now_ms // 1000 + 1, timer.numbered, timer.sizes)
     return replace(_due_now(timer, placement, random_bytes), plan=plan)
 
 
 def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
-    """Plan two steps ahead of now, or one further than planned, but no more than fit into one step;
-    for the rest the chain falls due again at once."""
+    """Plan two steps ahead of now, or one further than planned, but no more than fit into one step.
+    For the rest the chain falls due again at once."""
     misfired = _misfired(timer, plan, now_ms // 1000)
     if not misfired:
         return _step_ahead(timer, plan, now_ms)
@@ -59,8 +59,8 @@ def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
 
 def _misfired(timer: Timer, plan: Plan, now: int) -> list[int]:
     """The seconds that are certainly not called, except the latest of them. The latest are judged
-    one by one: behind each of these a later one is due. So are all that another planner may have
-    written before: these are counted when they are judged."""
+    one by one, since a later one is due behind each of these. So are those that another planner may
+    have written: they are counted when they are judged."""
     rules = timer.rules
     if rules.misfire is Misfire.ALL or plan.planned_until_second < plan.sizes.until_second:
         return []

@@ -69,7 +69,8 @@ _Timezone = Annotated[
 
 
 class ScheduleBody(RequestBody):
-    """`cron`, or `every_seconds`, with something left to do: `docs/timers.md` says what is not."""
+    """`cron` or `every_seconds`, with an occurrence ahead; `docs/timers.md` lists what is
+    refused."""
 
     cron: _Cron | UnsetType | None = UNSET
     every_seconds: Annotated[int, Meta(ge=1, le=EVERY_SECONDS_MAX)] | UnsetType | None = UNSET
@@ -123,7 +124,7 @@ class TimerChangeBody(TimerBody):
 
 
 class PreviewBody(ScheduleBody, rename={"from_": "from"}):
-    """A schedule whose next occurrences are requested."""
+    """A request for the next occurrences of a schedule."""
 
     count: _Count = UPCOMING_DEFAULT
     from_: Instant | UnsetType = UNSET

@@ -32,8 +32,8 @@ from duewheel.rules.wheel.addresses import SECOND_MAX, Second
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-# What is not due within so many years never is: the rarest date comes round in 40, and the years
-# that a cron expression may name are 130.
+# A schedule without an occurrence in so many years never has one: the rarest date recurs in 40, and
+# the years that a cron expression may name span 130.
 SEARCH_SECONDS_MAX = 131 * 366 * DAY_SECONDS
 
 
@@ -86,7 +86,7 @@ _PICKS: dict[DstOverlap, tuple[_Pick, ...]] = {
 
 
 def next_second(schedule: Schedule, after: int) -> int | None:
-    """The first of its seconds after that one; None if it has none any more."""
+    """The first of its seconds after that one; None if there is none."""
     found = seconds_from(schedule, after + 1, 1)
     return found[0] if found else None
 

@@ -1,4 +1,4 @@
-"""Whether a schedule may be taken: what of it is refused, and why."""
+"""Checks of a schedule: the field that is refused, and why."""
 
 from msgspec.structs import replace
 
@@ -11,8 +11,8 @@ EXCLUDE_MAX = 366
 
 
 def refusal_of(schedule: Schedule, now_second: int) -> tuple[str, str] | None:
-    """The field and the reason; None if it may be taken. `every_seconds` and `exclude` have been
-    checked."""
+    """The refused field and the reason; None if the schedule is accepted. `every_seconds` and
+    `exclude` have been checked."""
     return (
         _of_timezone(schedule)
         or _of_bounds(schedule)
@@ -51,7 +51,8 @@ def _of_cron(schedule: Schedule) -> tuple[str, str] | None:
 
 
 def _of_nothing_left(schedule: Schedule, now_second: int) -> tuple[str, str] | None:
-    """From now on, and by the fault of which field: the one without which there is something."""
+    """A schedule without occurrences from now on. The refused field is the one without which there
+    would be some."""
     if next_second(schedule, now_second - 1) is not None:
         return None
     if schedule.exclude and next_second(replace(schedule, exclude=()), now_second - 1) is not None:

@@ -1,4 +1,4 @@
-"""The timer and the small values it is made of.
+"""The timer and its parts.
 
 A timer's id is a whole number, so that a client that reads JSON into doubles keeps it.
 """
@@ -18,7 +18,7 @@ NAME_CHARACTERS_MAX = 128
 
 
 class Misfire(StrEnum):
-    """What becomes of occurrences that could not be called within `grace_seconds`."""
+    """What happens to occurrences that could not be called within `grace_seconds`."""
 
     ALL = "all"
     LATEST = "latest"  # the last one that is due is called, those before it are superseded
@@ -58,10 +58,10 @@ class Gap(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class Timer(Struct, frozen=True, kw_only=True):
-    """The stored record. `chain` is the home of the planning entry that plans it, as long as it
-    is enabled; `numbered` says how many occurrences came before those that this chain plans, and
-    `sizes` by which of them are placed that an earlier chain may have written.
-    `ended`: enabled, but its definition contains nothing more. `gaps`: the latest ones."""
+    """The stored record. `chain` is the home of the planning entry that plans it, as long as it is
+    enabled; `numbered` is the number of occurrences before those that this chain plans. `sizes` are
+    the shard counts of occurrences that an earlier chain may have written. `ended`: enabled, but
+    its definition contains nothing more. `gaps`: the latest ones."""
 
     timer_id: str
     biz_type: str
@@ -77,7 +77,7 @@ class Timer(Struct, frozen=True, kw_only=True):
     gaps: tuple[Gap, ...] = ()
 
     def gap_of(self, second: int) -> int | None:
-        """The last second of the gap in which this one lies, and which is over."""
+        """The last second of the ended gap in which this second lies."""
         for gap in self.gaps:
             if gap.until is not None and gap.behind < second <= gap.until:
                 return gap.until
@@ -97,7 +97,7 @@ def timer_id_of(random_number: int) -> str:
 
 
 def checked_timer_id(text: str) -> str:
-    """A malformed id is answered as an unknown one."""
+    """A malformed id gets the same answer as an unknown one."""
     if not _DECIMAL.fullmatch(text) or not _SMALLEST <= int(text) < _BEYOND:
         raise no_such_timer()
     return text

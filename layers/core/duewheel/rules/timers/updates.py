@@ -19,9 +19,9 @@ from duewheel.rules.timers.schedule_validation import refusal_of
 from duewheel.rules.timers.timer import Gap, Rules, Timer
 from duewheel.rules.wheel.addresses import Address
 
-BLANK = Rules(name="", schedule=Schedule())  # what a new timer is made from
+BLANK = Rules(name="", schedule=Schedule())  # the rules of a new timer
 
-# As many as a chain plans ahead, twice over: no more are taken back.
+# At most so many are withdrawn: twice as many as a chain plans ahead.
 _AHEAD_MAX = 4_000
 GAPS_MAX = 5  # kept with the timer, whose record every page of its runs reads
 
@@ -39,7 +39,7 @@ _IN_THE_SCHEDULE = {
 
 def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> Rules:
     """The rules with these values, by the names of requests, and all others as they were; checked
-    as a whole. None takes a value back to its default."""
+    as a whole. None resets a value to its default."""
     schedule = _changed_schedule(rules.schedule, values, now_second)
     given = {name: value for name, value in values.items() if name not in _IN_THE_SCHEDULE}
     after = replace(rules, schedule=schedule, **_with_defaults(BLANK, given))
@@ -88,7 +88,7 @@ def _check_together(rules: Rules) -> None:
 
 
 def changed(timer: Timer, rules: Rules, *, enabled: bool, now_ms: int) -> Timer:
-    """The timer itself when nothing of it changes. It is yet to get its chain."""
+    """The same timer if no value changes. It still needs a chain."""
     if rules == timer.rules and enabled == timer.enabled:
         return timer
     return replace(

@@ -30,7 +30,8 @@ class SecondRange(Struct, frozen=True):
 
     @property
     def is_long(self) -> bool:
-        """Whether it may hold so many occurrences of a timer that taking them back is worth it."""
+        """Whether a span of this length may contain enough occurrences of the timer to withdraw
+        them."""
         return self.last - self.first >= TAKEN_BACK_MIN
 
 
@@ -62,15 +63,15 @@ def reason_to_take_back(
 
 
 class Claims:
-    """What this process has looked through of each timer: of the many missed occurrences that come
-    up together, one leads to a look."""
+    """The spans that this process has searched, by timer: of many missed occurrences that fall due
+    together, only one leads to a search."""
 
     def __init__(self) -> None:
         self._claimed: dict[str, SecondRange] = {}
         self._lock = Lock()
 
     def claim(self, timer_id: str, wanted: SecondRange) -> SecondRange | None:
-        """What of it has not been claimed; None where that is short."""
+        """The part of it that has not been claimed; None if that part is short."""
         with self._lock:
             claimed = self._claimed.get(timer_id)
             mine = wanted if claimed is None else _outside(wanted, claimed)

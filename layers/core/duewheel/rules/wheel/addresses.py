@@ -2,7 +2,7 @@
 
 Each slot, place and task id is built and parsed in this module only. Within a second the sort order
 is: header `#`, entries `.`, direct entries `/`, page leases `~`. So a read of a slice's entries
-meets nothing else, and direct entries cost it nothing.
+reads only these, and direct entries cost it nothing.
 """
 
 import re
@@ -295,5 +295,5 @@ def _token_bytes(token: str) -> bytes:
 
 
 def _check(body: bytes) -> bytes:
-    """Detects damage and guesses; it is no secret and grants nothing."""
+    """Detects damaged and invented ids; it is not secret and gives no access."""
     return blake2s(body, digest_size=_CHECK_BYTES, person=b"duewheel").digest()

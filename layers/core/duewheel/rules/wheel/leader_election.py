@@ -77,5 +77,5 @@ def watch_seconds(pointer: Pointer) -> float:
 
 
 def standby_after_claim(pointer: Pointer, me: str) -> str | None:
-    """The candidate that waited behind the old standby, which is gone or is `me`."""
+    """The candidate, which becomes standby: the old standby is gone or is `me`."""
     return None if pointer.candidate == me else pointer.candidate

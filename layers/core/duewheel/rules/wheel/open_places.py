@@ -21,7 +21,9 @@ class Why(StrEnum):
 
     HELD = "held"  # a notifier works on a page, or its message was sent again lately
     UNBEGUN = "unbegun"  # no notifier has begun a page, though its message was sent again
-    TAKEN_APART = "taken-apart"  # a page that kept failing was closed, and its tasks entered anew
+    TAKEN_APART = (
+        "taken-apart"  # a page that kept failing was closed, and its tasks got new entries
+    )
     CHANGED = "changed"  # a task changed while it was given a new entry
     FAILED = "failed"  # a request failed at this slice
     NEWER = "newer-release"  # an item was written by a newer release, which is waited for
@@ -30,7 +32,7 @@ class Why(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "Why":
-        """A word of a newer release: the slice is unfinished, whatever it means."""
+        """A word of a newer release: the slice is unfinished."""
         return cls.FAILED
 
 
@@ -61,7 +63,7 @@ def first_open_second(places: Iterable[OpenPlace], position: int) -> int:
 
 
 def age_seconds(place: OpenPlace, now_ms: int) -> int:
-    """0 for a place that a clock ahead of this one noted."""
+    """0 if the place was noted by a clock that is ahead of this one."""
     return max(0, now_ms - place.since_ms) // 1000
 
 
@@ -87,7 +89,7 @@ class OpenPlaces:
 
     @property
     def has_room(self) -> bool:
-        """For another second, whatever is met in it."""
+        """Whether there is room for another second, even if all its slices are open."""
         return len(self) + OF_ONE_SECOND_MAX < OPEN_PLACES_MAX
 
     @property

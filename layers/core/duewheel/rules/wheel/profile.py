@@ -25,7 +25,7 @@ class Profile(Struct, frozen=True):
 
 
 PRECISE = Profile("precise", ahead_seconds=0, stays=True)
-# Two runs may lie nearly two minutes apart; the rest is for the run itself and for a late start.
+# Two runs may be nearly two minutes apart; the rest is for the run itself and for a late start.
 ECONOMY = Profile("economy", ahead_seconds=150, stays=False)
 
 PROFILES = {profile.name: profile for profile in (PRECISE, ECONOMY)}

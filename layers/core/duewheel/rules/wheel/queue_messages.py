@@ -22,7 +22,7 @@ from duewheel.rules.wheel.addresses import (
 
 MESSAGES_PER_RUN = 10  # by asynchronous invocation, where each run is a request of the sender
 _EVENT_MEMBER = "messages"
-# What reading JSON of any shape as if it were ours can raise.
+# Errors that can occur when JSON of another shape is read as a message.
 NOT_UNDERSTOOD = (
     ArithmeticError,
     AttributeError,
@@ -88,7 +88,7 @@ class MalformedMessage(Exception):
 
 
 class _Head(Struct):
-    """What tells messages apart."""
+    """Identifies a message."""
 
     v: int
     release: Raw | UnsetType = UNSET
@@ -114,7 +114,8 @@ def decode(text: str) -> Message:
     try:
         return _decoded(text)
     except NOT_UNDERSTOOD:
-        # It may hold records of attempts, and this is logged: the dead-letter queue has it whole.
+        # The reason is logged, and the message may contain records of attempts, so it is not
+        # quoted. The dead-letter queue has the whole message.
         said = f"no message of this service, {len(text)} characters"
         raise MalformedMessage(said) from None
 

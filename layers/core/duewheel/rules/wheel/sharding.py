@@ -28,7 +28,7 @@ FORECAST_MINUTES = 60
 
 
 def shards_for(expected: float) -> int:
-    """So many that no shard is expected to hold more than a slice should."""
+    """The number of shards at which none is expected to have more entries than a slice should."""
     shards = 1
     while shards * SLICE_ENTRIES < expected and shards < SHARDS_MAX:
         shards *= 2
@@ -53,7 +53,7 @@ def is_looked_at(entries: int, random_unit: Callable[[], float]) -> bool:
 
 
 class Placement(Struct, frozen=True, kw_only=True, array_like=True):
-    """The clock and the time pointer when it was taken, how far ahead of them slices are read and
+    """A snapshot: the clock and the time pointer, how far ahead of them slices are read and
     dispatched, and the shards of seconds known to have more than one."""
 
     now_ms: int

@@ -15,7 +15,7 @@ def placed_ms(instant_ms: int, now_ms: int) -> int:
 
 def not_behind_ms(now_ms: int, aws_ms: int) -> int:
     """The time by a clock that may be wrong, and no further behind AWS's time than clocks may
-    differ. An entry further behind would be found by no reader."""
+    differ. No reader would find an entry further behind."""
     return max(now_ms, aws_ms - SKEW_MS)
 
 

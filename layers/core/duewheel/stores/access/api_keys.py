@@ -1,6 +1,6 @@
 """API keys in the Registry: one record each, with the hashes of its secrets.
 
-The authorizer needs this module alone, and every call with a key waits for it; `api_key_changes.py`
+The authorizer, which delays every call with a key, imports only this module; `api_key_changes.py`
 has the writes. The day of the last use is written without a new version.
 """
 

@@ -1,7 +1,7 @@
 """The settings of businesses as a process caches them: read once every few seconds.
 
-That a business has no record is cached as well. No reader waits for another one: two that miss at
-the same moment both read, which costs less than a wait that a dying reader could make endless.
+That a business has no record is cached as well. Readers do not wait for each other: two that miss
+at the same moment both read. A wait could be endless if the other reader crashes.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from duewheel.rules.businesses.settings import Business
 from duewheel.stores.businesses.settings import BusinessStore
 
 KEPT_MS = 5_000
-KNOWN_MAX = 2_000  # anybody may ask with any name
+KNOWN_MAX = 2_000  # any caller may send any name
 
 
 class _Known(Struct, frozen=True):
@@ -39,14 +39,14 @@ class BusinessCache:
         return self.many([biz_type])[biz_type]
 
     def kept(self, biz_type: str) -> Business | None:
-        """As it is known without a request; None when that is too old."""
+        """The cached business; None if it is too old."""
         now_ms = self._clock.now_ms()
         with self._lock:
             known = self._known.get(biz_type)
         return known.business if known is not None and known.is_fresh(now_ms) else None
 
     def many(self, biz_types: Iterable[str]) -> dict[str, Business]:
-        """No older than they are kept for; of version 0 where there is no record."""
+        """Cached or read; of version 0 without a record."""
         wanted = dict.fromkeys(biz_types)
         now_ms = self._clock.now_ms()
         with self._lock:
@@ -61,12 +61,12 @@ class BusinessCache:
             return found
         read = self._store.read_many(missing)
         with self._lock:
-            if self._forgotten == forgotten:  # else it may have been read before it was changed
+            if self._forgotten == forgotten:  # else it may have been read before the change
                 self._keep(read, now_ms)
         return found | read
 
     def forget(self, biz_type: str) -> None:
-        """It has just been changed here."""
+        """Forget a business that this process has just changed."""
         with self._lock:
             self._forgotten += 1
             self._known.pop(biz_type, None)

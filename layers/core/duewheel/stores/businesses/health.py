@@ -31,7 +31,7 @@ _BreakerRow = tuple[InstantMs, InstantMs, str, InstantMs]
 
 
 class HealthWriteFailed(Exception):
-    """The Registry did not accept a write. No call waits for it: the health is an aid."""
+    """The Registry did not accept a write. No call depends on it."""
 
 
 class HealthStore(Struct, frozen=True):
@@ -45,7 +45,8 @@ class HealthStore(Struct, frozen=True):
         return health_from(answer.get("Item"))
 
     def note_slow(self, biz_type: str, until_ms: int) -> BusinessHealth:
-        """Its calls hold pages up; so it is until then, or until later if that is known already."""
+        """Record that its calls hold pages up, until this instant or a later one that is recorded
+        already."""
         return self._write(
             biz_type,
             until_ms,
@@ -68,7 +69,7 @@ class HealthStore(Struct, frozen=True):
     def _open(
         self, biz_type: str, breaker: Breaker, known: BusinessHealth, now_ms: int
     ) -> BusinessHealth:
-        """In the place of those that are left alone, if none has been opened since `known`."""
+        """Replaces unused breakers, if none has been opened since `known`."""
         gone = {f"#gone{n}": _HOST + one.host for n, one in enumerate(known.evictable(now_ms))}
         removed = f" REMOVE {', '.join(gone)}" if gone else ""
         return self._write(
@@ -86,7 +87,7 @@ class HealthStore(Struct, frozen=True):
         )
 
     def move(self, biz_type: str, seen: Breaker, after: Breaker) -> BusinessHealth:
-        """To `after`, if the breaker is as `seen`."""
+        """Change it to `after`, if the breaker is as `seen`."""
         return self._write(
             biz_type,
             after.until_ms,
@@ -97,7 +98,7 @@ class HealthStore(Struct, frozen=True):
         )
 
     def close(self, biz_type: str, seen: Breaker) -> BusinessHealth:
-        """If the breaker is as `seen`."""
+        """Close it, if the breaker is as `seen`."""
         return self._write(
             biz_type,
             seen.until_ms,
@@ -148,7 +149,7 @@ def health_from(item: Item | None) -> BusinessHealth:
 
 
 def _text(breaker: Breaker) -> str:
-    """The same for the same breaker, so that conditions can compare it."""
+    """Always the same text for the same breaker, so that conditions can compare it."""
     return json_text(
         [breaker.since_ms, breaker.until_ms, breaker.owner_token, breaker.probes_failed]
     )

@@ -1,6 +1,6 @@
 """Records of businesses that may have parked tasks, in one partition of the Registry.
 
-Invariant: a record is marked anew before each write that begins or ends a pause, and is deleted
+Invariant: a record gets a new mark before each write that begins or ends a pause, and is deleted
 only if it is as it was read. So every parked task has a record that leads to it.
 """
 
@@ -86,8 +86,8 @@ class ParkingRecords(Struct, frozen=True):
         )
 
     def give_back(self, parking: Parking, me: str, unpaused_ms: int | None) -> None:
-        """Give the right back with what was found. If the record was marked anew, the findings do
-        not count."""
+        """Give the right back and record the findings. If the record has a new mark, the findings
+        do not count."""
         update, names = "REMOVE #owner, #until", _LEASE | _MARK
         values: dict[str, Any] = {":me": {"S": me}}
         if unpaused_ms is not None:
@@ -106,7 +106,7 @@ class ParkingRecords(Struct, frozen=True):
         )
 
     def forget(self, parking: Parking, me: str) -> None:
-        """Unless it was marked anew."""
+        """Delete the record, unless it has a new mark."""
         condition, mark = _unchanged(parking)
         write_if(
             self.client.delete_item,
@@ -146,7 +146,7 @@ def _unchanged(parking: Parking) -> tuple[str, dict[str, Any]]:
 
 
 def _parking(biz_type: str, item: Item) -> Parking:
-    """A damaged value counts as missing: it is found out again."""
+    """A damaged value counts as missing, and is determined again."""
     since = item.get("unpaused_ms", {}).get("N", "")
     return Parking(
         biz_type,

@@ -1,8 +1,8 @@
 """The next free turn of each limit: one record, moved on by conditional writes.
 
 However many turns are taken, it is one write, or two after a pause. An SDK retry may move a record
-on twice; then some turns stay unused, which no promise forbids. A record has no TTL: without it the
-turns that were taken would be given a second time.
+on twice; then some turns stay unused, which no promise forbids. A record has no TTL: without the
+record, reserved turns would be reserved again.
 
 The record of calls also holds the ends of two lines (`rules/delivery/reservations.py`).
 `lines_version` is the version of the settings that they belong to: an older release begins
@@ -46,7 +46,7 @@ class RateLimitStore(Struct, frozen=True):
         self, limit: str, biz_type: str, rate: RateLimit, count: int, now_us: int, ahead_us: int
     ) -> ReservedTurns | RateLimited:
         """`count` turns, all of which end within `ahead_us`, or none. A record of newer settings
-        than the caller's is obeyed."""
+        than the caller's takes precedence."""
         key = registry_keys.turns(limit, biz_type)
         interval_us, version = rate.interval_us, rate.version
         for number in range(_TRIES):
@@ -76,8 +76,8 @@ class RateLimitStore(Struct, frozen=True):
     def move(
         self, biz_type: str, rate: RateLimit, plan: Callable[[Cursors], Moves], guess: Cursors
     ) -> tuple[Cursors, Cursors]:
-        """Move the cursors of its calls as planned: returns those that it was planned with, and
-        as they are then. A wrong guess costs a second write."""
+        """Move the cursors of its calls as planned. Returns the cursors of the plan, and those
+        after the write. A wrong guess costs a second write."""
         key = registry_keys.turns(CALLS, biz_type)
         seen, is_there = guess, True
         for _ in range(_TRIES):
@@ -136,7 +136,7 @@ def _moved_on(
 def _begun_anew(
     interval_us: int, version: int, cost_us: int, now_us: int, ahead_us: int
 ) -> dict[str, Any]:
-    """All turns before now have passed, or belong to settings that hold no more."""
+    """All turns before now have passed, or belong to old settings."""
     return {
         "UpdateExpression": "SET #free = :free, #interval = :interval, #version = :version",
         "ConditionExpression": (
@@ -166,7 +166,7 @@ def _cursors(item: Item) -> Cursors:
 
 
 def _moved(seen: Cursors, moves: Moves) -> dict[str, Any]:
-    """A record of the version that was seen, and with lines or without them as then."""
+    """The record has the version that was read, and has lines only if it had them then."""
     names = {"#version": "version", "#lines": "lines_version"}
     values = {":version": seen.version}
     sets: list[str] = []
@@ -202,7 +202,7 @@ def _moved(seen: Cursors, moves: Moves) -> dict[str, Any]:
 
 
 def _as_planned(seen: Cursors, moves: Moves) -> dict[str, Any]:
-    """No record, or one of older settings: it begins anew."""
+    """No record, or one of older settings: replace it."""
     names = {name: f"{name}_us" for name in ("free", "line", "late", "interval")}
     names |= {"version": "version", "lines": "lines_version"}
     values = {

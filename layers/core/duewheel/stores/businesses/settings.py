@@ -1,8 +1,8 @@
 """Businesses in the Registry: one record each, with the settings that it has configured.
 
 Every write is conditional on the version that was read, and is one transaction with the record of
-the change. A damaged record reads as a business that is marked as damaged: its tasks are not called
-as if it had no settings.
+the change. A damaged record gives a business that is marked as damaged, so that its tasks are not
+called without its settings.
 """
 
 import json
@@ -46,7 +46,7 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
     clock: Clock
     table: str
     defaults: Defaults
-    reads_health: bool = False  # along with the settings, for those who call
+    reads_health: bool = False  # read with the settings, by the notifier
 
     def read_whole(self, biz_type: str) -> Business:
         """Version 0 without a record; raises UnreadableItem if the record is damaged."""
@@ -160,7 +160,7 @@ _CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "retry": (retry_row, retry_of_row),
     "on_dead": (callback_row, callback_of_row),
 }
-# Attributes of their own: an older release passes over them, and does not take them for damage.
+# Separate attributes: an older release ignores them, instead of reporting the record as damaged.
 _BESIDE = ("trusted_origins", "secrets")
 
 _Count = Annotated[int, Meta(ge=1, le=INSTANT_MS_MAX)]

@@ -17,12 +17,12 @@ OPENED_MAX = 1_000
 
 
 class KeyUnavailable(Exception):
-    """KMS did not seal or open: it does not answer, or this function has no right."""
+    """KMS failed to seal or open: it does not answer, or this function has no right."""
 
 
 class SealedSecrets:
     def __init__(self, client: "Callable[[], KMSClient]", key: str) -> None:
-        """The client is built when a secret is first met: most processes never meet one."""
+        """The client is built for the first secret: most processes need none."""
         self._client = client
         self._key = key
         self._opened = lru_cache(OPENED_MAX)(self._open)

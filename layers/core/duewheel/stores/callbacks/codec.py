@@ -1,7 +1,7 @@
 """Callbacks and retry policies as JSON in tasks, timers and businesses.
 
-Short: a member that has its default is left out. A row without `type` is of type http; the form of
-the others is declared by their classes.
+A member that has its default is left out. A row without `type` is of type http; the form of the
+others is declared by their classes.
 """
 
 from typing import Annotated, Any, cast
@@ -62,7 +62,7 @@ def callback_of_row(row: dict[str, Any]) -> Callback:
 
 
 def callback_of_text(source: str | bytes) -> Callback:
-    """Raises the same."""
+    """Raises the same errors."""
     named = _typed.decode(source).type
     if named is not None:
         return cast("Callback", _aws[named].decode(source))
@@ -87,5 +87,5 @@ def retry_of_row(row: dict[str, Any]) -> RetryPolicy:
 
 
 def retry_of_text(source: str) -> RetryPolicy:
-    """Raises the same."""
+    """Raises the same errors."""
     return RetryPolicy(**asdict(_retry.decode(source)))

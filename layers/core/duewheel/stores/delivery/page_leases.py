@@ -1,7 +1,6 @@
 """The leases of pages: which run delivers a page, and the mark that it is done.
 
-A lease may expire by TTL: without it the page would only be read again. So a damaged lease is
-forgotten.
+A lease may expire by TTL: without it the page is only read again. So a damaged lease is deleted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +40,7 @@ _NAMES = {
 
 
 class LeaseDamaged(Exception):
-    """The lease is damaged again as soon as it is forgotten; the message comes back."""
+    """The lease was deleted and is damaged again; the message comes back."""
 
 
 class PageLeaseStore(Struct, frozen=True):
@@ -66,7 +65,7 @@ class PageLeaseStore(Struct, frozen=True):
                 continue
             if isinstance(result, Written):
                 return lease
-            # Lapsed and refused: it was begun too often, and the sweep takes it apart.
+            # Expired and refused: the page was begun too often, and the sweep takes it apart.
             return LeaseHeld(lease.until_ms) if lease.until_ms >= now_ms else PageFinished()
         raise LeaseDamaged(f"the lease of page {page.page} is damaged again and again")
 

@@ -28,7 +28,8 @@ from duewheel.stores.item_attributes import readable_ones, reads_an_item
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.tasks import TaskStore
 
-# Tasks spread over the slots by their ids, so twice a slot's share and a few fill a block.
+# Tasks are spread over the slots by their ids, so twice the average of a slot, and a
+# few, fill a block.
 _SLOT_SPARE = 4
 
 
@@ -37,7 +38,7 @@ class ParkedBlock(Struct, frozen=True):
 
     items: list[ParkedItem]
     after: str | None
-    is_empty: bool  # not even what cannot be read
+    is_empty: bool  # no item at all, even unreadable
 
 
 class ParkedStore(Struct, frozen=True):
@@ -45,7 +46,7 @@ class ParkedStore(Struct, frozen=True):
     readers: ThreadPoolExecutor
 
     def put(self, tasks: Sequence[Task]) -> None:
-        """An item that is there already is the same one: it follows from home and entry."""
+        """An existing item is the same one: its key follows from home and entry."""
         self._write([{"PutRequest": {"Item": item_of(task)}} for task in tasks])
 
     def block(

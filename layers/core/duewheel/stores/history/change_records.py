@@ -1,7 +1,8 @@
 """The last changes of definitions in the Registry: one item for each change, beside the definition.
 
 A change is a part of the transaction that writes the definition, and replaces the change of ten
-versions before. The items expire some time after the definition has ended, unless it is made anew.
+versions before. The items expire some time after the definition has ended, unless it is created
+again.
 """
 
 import json

@@ -29,7 +29,7 @@ from duewheel.stores.tasks.tasks import TaskStore
 
 
 class AuditPage(Struct, kw_only=True):
-    """What one read of a slice found."""
+    """The items of one read of a slice."""
 
     following: Position
     items: int = 0
@@ -77,7 +77,7 @@ class AuditStore(Struct, frozen=True):
         return readable([i for i in items if not codec.is_reentry(i)], _audited)
 
     def resting_on(self, audited: Iterable[AuditedTask]) -> list[AuditedTask]:
-        """The same with all that they rest on, as far as it can be read."""
+        """The same with all items that they depend on, as far as these can be read."""
         audited = list(audited)
         live = [one.task for one in audited if one.task.is_live]
         entries = self._pointing(
@@ -120,12 +120,12 @@ class AuditStore(Struct, frozen=True):
         return dict(found)
 
     def _items(self, wanted: list[Any]) -> list[Item]:
-        each_once = list({_name(key): key for key in wanted}.values())  # BatchGetItem insists
+        each_once = list({_name(key): key for key in wanted}.values())  # BatchGetItem needs it
         return get_batch(self.tasks.client, self.tasks.clock, self.tasks.table, each_once)
 
 
 def _add(page: AuditPage, item: Item) -> int | None:
-    """Sort the item into the page; how many shards the second has, where that is what it says."""
+    """Sort the item into the page; return the number of shards if it is a header."""
     place = item["place"]["S"]
     if addresses.is_header(place):
         return shards_from(item)

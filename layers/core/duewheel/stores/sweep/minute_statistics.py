@@ -28,7 +28,7 @@ MINUTES_PER_DAY = 1_440
 _COUNTS = tuple(name for name in Tally.__struct_fields__ if name != "lateness_classes")
 _COUNT_MAX = (
     10**18
-)  # a death taken back may be in a minute before the death is: down to -_COUNT_MAX
+)  # a redrive may be counted in an earlier minute than its death: down to -_COUNT_MAX
 
 
 class ReadMinute(Struct, frozen=True):

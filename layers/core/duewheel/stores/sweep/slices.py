@@ -22,7 +22,7 @@ from duewheel.stores.tasks.tasks import found_entry
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-# Aliased throughout: several of these are words that DynamoDB keeps to itself.
+# All are aliased: several of these are reserved words of DynamoDB.
 _SWEPT = (
     *(
         "slot",
@@ -51,7 +51,7 @@ class WholeSlice(Struct, kw_only=True):
     homes: list[HomeState] = field(default_factory=list)
     reentries: dict[Address, Reentry] = field(default_factory=dict)
     leases: dict[str, PageLease] = field(default_factory=dict)
-    damaged: list[UnreadableItem] = field(default_factory=list)  # and so none of the others
+    damaged: list[UnreadableItem] = field(default_factory=list)  # in no other field
 
 
 class Occupied(Struct, frozen=True):

@@ -43,7 +43,7 @@ _WEEKDAY_WORDS = {
     name: number for names in (WEEKDAYS, _LONG_WEEKDAYS) for number, name in enumerate(names)
 }
 _MONTH = Field("month", 1, 12, _MONTH_WORDS)
-# A 7 is the 0 from the start, so that 5-7 runs backwards: there it is read as no day at all.
+# Cronexpr reads 7 as 0 at once, so 5-7 runs backwards and names no day.
 _WEEKDAY = Field("day of week", 0, 6, {**_WEEKDAY_WORDS, "7": 0, "07": 0})
 _YEAR = Field("year", 1970, 2099)
 
@@ -81,7 +81,7 @@ def _numbers(field: Field, text: str) -> frozenset[int]:
 
 
 def _entries(field: Field, text: str) -> list[str]:
-    """Empty ones are overlooked there. An asterisk makes the others superfluous."""
+    """Cronexpr ignores empty entries. With an asterisk the other entries have no effect."""
     entries = ["*" if entry == "?" else entry for entry in text.split(",") if entry]
     if not entries:
         raise field.refusal(text)

@@ -1,7 +1,7 @@
 """The fields of a cron expression: numbers, names, ranges, steps and lists of them.
 
-What both dialects have in common. A range that runs backwards and a step that leads out of its
-field are refused: some programs read them as nothing, others go round, and some take the whole.
+What both dialects have in common. A range that runs backwards and a step larger than its field are
+refused: programs differ in how they read them.
 """
 
 import re

@@ -56,7 +56,7 @@ class Paging(Struct, frozen=True):
 
 XTimerId = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 _Text = Annotated[str, Meta(min_length=1)]
-# Too long, these are refused by the rules that all timers have.
+# If they are too long, the rules of all timers refuse them.
 _Name = Annotated[_Text, says(maxLength=NAME_CHARACTERS_MAX)]
 _Cron = Annotated[
     _Text,
@@ -160,7 +160,7 @@ def _headers(param: XTimerParamBody) -> list[tuple[str, str]]:
 
 
 def _payload(text: str) -> str | None:
-    """A string that means nothing but itself: the body is its very text."""
+    """The notification body is this text as it is."""
     if not text:
         return None
     payload = without_placeholders(json.dumps(text, ensure_ascii=False))
@@ -170,8 +170,8 @@ def _payload(text: str) -> str | None:
 
 
 def _parameters(query: str) -> dict[str, str]:
-    """The first of each name, as its own server takes them; an empty one is none. A number keeps
-    its first digits, which are more than any bound has."""
+    """The first of each name, as xTimer's own server reads them; an empty one counts as missing. A
+    number keeps its first digits, which are more than any bound has."""
     parameters: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         number = None if name == "app" else _NUMBER.fullmatch(value)
