@@ -1,4 +1,4 @@
-"""The one door to all targets: a callback goes to that of its type, and has one outcome."""
+"""All targets by the type of a callback. Each call has one outcome."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What functions need that look API keys up."""
+"""The parts of functions that read API keys."""
 
 from duewheel.stores.access.api_keys import ApiKeyStore
 from duewheel.wiring.process import clock, dynamodb, once, settings

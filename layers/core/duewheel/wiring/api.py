@@ -83,7 +83,7 @@ def redrive_task() -> RedriveTask:
 @once
 def list_tasks() -> ListTasks:
     config = settings()
-    origin()  # with other BUCKETS the index would lead to homes that are not there
+    origin()  # with other BUCKETS the index would name homes that do not exist
     return ListTasks(
         clock=clock(),
         index=ListIndex(dynamodb(), config.wheel_table, config.buckets),

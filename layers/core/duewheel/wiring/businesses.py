@@ -1,4 +1,4 @@
-"""What functions need that look businesses up."""
+"""The parts of functions that read businesses."""
 
 import secrets
 from typing import TYPE_CHECKING

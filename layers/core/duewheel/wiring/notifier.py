@@ -1,7 +1,7 @@
 """The parts of the notifier.
 
-It is wired once per thread, since an event loop and its connections belong to one: in AWS a process
-has one thread, on one machine a thread plays the environment.
+They are built once per thread, since an event loop and its connections belong to one. In AWS a
+process has one thread; on the local stack a thread stands for an execution environment.
 """
 
 import asyncio
@@ -134,7 +134,7 @@ def parked() -> ParkedStore:
 
 @once
 def release() -> Release:
-    """With writers of its own: a release of many tasks takes none from the pages."""
+    """With separate writers, so that a release of many tasks does not slow down the pages."""
     return Release(
         clock=clock(),
         records=parking_records(),

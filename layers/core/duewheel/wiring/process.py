@@ -1,4 +1,4 @@
-"""What every function needs: settings, clock, clients, pointers, queues, slices, and its metrics.
+"""The parts that every function needs: settings, clock, clients, pointers, queues, slices, metrics.
 
 At the end of each run of a function its counts become lines of its log.
 """
@@ -52,7 +52,7 @@ def once(build: Callable[[], T]) -> Callable[[], T]:
 
 def start_anew(clock: Clock, write_line: Callable[[str], None] = print) -> None:
     """Forget all that was built. From now on use this clock, and write metrics to `write_line`. Not
-    called in AWS: it is the seam for the local stack and the tests."""
+    called in AWS, but by the local stack and by tests."""
     global _clock, _generation, _write_line
     _clock = clock
     _write_line = write_line
@@ -62,8 +62,8 @@ def start_anew(clock: Clock, write_line: Callable[[str], None] = print) -> None:
 
 
 def replace_parts(by: Mapping[Callable[[], Any], Callable[[], Any]]) -> None:
-    """Build these parts otherwise from the next start on. Not called in AWS: it is the seam for
-    tests that look at a part."""
+    """Replace these parts from the next start on. Not called in AWS: tests replace a part with
+    it."""
     _replaced.clear()
     _replaced.update(by)
 
@@ -78,7 +78,7 @@ def clock() -> Clock:
 
 
 def write_line(line: str) -> None:
-    """Into this function's log, as it is: standard output, in AWS."""
+    """Write the line unchanged to this function's log, which in AWS is standard output."""
     _write_line(line)
 
 
@@ -123,7 +123,7 @@ def pointers() -> PointerStore:
 
 @once
 def origin() -> int:
-    """Also the check that this deployment fits the wheel it finds."""
+    """Also checks that this deployment fits the existing wheel."""
     return pointers().origin(settings().buckets, clock().now_ms())
 
 
@@ -158,7 +158,7 @@ def metric_source() -> Source:
 
 
 def writes_metrics(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
-    """The same handler; it writes the counts however it ends."""
+    """The same handler, which writes the counts even if it fails."""
 
     @wraps(handler)
     def writing(event: Any, context: Any) -> R:
@@ -173,7 +173,7 @@ def writes_metrics(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
 def _write_metrics() -> None:
     counted = counts.take()
     if not counted.counts and not counted.values:
-        return  # nor are the settings read, which may be what is wrong
+        return  # nor are the settings read, which may be the cause
     if settings().metrics:
         for line in metric_lines(counted, metric_source(), clock().now_ms()):
             write_line(line)

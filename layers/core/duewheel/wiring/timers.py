@@ -1,4 +1,4 @@
-"""What changes timers, and what their calls run on."""
+"""The parts that read and change timers."""
 
 import secrets
 

@@ -1,4 +1,4 @@
-"""What functions need that read and change tasks: their stores, and the way to another entry."""
+"""The parts of functions that read and change tasks: their stores, and the writer of entries."""
 
 from functools import partial
 

@@ -1,1 +1,1 @@
-"""The stories: create, cancel, dispatch, deliver, sweep. Each reads top to bottom."""
+"""Workflows: create, cancel, dispatch, deliver, sweep. Each reads top to bottom."""

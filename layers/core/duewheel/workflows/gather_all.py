@@ -1,5 +1,5 @@
 """Fan out on the event loop, by the rule of `fan_out`: no coroutine begun here is still running
-when the caller goes on.
+when the caller continues.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Retry what DynamoDB throttles, as long as the invocation has time.
+"""Retry throttled writes as long as the invocation has time.
 
-A notifier that may not write keeps what it has, and takes no further page meanwhile. So notifiers
-ask no more of a table than it gives, and no callback has to be repeated.
+Meanwhile the notifier begins no further page. So notifiers send no more writes than the table
+accepts, and no callback has to be repeated.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from duewheel.workflows.gather_all import in_thread
 
 FIRST_PAUSE_MS = 100
 PAUSE_MS_MAX = 2_000
-# No try is begun later than that before the invocation ends: the SDK's own pauses are up to 7 s.
+# The last try begins so long before the invocation ends: the SDK's own pauses are up to 7 s.
 TRY_MS_MAX = 8_000
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Tries of writes that other writers defeat, or DynamoDB throttles.
+"""Retries of writes that lost a race, or that DynamoDB throttled.
 
 A lost race shows that another writer was first: its change counts. Of writes for many tasks, side
 by side, DynamoDB may throttle some. Successful writes are not made again: another try goes on with
@@ -14,7 +14,7 @@ from duewheel.stores.dynamodb import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
 
 X = TypeVar("X")
-Outcome = bool | Exception  # whether no other writer was faster, or why that is unknown
+Outcome = bool | Exception  # True unless another writer was first; or why that is unknown
 
 
 def until_won(try_once: Callable[[], X | None], tries: int, lost: Exception) -> X:

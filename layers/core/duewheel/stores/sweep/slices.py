@@ -70,8 +70,8 @@ class SliceStore(Struct, frozen=True):
         """None if the second is empty. Of one with several shards the start counts as its first
         instant.
 
-        One eventually consistent query: half a read unit for an empty second. An entry that was
-        written within the replication lag before its second is found by the sweep.
+        One eventually consistent query: half a read unit for an empty second. The sweep finds an
+        entry that was written within the replication lag before its second.
         """
         low, high = addresses.probe_range(second)
         answer = self._query(
@@ -98,7 +98,7 @@ class SliceStore(Struct, frozen=True):
                 "slot": {"S": addresses.slot(second, shard, self.buckets)},
                 "place": {"S": after},
             }
-        # One more than a page holds tells whether the slice goes on.
+        # One more than a page holds shows whether the slice continues.
         answer = self._query(second, shard, low, end or high, Limit=size + 1, **arguments)
         items = answer["Items"]
         goes_on = end is None and (len(items) > size or "LastEvaluatedKey" in answer)

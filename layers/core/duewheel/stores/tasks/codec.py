@@ -1,8 +1,8 @@
 """A task as an item of the wheel, and back.
 
-Nested values are rows of JSON text: one attribute, no type markers, small and quick. The payload is
-the source text that the caller sent. An item with a value that is never written here is unreadable
-as a whole.
+A nested value is a row of JSON text in one attribute, without type markers. The payload is the
+source text that the caller sent. An item with a value that is never written here is unreadable as a
+whole.
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ _ROWS_MAX = 100
 # Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
 _PAYLOAD_BYTES_MAX = 131_072
 
-# What a task is promised: a turn, as older releases take it, or a place in a line.
+# The reservation of a task: a turn, by older releases, or a place in a line.
 _TURN, _PLACE_IN_LINE = "promise", "line"
 
 Version = Annotated[int, Meta(ge=0, le=VERSION_MAX)]
@@ -117,7 +117,7 @@ class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=T
 
     at_ms: InstantMs
     lateness_ms: InstantMs
-    # Of a clock that was set back while it was measured.
+    # The clock may have been set back during the measurement.
     duration_ms: Annotated[int, Meta(ge=-INSTANT_MS_MAX, le=INSTANT_MS_MAX)]
     outcome: str
     late_seconds: Annotated[int, Meta(ge=-SECOND_MAX, le=INSTANT_MS_MAX)]
@@ -170,7 +170,7 @@ def _attempt_row(attempt: Attempt) -> _AttemptRow:
 
 
 def _history(source: str) -> tuple[Attempt, ...]:
-    """Of a task that was edited to have a longer one, the part that is kept."""
+    """Of a history that was edited to be longer, the part that is kept."""
     return tuple(row.attempt for row in _attempts.decode(source)[-HISTORY_MAX:])
 
 
@@ -270,7 +270,7 @@ def address_of(item: Mapping[str, Any]) -> Address:
 
 
 def address_of_entry(item: Mapping[str, Any]) -> Address:
-    """The address of an entry all of which is readable."""
+    """The address of an entry; raises unless all of the item is readable."""
     if is_reentry(item):
         reentry_from(item)
     else:
@@ -357,7 +357,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
 
 
 def _version(task: Task) -> int:
-    """A release that does not know the type of a callback must not take the task for damage."""
+    """A release that does not know the type of a callback must not report the task as damaged."""
     if isinstance(task.callback, AwsCallback):
         return target_of(task.callback).item_version
     return USUAL_VERSION
@@ -453,12 +453,12 @@ def _named(item: Mapping[str, Any], name: str) -> Address:
 
 
 def _promise(row: TaskRow) -> Reservation | None:
-    """An older release that takes a turn for a task leaves its place in the line as it was."""
+    """An older release that takes a turn for a task does not change its place in the line."""
     if row.promise is not None:
         return decoded(_TURN, row.promise, _turn_from)
     return decoded(_PLACE_IN_LINE, row.line, _place_from)
 
 
 def _callback_of(row: TaskRow) -> Callback | None:
-    """`null` where it is the one of its business."""
+    """`null` if it is that of its business."""
     return None if row.callback.S == "null" else decoded("callback", row.callback, callback_of_text)

@@ -46,7 +46,7 @@ class RequestRecords(Struct, frozen=True):
         if isinstance(result, Written) or result.item is None:
             return None
         current = _record(record.name, result.item)
-        # Refused, it may still be ours: an earlier try of this very write.
+        # It may be the result of an earlier try of the same write.
         return None if current.latest.token == record.latest.token else current
 
     def replace(self, seen: RequestRecord, after: RequestRecord) -> bool:

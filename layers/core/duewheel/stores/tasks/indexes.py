@@ -56,8 +56,8 @@ class DeadIndex(Struct, frozen=True):
 
     def first(self, biz_type: str, stretch: dead_tasks.Stretch, count: int) -> dead_tasks.Found:
         """The earliest deaths first, and whether there may be more."""
-        # Tasks spread by their homes, so twice a partition's share and a few fill a page. What
-        # earlier releases wrote is all in one.
+        # Tasks are spread by their homes, so twice the average of a partition, and a few, fill a
+        # page. Earlier releases wrote all to one partition.
         share = 2 * count // LIST_PARTITIONS + _SPARE
 
         def read(part: Part) -> dead_tasks.Found:
@@ -130,5 +130,5 @@ def _listed(item: Any) -> Listed:
 
 
 def _died(item: Any) -> Died:
-    is_spread = "#" in item["dead_biz"]["S"]  # which no name of a business holds
+    is_spread = "#" in item["dead_biz"]["S"]  # no business name contains it
     return Died(int(item["settled_ms"]["N"]), codec.address_of(item), is_spread)

@@ -1,8 +1,8 @@
 """Keys: the callers' own names for live tasks, one item each beside the tasks.
 
 A key item names a home. It has no TTL while that task is pending, gets the task's when the task is
-settled, and may then be taken by another task. A notifier that dies between the two writes leaves a
-key without a TTL; the sweep meets every task once after its end and releases the key.
+settled, and may then be taken by another task. A notifier that crashes between the two writes
+leaves a key without a TTL. The sweep reads every task once after its end, and releases the key.
 """
 
 from collections import defaultdict
@@ -27,7 +27,8 @@ from duewheel.stores.item_attributes import readable_ones, reads_an_item
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.tasks import TaskStore
 
-# Keys spread over the slots by their hash, so twice a slot's share and a few fill a page.
+# Keys are spread over the slots by their hash, so twice the average of a slot, and a few, fill a
+# page.
 _SLOT_SPARE = 4
 
 _SETTLED = "attribute_not_exists(place) OR #status <> :pending"
@@ -145,7 +146,7 @@ class KeyStore(Struct, frozen=True):
 def release(
     tasks: TaskStore, key: dict[str, Any], home: Address, redrives: int, expires_at: int | None
 ) -> None:
-    """Let the key expire, if it names this home still, which was not redriven since."""
+    """Let the key expire, if it still names this home and the task was not redriven since."""
     write_if(
         tasks.client.update_item,
         TableName=tasks.table,
@@ -184,7 +185,7 @@ def _names(home: Address | None) -> dict[str, Any]:
 
 
 def item_of(task: Task) -> dict[str, Any]:
-    """By which its key names a live task."""
+    """The attributes by which its key names a live task."""
     return {
         **key_of(task),
         "v": {"N": str(item_attributes.USUAL_VERSION)},

@@ -45,9 +45,9 @@ class TaskStore(Struct, frozen=True, kw_only=True):
     list_index: bool
 
     def create(self, task: Task) -> bool:
-        """Put if absent. An item that is there already can only be this very task, put by an
-        earlier try of the same request, since the place is random; or this very occurrence of a
-        timer, whose place is computed. It is left as it is: False."""
+        """Put if absent. An existing item can only be the same task: by an earlier try of the same
+        request, since the place is random, or the same occurrence of a timer, whose place is
+        computed. It is left as it is: False."""
         return isinstance(write_if(self.client.put_item, **self.put_request(task)), Written)
 
     def create_with_entry(self, task: Task) -> bool:
@@ -65,8 +65,8 @@ class TaskStore(Struct, frozen=True, kw_only=True):
         return {codec.address_of(one["PutRequest"]["Item"]).task_id for one in left}
 
     def put_delivered(self, tasks: Sequence[Task]) -> list[Task]:
-        """Put up to 25 whole items without a condition: after the call was answered, this is the
-        state. Return the tasks that DynamoDB throttled."""
+        """Put up to 25 whole items without a condition, since their calls were answered. Return the
+        tasks that DynamoDB throttled."""
         requests = [{"PutRequest": {"Item": self.item(task)}} for task in tasks]
         left = write_while_taken(self.client, self.table, requests)
         unwritten = {codec.address_of(one["PutRequest"]["Item"]) for one in left}
@@ -94,7 +94,7 @@ class TaskStore(Struct, frozen=True, kw_only=True):
             raise
 
     def get_many(self, homes: Iterable[Address]) -> dict[Address, Task]:
-        """The tasks that are there and readable; damaged ones are reported."""
+        """The tasks that exist and are readable; damaged ones are reported."""
         items = [item for item in self.items_at(homes) if not codec.is_reentry(item)]
         return {task.home: task for task in readable_ones(items, codec.task_from)}
 

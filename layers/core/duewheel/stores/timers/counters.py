@@ -1,7 +1,8 @@
 """Counters of outcomes by timer: one record each, to which pages add.
 
-They are an aid. A notifier that dies between a call and its count leaves it out, and a retry of the
-SDK may count twice. The runs themselves, and the statistics of the business, are exact.
+They are approximate. A notifier that crashes between a call and its count leaves it out, and a
+retry of the SDK may count twice. The runs themselves, and the statistics of the business, are
+exact.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Timers in the Registry: a definition each, and an item in the list of its business.
 
 Both are written in one transaction, with the record of the change and the changes on the wheel, on
-condition that the definition is as it was read. The mark that a timer has ended leaves the version,
-and has a condition of its own.
+condition that the definition is as it was read. The mark that a timer has ended does not raise the
+version, and has a condition of its own.
 """
 
 import json
@@ -58,7 +58,7 @@ class TimerStore(Struct, frozen=True):
         return None if item is None else timer_from(item)
 
     def read_many(self, timer_ids: Iterable[str]) -> dict[str, Timer | UnreadableItem]:
-        """The timers that are there; damaged ones are reported."""
+        """The timers that exist; damaged ones are reported."""
         keys = [registry_keys.timer(timer_id) for timer_id in dict.fromkeys(timer_ids)]
         found: dict[str, Timer | UnreadableItem] = {}
         for item in get_batch(self.client, self.clock, self.table, keys):

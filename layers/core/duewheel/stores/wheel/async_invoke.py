@@ -1,4 +1,4 @@
-"""The fallback channel: queue messages handed to the notifier by asynchronous invocation.
+"""The second link: queue messages sent to the notifier by asynchronous invocation.
 
 Lambda keeps an accepted invocation and retries it, as the EventInvokeConfig of the notifier says.
 There is no delay: a message that is early waits in the notifier.
@@ -17,7 +17,7 @@ M = TypeVar("M", bound=Message)
 
 
 class InvokeFallback(Struct, frozen=True):
-    client: Callable[[], Any]  # built when it is needed, which it hardly ever is
+    client: Callable[[], Any]  # built at its first use: most processes never need it
     function: str
 
     def send(self, messages: Iterable[M]) -> list[M]:

@@ -42,7 +42,7 @@ class SliceQueue(Struct, frozen=True):
 
     def send(self, messages: Iterable[M], delay_seconds: Callable[[M], int] = at_once) -> list[M]:
         """Send all messages, each with its delay; return those that SQS did not accept. If a
-        request gets no answer, the rest is not tried: each further batch would hang as long."""
+        request gets no answer, the rest is not tried: each further batch would wait as long."""
         waiting = list(messages)
         refused: list[M] = []
         for start in range(0, len(waiting), _MESSAGES_PER_BATCH):

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 TIME = "time"
 SWEEP = "sweep"
-# The first writer's clock may be ahead of the next one's: start where none of them will write.
+# The first writer's clock may be ahead of the next one's: start before any instant to which they
+# write.
 _ORIGIN_MARGIN_SECONDS = 10
 
 _open_places = Decoder(tuple[OpenPlace, ...])

@@ -138,7 +138,7 @@ class LoadStore(Struct, frozen=True):
 
     def add(self, loads: Iterable[MinuteLoad]) -> dict[int, float]:
         """Add to the expected entries of these seconds; returns the new estimates. A failed write
-        is ignored: then nothing is known."""
+        is ignored, and gives no estimates."""
         expected: dict[int, float] = {}
         for load in loads:
             try:

@@ -1,8 +1,8 @@
 """Call AWS services through the SDK, on threads. Each call has one outcome.
 
-Threads since the SDK knows nothing else, and as many as a process may have calls in flight,
-so that no call waits for another's answer. A call that outlasts its timeout is given up at
-once; its thread goes on until the socket's own timeout.
+The SDK has only blocking calls. There are as many threads as a process may have calls in flight, so
+that no call waits for another's answer. A call that exceeds its timeout is abandoned at once; its
+thread continues until the socket's own timeout.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class AwsCalls:
 
 
 def _read(answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer with the beginning of what the SDK streams."""
+    """The answer, with the beginning of a streamed body."""
     whole = dict(answer)
     for name, value in answer.items():
         if isinstance(value, StreamingBody):

@@ -1,9 +1,8 @@
-"""HTTP/1.1 over one connection to one checked address: a request out, a reply in, one at a time.
+"""HTTP/1.1 over one connection to one checked address: one request and its reply at a time.
 
 No value of a header can end its line: a header that is not plain is refused here again. The parser
-of replies is llhttp (httptools); this adds the bound: whatever the far side sends, no more than
-REPLY_BYTES_MAX of it is looked at and BODY_START_BYTES of its body kept. A connection whose state
-is in any doubt is never used again.
+of replies is llhttp (httptools). This module adds bounds: it parses at most REPLY_BYTES_MAX of a
+reply, and keeps BODY_START_BYTES of its body. A connection in a doubtful state is never used again.
 """
 
 import asyncio
@@ -53,7 +52,7 @@ def request_bytes(
 
 
 def _check(tokens: Sequence[str], headers: Sequence[tuple[str, str]]) -> None:
-    """Texts are plain if they are so together; one by one they are looked at for the message."""
+    """All texts are checked together; one by one only for the message."""
     if not all(tokens) or not _TOKEN.fullmatch("".join(tokens)):
         wrong = next(text for text in tokens if not _TOKEN.fullmatch(text))
         raise ValueError(f"{wrong!r} is no method or header name")
@@ -91,7 +90,7 @@ class ReplyReader:
         except HttpParserError as error:
             if not self._is_whole:
                 raise ReplyFailed(f"the reply is malformed: {error}") from error
-            self.leaves_connection_usable = False  # what came after it is malformed
+            self.leaves_connection_usable = False  # the bytes after it are malformed
         if self._is_whole:
             return self._reply()
         if len(data) < room:
@@ -112,7 +111,7 @@ class ReplyReader:
 
     def on_message_begin(self) -> None:
         if self._is_whole:
-            self.leaves_connection_usable = False  # more than was asked for
+            self.leaves_connection_usable = False  # more than one reply
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._has_head:  # trailers are no headers

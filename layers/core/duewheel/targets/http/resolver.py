@@ -25,7 +25,7 @@ BEGIN_SECONDS_MAX = 1.0  # that a call waits for its look-up to begin
 
 
 class LookupNotBegun(Exception):
-    """Its business, or this process, has the maximum of running look-ups."""
+    """The business, or this process, has the maximum of running look-ups."""
 
 
 class RefusedAddress(Exception):
@@ -44,8 +44,9 @@ class Resolver:
     async def addresses_of(
         self, host: str, biz_type: str, begin_seconds: float = BEGIN_SECONDS_MAX
     ) -> tuple[str, ...]:
-        """Checked addresses; raises RefusedAddress, or OSError when the name does not resolve, or
-        LookupNotBegun if the look-up does not begin within this time. `biz_type`: its business."""
+        """The checked addresses of a host. Raises RefusedAddress; OSError if the name does not
+        resolve; LookupNotBegun if the look-up does not begin within this time. `biz_type`: of the
+        task."""
         expires, addresses = self._cache.get(host, (0.0, ()))
         if asyncio.get_running_loop().time() < expires:
             return addresses
@@ -95,7 +96,7 @@ class Resolver:
                 del self._under_way[biz_type]
             async with self._ended:
                 self._ended.notify_all()
-        # A scoped address keeps its %zone, which no check lets through.
+        # A scoped address keeps its %zone, which the check refuses.
         return self._checked(host, tuple(dict.fromkeys(str(answer[4][0]) for answer in found)))
 
     def _checked(self, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]:
@@ -111,7 +112,7 @@ class Resolver:
         if self._lookups.get(host) is done:
             del self._lookups[host]
         if not done.cancelled():
-            done.exception()  # waiting calls get it; without them it is not an error
+            done.exception()  # waiting calls get it; if there are none it is ignored
 
 
 def _is_literal(host: str) -> bool:

@@ -1,12 +1,12 @@
 """Deliver by HTTP: one call, one outcome.
 
-Whatever the far side or the network does ends in an `Outcome`, within the timeout. The host
-is resolved for the call, and the connection goes to an address that was checked, or is kept
-from an earlier call to one that still is. Redirects are answers; nobody follows them.
+Every behaviour of the receiver or the network gives an `Outcome` within the timeout. The host is
+resolved for each call. The connection goes to a checked address, or is one that an earlier call
+opened to such an address. Redirects are answers and are not followed.
 
 Connections are kept shortly for the next call to the same origin: less than the 5 s after which
-common servers close an idle connection, so that a request seldom meets one that is being closed. A
-request lost that way is not repeated here, for it may have been processed; it counts as a failed
+common servers close an idle connection, so that a request seldom uses one that is being closed. A
+request that is lost this way is not repeated here, since it may have been processed; it is a failed
 attempt.
 """
 
@@ -109,7 +109,7 @@ class HttpTarget:
         allowed_private_cidrs: tuple[str, ...],
         calls_in_flight_max: int = 128,
     ) -> None:
-        self.calls_in_flight = 0  # those that wait for a place included
+        self.calls_in_flight = 0  # including those that wait for a place
         self._clock = clock
         self._resolver = Resolver(allowed_networks(allowed_private_cidrs))
         self._places = asyncio.Semaphore(calls_in_flight_max)
@@ -177,7 +177,7 @@ class HttpTarget:
         try:
             address, connected = await _connected(addresses[:_ADDRESSES_TRIED_MAX], url.port)
             is_tls = url.scheme == "https"
-            # The handshake has the whole timeout: many at once keep a small Lambda busy for long.
+            # The handshake may use the whole timeout: many at once take a small Lambda long.
             _, connection = await asyncio.get_running_loop().create_connection(
                 lambda: HttpConnection(address),
                 sock=connected,

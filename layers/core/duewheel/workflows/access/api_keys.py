@@ -1,4 +1,4 @@
-"""API keys: list, create, rotate, revoke. A secret is in the answer that made it, and nowhere else.
+"""API keys: list, create, rotate, revoke. Only the answer that created a secret has it.
 
 A caller grants no more than it has, and changes no key that has more. A list shows the keys that
 its reader could grant. A caller may have been admitted with a key that has ended since, or with a
@@ -26,12 +26,12 @@ from duewheel.workflows.filtered_page import within_reach
 from duewheel.workflows.tries import until_won
 
 KEYS_MAX = 1_000
-# An id is taken once in 10^18 times, and each lost race shows that another was first.
+# A random id is taken once in 10^18 times; a lost race shows that another writer was first.
 _TRIES = 3
 
 
 class Issued(Struct, frozen=True):
-    """A key with its text, which is not to be had again."""
+    """A key with its text, which cannot be read again."""
 
     key: ApiKey
     text: str
@@ -127,9 +127,9 @@ class IssueKeys(Struct, frozen=True, kw_only=True):
 
 
 def _check_may_have_secret(key: ApiKey, by: Access) -> None:
-    """A new secret goes to the key itself, or to a caller above it, who could do the same in its
-    own name; otherwise one of two equal admins could act in the name of the other. A stack without
-    access control has one caller."""
+    """Only the key itself, or a caller with wider grants, may get a new secret. Otherwise one of
+    two equal admins could act in the name of the other. A stack without access control has one
+    caller."""
     if by.caller in (key_caller(key.key_id), ANYTHING.access.caller):
         return
     if not by.is_above(key.grants):

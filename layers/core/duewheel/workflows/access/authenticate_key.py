@@ -1,7 +1,7 @@
-"""AuthenticateKey: the key that a request brings, if it is good.
+"""Authenticate the API key of a request.
 
-Whether a key is unknown, ended or brought with a wrong secret, the same is read and the same
-answered. What is no key by its checksum is refused without a read.
+For a key that is unknown, ended or has a wrong secret, reads and answer are the same. A text with a
+wrong checksum is refused without a read.
 """
 
 from msgspec import Struct

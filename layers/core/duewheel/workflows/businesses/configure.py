@@ -1,8 +1,8 @@
 """Configure, pause and resume a business: read it, change it, write it if it is unchanged.
 
-Before a pause begins or ends, a record says that tasks of this business may be parked. When it
-has ended, messages ask for their release: one at once, and one when every process that knew of the
-pause has forgotten it.
+Before a pause begins or ends, a record says that tasks of this business may be parked. When it has
+ended, two messages start their release: one at once, and one when the pause is in no process's
+cache any more.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,7 +42,7 @@ class Pausing(Struct, frozen=True):
 
     def release_all(self, businesses: BusinessStore) -> None:
         """Send a release for each business that is not paused, so that nothing stays parked. The
-        sweeper does so every minute: it makes up for a message that was refused, lost or died of. A
+        sweeper does so every minute, in case a message was refused or lost, or its run crashed. A
         business with a damaged record may be paused: it is left out."""
         read = businesses.read_many(self.records.biz_types())
         self.message_sender.send(
@@ -52,13 +52,13 @@ class Pausing(Struct, frozen=True):
         )
 
     def request_release(self, biz_type: str) -> None:
-        """If both channels refuse, the sweeper sends the messages."""
+        """If both links refuse, the sweeper sends the messages."""
         release = [ReleaseMessage(biz_type)]
         self.message_sender.send(release)
         self.message_sender.send(release, lambda _: FORGOTTEN_AFTER_SECONDS)
 
 
-# Each lost race shows that another was first; more than a few in a row is a business fought over.
+# A lost race shows that another writer was first; after a few in a row the call is refused.
 _TRIES = 5
 
 
@@ -72,7 +72,7 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
     def __call__(
         self, biz_type: str, change: Mapping[str, Any], precondition: Precondition, *, by: str
     ) -> Business:
-        """Of version 1 when it was made by this."""
+        """It has version 1 if this call created it."""
         change = self._with_sealed_secrets(biz_type, change)
 
         def try_once() -> Business | None:

@@ -1,8 +1,8 @@
 """One attempt at one task: wait for its instant and a call slot, confirm, call, record.
 
-No attempt begins that might not end, and be settled, before the invocation ends, or whose page
-another notifier may hold by then. The slot is free again when the outcome is written: so few calls
-are answered and not settled at any time.
+No attempt begins unless it can end and be settled before the invocation ends, and before another
+notifier may take the page over. The slot is free again when the outcome is written. This bounds the
+calls that are answered and not settled.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.timers.change_timer import StopTimer
 
-# What an invocation needs after its last call returned: to settle and to pass on the rest.
+# The time that an invocation needs after its last call, to settle and to pass on the rest.
 SETTLE_RESERVE_MS = 5_000
 
 
@@ -91,7 +91,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
     ) -> Attempt | None:
         """None if no call was made."""
         task = call.task
-        if is_expired(task, started_ms):  # while it waited for a slot
+        if is_expired(task, started_ms):  # it may have waited for a slot
             expire = partial(self.fail_attempt.expire, task, run.business)
             status = await self.retry_throttled(expire, run.page.deadline_ms)
             run.page.firing.count(task, status, was_called=False)

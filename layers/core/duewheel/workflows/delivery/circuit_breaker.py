@@ -1,8 +1,8 @@
-"""The circuit breaker at work: block the tasks of hosts that keep failing, and let probes through.
+"""Apply the circuit breaker: block the tasks of hosts that keep failing, and allow probes.
 
 Each notifier counts calls for itself. Open breakers are shared through the health record of the
-business. A Registry that does not answer delays no page: then a breaker opens, moves or closes a
-little later, or not at all.
+business. If the Registry does not answer, no page is delayed: a breaker opens, moves or closes
+later, or not at all.
 """
 
 from collections import OrderedDict
@@ -124,7 +124,8 @@ class CircuitBreaker(Gate):
         return host if host is not None and health.breaker_of(host) else None
 
     async def _allowed(self, host: str, calls: list[Call], run: BusinessRun) -> list[Call]:
-        """Of calls of a host whose breaker is open: a probe if one is due; all if it has closed."""
+        """The calls to make of a host whose breaker was open: a probe if one is due; all if it has
+        closed."""
         business, now_ms = run.business, self._clock.now_ms()
         self._keep((business.biz_type, host), RecentCalls(from_ms=now_ms))
         breaker = self._breaker(business.biz_type, host)
@@ -212,7 +213,7 @@ class CircuitBreaker(Gate):
         return None if host is None else self._known.health_of(biz_type).breaker_of(host)
 
     def _keep(self, key: tuple[str, str], recent: RecentCalls) -> None:
-        self._recent.pop(key, None)  # so that it becomes the last, the youngest
+        self._recent.pop(key, None)  # moves it to the end, as the most recent
         self._recent[key] = recent
         while len(self._recent) > HOSTS_COUNTED_MAX:
             self._recent.popitem(last=False)

@@ -53,8 +53,8 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
         called: Called,
         hold: Hold | None,
     ) -> Left:
-        """`called`: by home, what another run has called. `hold`: None if no other run can have
-        these entries. Returns what could not be done in time."""
+        """`called`: by home, the tasks that another run has called. `hold`: None if no other run
+        can have these entries. Returns what could not be done in time."""
         settler = self.begin_settling(deadline_ms, called)
         live = [
             (entry, task)
@@ -91,7 +91,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
         businesses: Mapping[str, Business],
         deadline_ms: int,
     ) -> tuple[DueTasks, Chains, Work]:
-        """Tasks that are due, chains that are due, and what is done with the others."""
+        """Due tasks, due chains, and the work for the others."""
         due: DueTasks = {}
         chains: Chains = []
         work: Work = []
@@ -132,7 +132,8 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
     async def _call_business(
         self, tasks: Sequence[Task], business: Business, page: PageRun
     ) -> list[Task]:
-        """The limits and hosts of a business delay no other. Returns the tasks left uncalled."""
+        """A limit or a host of one business delays no other business. Returns the tasks left
+        uncalled."""
         secrets: Secrets | None = ()
         if business.own.signing_secrets:
             secrets = await in_thread(self.secrets.signing, business)

@@ -39,9 +39,11 @@ from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.wheel.send_messages import MessageSender
 
-# What is left of an invocation that begins a page: for a call, and to settle it.
+# The time that an invocation must have left to begin a page: for a call, and to settle it.
 BEGIN_RESERVE_MS = 20_000
-BARE_MS = 60_000  # so late, a look before the lease costs less than the leases of empty pages
+BARE_MS = (
+    60_000  # for a page so late, a read before the lease costs less than leases of empty pages
+)
 CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, in JSON once more
 
 
@@ -100,7 +102,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
 
     async def _is_bare(self, message: PageMessage) -> bool:
         """Whether a late slice is empty, for instance because its occurrences were withdrawn. Then
-        there is nothing to lease, and nothing that the sweep waits for."""
+        it needs no lease, and the sweep waits for none."""
         if self.clock.now_ms() < message.second * 1000 + BARE_MS:
             return False
         return await in_thread(self.slices.is_bare, message.second, message.shard)
@@ -193,7 +195,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
         await self.clock.sleep_until_ms(opens_ms)
         entries = await in_thread(self.tasks.find, map(address_named, message.entries))
         pairs = await self._with_tasks(entries)
-        if is_late:  # but nobody else knows what was called
+        if is_late:  # but only this run knows what was called
             pairs = [(entry, task) for entry, task in pairs if task and task.home in called]
         slow = await in_thread(self.slow_lane.of_direct, message, _but(called, pairs))
         own = [pair for pair in pairs if pair[0] not in slow]
@@ -216,7 +218,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
         return tuple(text for text, size in pairs if size <= CALLED_CHARACTERS_MAX)
 
     async def _with_tasks(self, found: Iterable[FoundEntry]) -> list[tuple[Address, Task | None]]:
-        """The entries with their tasks, wherever the homes of these are."""
+        """The entries with their tasks, also those whose homes are elsewhere."""
         entries = list(found)
         elsewhere = [entry.home for entry in entries if entry.task is None]
         homes = await in_thread(self.tasks.get_many, elsewhere) if elsewhere else {}

@@ -66,8 +66,9 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
         return self._settle(task, lifecycle.expired(task, now_ms, business.retention_seconds))
 
     def place_later(self, task: Task) -> None:
-        """The due instant was moved after this entry was written: place the task anew. A heartbeat
-        in between leaves the old entry named, so repeat until no other write interferes."""
+        """The due instant was moved to later after this entry was written: place the task again.
+        A heartbeat in between leaves the old entry named, so repeat until no other write
+        interferes."""
         worked_off = task.entry
         for _ in range(_PLACING_TRIES):
             entry = self.entry_writer.put(task.home, task.next_ms)
@@ -90,8 +91,8 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
         return is_named
 
     def _bury(self, before: Task, dead: Task, business: Business) -> Status | None:
-        """If the business wants notices, death and notice are one transaction: no death without its
-        notice, no notice without its death, and never two."""
+        """If the business has `on_dead`, death and notice are written in one transaction: each
+        death has exactly one notice."""
         if not wants_notice(before, business):
             return self._settle(before, dead)
         notice = death_notice(dead, self.entry_writer.placement_now())

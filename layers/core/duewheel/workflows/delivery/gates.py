@@ -98,12 +98,13 @@ SetAside = Callable[[list[X], BusinessRun], Coroutine[None, None, None]]
 
 
 class Gate:
-    """A gate overrides what it needs. What it does not let through it puts aside in the run."""
+    """A gate overrides the methods that it needs. Tasks that may not be called now it passes to
+    `put_aside` of the run."""
 
     __slots__ = ()
 
     async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
-        """Calls of one business, in the order of their instants; returns those let through."""
+        """Calls of one business, in the order of their instants; returns those that may be made."""
         return calls
 
     async def confirm(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
@@ -119,9 +120,9 @@ class PauseGate(Gate, Struct, frozen=True, kw_only=True):
     """The tasks of a paused business are parked when they fall due.
 
     A page reads the settings of its businesses before its tasks are due. A task that is called at
-    its instant is called by these. For a task that waited, for a turn or a slot, the settings are
-    at most KEPT_MS old: if its business is paused by then the task is parked; if the business was
-    deleted the task falls due again.
+    its instant is called by these. For a task that waited for a turn or a slot, the settings are at
+    most KEPT_MS old. If its business is paused then, the task is parked; if the business was
+    deleted, the task falls due again.
     """
 
     clock: Clock
@@ -165,7 +166,7 @@ class PauseGate(Gate, Struct, frozen=True, kw_only=True):
 
 
 class OccurrenceGate(Gate, Struct, frozen=True):
-    """An occurrence is called only if its timer still wants it.
+    """An occurrence is called only if its timer, as it is now, permits it.
 
     The timers of a whole page are read in one request. If they cannot be read, the tasks without a
     timer are called, and the page fails when these calls have ended.
@@ -197,7 +198,7 @@ class OccurrenceGate(Gate, Struct, frozen=True):
         return Call(checked.fire[0], call.from_ms, probe=call.probe)
 
     async def _checked(self, page: PageRun) -> Checked:
-        """One business reads the timers of the page; the others use what it read."""
+        """The first business reads the timers of the page, and the others use these."""
         async with page.checking:
             if not page.checked:
                 check = self.check.of_page(page.occurrences, page.firing, page.earliest_ms)
@@ -214,9 +215,9 @@ class LimitCallRate:
     """The rate limit of calls, over all notifiers: reserve turns, then call at them.
 
     One write reserves the turns, and the places in the lines, of all tasks of a business in a page.
-    A notifier that dies before the calls loses the turns and nothing else. The cursors are kept as
-    this process last moved them: the next write is planned from these, and is refused if others
-    have moved them too far since.
+    If a notifier crashes before the calls, only the turns are lost. The process caches the cursors
+    of its last write, and plans the next write from them. That write is refused if others have
+    moved the cursors too far since.
     """
 
     def __init__(self, clock: Clock, turns: RateLimitStore) -> None:

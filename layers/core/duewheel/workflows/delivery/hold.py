@@ -1,7 +1,7 @@
-"""Hold what a run works on: a page by its lease, messages by their visibility.
+"""The holds of a run: a page by its lease, messages by their visibility.
 
-A hold is short, so that another run soon takes over from a dead one, and it is renewed while its
-run lives. No call begins in the last moments of a hold: a run whose clock is ahead may take it over
+A hold is short, so that another run soon takes over after a crash, and is renewed until its run
+ends. No call begins in the last moments of a hold: a run whose clock is ahead may take it over
 then. When a run ends, no renewal of it is in flight.
 """
 
@@ -26,7 +26,7 @@ from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.stores.wheel.page_queue import SliceQueue
 from duewheel.workflows.gather_all import beside, is_over_before
 
-# After a renewal that failed. Until one succeeds no call begins once the hold is nearly over.
+# After a failed renewal. Until one succeeds, no call begins when the hold is nearly over.
 TRIED_AGAIN_MS = 500
 
 # A message that failed. A hundred tries, after which it is a dead letter, are two hours and a half.
@@ -43,7 +43,7 @@ class Beside(Protocol):
 
 
 class Renewed(Protocol[R_contra]):
-    """Something that is renewed beside the work."""
+    """A hold that is renewed beside the work."""
 
     def renewed(self, renewal: R_contra, /) -> bool:
         """True if nothing of it has to be retried."""
@@ -85,7 +85,7 @@ class Hold:
         return True
 
     def not_renewed(self) -> None:
-        """It ends when it was to end, even if another copy of the same message is renewed."""
+        """It ends at its own end, even if another copy of the same message is renewed."""
         self._is_renewed = False
 
     def tried(self) -> None:
@@ -152,10 +152,10 @@ class KeepHold(Struct, frozen=True):
 
 
 class HideMessages(Struct, frozen=True):
-    """Hide the messages of a run from other runs while it lives, and hardly longer.
+    """Hide the messages of a run from other runs until it ends, and hardly longer.
 
-    Lambda wants a visibility of the queue that is longer than a run may last. So it is shortened as
-    soon as a run begins, beside its work.
+    Lambda requires a visibility of the queue that is longer than a run may last. So it is shortened
+    as soon as a run begins, beside its work.
     """
 
     clock: Clock
@@ -211,7 +211,7 @@ class Hidden:
         return renewal
 
     def leave(self, text: str, seconds: int) -> None:
-        """Let the message come back after this time, however long the run works on others."""
+        """Let the message come back after this time, even if the run still works on others."""
         with self._lock:
             for lane, texts in self._receipts.items():
                 for handle in [handle for handle, one in texts.items() if one == text]:

@@ -1,12 +1,13 @@
 """Park tasks that fall due while their business is paused, and release them when it no longer is.
 
-To park, the parked item is written first, then the home. A run that dies in between has parked
+To park, the parked item is written first, then the home. A run that crashes in between has parked
 nothing: the entries are still named, and their page is run again.
 
 To release, in the order in which they fell due, the entry is put first; then its home names the
-entry and is no longer parked; then the parked item is deleted. If a run dies in between it leaves
-an entry that no home names, or a parked item that the next release recognises as done. The parking
-record is deleted only when no task is parked and no process can still have the pause in its cache.
+entry and is no longer parked; then the parked item is deleted. If a run crashes in between it
+leaves an entry that no home names, or a parked item that the next release recognises as done. The
+parking record is deleted only when no task is parked and no process can still have the pause in its
+cache.
 """
 
 from collections.abc import Sequence
@@ -87,7 +88,7 @@ class Release(Struct, frozen=True, kw_only=True):
     lease_ms: int
 
     def __call__(self, message: ReleaseMessage, me: str, deadline_ms: int) -> None:
-        """One at a time, or one for each slot; two at once would do no harm but to the turns."""
+        """One run at a time, or one for each slot. Two at once would only waste turns."""
         if message.part is not None:
             self._release_part(message, message.part, me, deadline_ms)
             return
@@ -142,7 +143,7 @@ class Release(Struct, frozen=True, kw_only=True):
             block = self.parked.block(biz_type, after, BLOCK, part)
             if block.is_empty:
                 return Seen(unpaused_ms, empty_ms=read_ms if after is None else None)
-            # Of what a try has released, the next one sees that it is over.
+            # A repeat recognises the tasks that an earlier try has released.
             release = partial(self._release, block.items, business, line_ms, part)
             line_ms = self.retry_throttled.on_this_thread(release, deadline_ms)
             if block.after is None:
@@ -154,7 +155,7 @@ class Release(Struct, frozen=True, kw_only=True):
         try:
             business = self.businesses.read_whole(biz_type)
         except UnreadableItem:
-            return None  # it was reported
+            return None  # the read has reported it
         return None if business.paused else business
 
     def _release(
@@ -191,7 +192,7 @@ class Release(Struct, frozen=True, kw_only=True):
     def _changes(
         self, tasks: Sequence[Task], business: Business, line_ms: int, part: int | None
     ) -> tuple[list[rules.Release], int]:
-        """Far enough ahead that no task falls due after its reserved place."""
+        """The places are so far ahead that each entry falls due on time."""
         now_ms = self.clock.now_ms()
         due = [task for task in tasks if rules.is_called_on_release(task, now_ms)]
         others = [task for task in tasks if not rules.is_called_on_release(task, now_ms)]
@@ -213,5 +214,6 @@ def _behind_ms(part: int | None) -> int:
 
 
 def _delay_seconds(message: ReleaseMessage) -> int:
-    """So far apart that no two come in one batch, to one notifier, and share its processor."""
+    """So far apart that one batch never has two of them, which would share one notifier's
+    processor."""
     return (message.part or 0) * PARTS_APART_SECONDS

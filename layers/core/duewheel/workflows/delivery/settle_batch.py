@@ -1,7 +1,7 @@
 """Settle deliveries in batches as they come in, without waiting for the slowest call of the page.
 
-Writes run side by side, so that few calls are answered and not settled at any time; these few are
-repeated if the process dies. If DynamoDB throttles a write, retry until the invocation must end,
+Writes run side by side, so that few calls are answered and not settled at any time. These few are
+repeated if the process crashes. If DynamoDB throttles a write, retry until the invocation must end,
 then pass the record to another notifier. A throttled write never repeats a callback.
 """
 
@@ -22,11 +22,11 @@ from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.gather_all import SideBySide, in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 
-# Long enough for the calls that return together to share a write, short beside any call.
+# Long enough for calls that return together to share a write; short beside any call.
 LINGER_SECONDS = 0.02
 WRITES_AT_ONCE = 2  # more would take the processor from the calls
 
-Written = Callable[[], object]  # to be called when a task has been settled, or is given up
+Written = Callable[[], object]  # to call when a task is settled, or could not be
 
 T = TypeVar("T")
 Called = Mapping[Address, Task]  # by home: as they are settled, if they are unchanged
@@ -89,8 +89,7 @@ class Settler:
             self._changed.set()
 
     async def run(self) -> None:
-        """A failed write does not keep the others from being tried. The first failure is raised at
-        the end."""
+        """All writes are tried, even if one fails. The first failure is raised at the end."""
         while await self._has_batch():
             batch = self._waiting[:WRITES_PER_BATCH]
             del self._waiting[:WRITES_PER_BATCH]
@@ -106,7 +105,7 @@ class Settler:
 
     async def _has_batch(self) -> bool:
         """Wait for a full batch, or for the calls that return together while no other write is
-        running. So a page takes no more writes than in sequence."""
+        running. So a page takes no more writes than if they ran in sequence."""
         has_lingered = False
         while True:
             if self._is_whole and self._writing < WRITES_AT_ONCE:

@@ -2,7 +2,7 @@
 
 Tasks are routed by id, before the page waits for anything. What a page routes is recorded in its
 lease first. A page that is begun again sends the recorded tasks again and calls all others itself.
-The slow lane calls what it gets, whatever is known of the business by then.
+The slow lane calls all tasks that it gets, even if their business is not slow any more.
 
 A published state expires by itself. Calls in the slow lane are measured as well; while they are
 slow they renew it. A failed publication fails no page.
@@ -35,7 +35,7 @@ from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.wheel.send_messages import MessageSender
 
 EntryTasks = Sequence[tuple[Address, Task | None]]
-PUBLISH_RESERVE_MS = 15_000  # what is left of the run, at least: a write that hangs takes its time
+PUBLISH_RESERVE_MS = 15_000  # at least so much of the run must be left, since a write may hang
 
 
 class SlowLane(Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class SlowLane(Struct, frozen=True, kw_only=True):
         ]
 
     def _send(self, lease: PageLease) -> None:
-        """No run waits for this message: if both channels refuse it, the sweep finds its tasks."""
+        """No run waits for this message: if both links refuse it, the sweep finds its tasks."""
         if not lease.slow:
             return
         page = slow_page(lease.page)
@@ -130,7 +130,7 @@ class DetectSlowCalls(Struct, frozen=True, kw_only=True):
 
     def _noted(self, biz_type: str, duration_ms: int, now_ms: int) -> Pace:
         pace = with_call(self._paces.pop(biz_type, None), duration_ms, now_ms)
-        self._paces[biz_type] = pace  # it stands last, as the youngest
+        self._paces[biz_type] = pace  # moves it to the end, as the most recent
         if len(self._paces) > KNOWN_MAX:
             gone = next(iter(self._paces))
             del self._paces[gone]

@@ -1,9 +1,9 @@
-"""Create the tasks of a message once, and decide what becomes of the message.
+"""Create the tasks of a message once, then delete the message, retry it, or write a dead letter.
 
 The order: create the tasks, write the dead letter of the tasks that were refused for good, then
-delete the message. If a run dies in between, the message comes back: its tasks are found, and its
-dead letter is written again. A task in a dead letter was given up in the record of the request
-before, so it is not created as well.
+delete the message. If a run crashes in between, the message comes back: its tasks are found, and
+its dead letter is written again. The record of the request marks a task as given up before its dead
+letter is written, so the task is not created as well.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,1 +1,1 @@
-"""Find what was lost, audit, keep the statistics."""
+"""Rescue lost tasks, audit, record statistics."""

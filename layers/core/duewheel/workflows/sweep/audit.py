@@ -2,7 +2,7 @@
 
 It walks the range in calls of bounded work. A healthy wheel changes while it is read. So the
 pointers are read before the tasks, and each suspect is read again: it is reported only if its home
-was unchanged while all that it rests on was read.
+was unchanged while the items that it depends on were read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,11 +34,11 @@ from duewheel.stores.wheel.pointers import PointerStore
 from duewheel.workflows.tasks.list_tasks import TOO_MANY_READS
 
 READERS = 16
-# Bound what one call reads: the next goes on behind it.
+# Bounds of one call; the next call continues behind it.
 SECONDS_MAX = 1_800
 ITEMS_MAX = 2_000
 ITEMS_AT_ONCE = 500
-_LOOKS = 3  # at what looks wrong; a task that changes each time is alive
+_LOOKS = 3  # reads of a suspect; a task that changes each time is in use
 
 
 class Audited(Struct, kw_only=True):
@@ -77,7 +77,8 @@ class Audit(Struct, frozen=True, kw_only=True):
                 done.items += page.items
                 done.findings += self._judged(page, pointers)
                 position = page.following
-                # The second goes on, or it is enough: what was read of later ones is read again.
+                # The second has more, or the bound is reached: later seconds are read again by the
+                # next call.
                 if position.after is not None or position.shard or done.items >= ITEMS_MAX:
                     break
         done.seconds = position.second - first
@@ -128,7 +129,7 @@ class Audit(Struct, frozen=True, kw_only=True):
 def suspects(
     store: AuditStore, tasks: list[AuditedTask], pointers: Pointers
 ) -> Iterator[tuple[Task, list[Finding]]]:
-    """Tasks that look inconsistent and are unchanged; a task that changed is judged anew."""
+    """Tasks that look inconsistent and are unchanged; a task that changed is judged again."""
     for _ in range(_LOOKS):
         judged = {
             one.task.home: (one.task, findings)

@@ -1,8 +1,8 @@
 """Delete the settings of a business that has no timers and no pending tasks.
 
-Timers are deleted first, so that they produce no more tasks. Both are found in lists, a page a
-call. The call that reaches the end of the lists deletes the settings; a page on which a task could
-not be cancelled is read again.
+Timers are deleted first, so that they produce no more tasks. Both are read from lists, a page in
+each call. The call that reaches the end of the lists deletes the settings; a page on which a task
+could not be cancelled is read again.
 """
 
 from typing import Annotated
@@ -137,7 +137,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
 
 
 def _pending(biz_type: str, query: DeleteQuery) -> ListQuery:
-    """Before a refusal: look first where pending tasks are most likely. To cancel: go forward in
-    time, so that tasks that are created meanwhile lie ahead."""
+    """To refuse: read first where pending tasks are most likely. To cancel: read forward in time,
+    so that tasks that are created meanwhile lie ahead."""
     order = Order.ASC if query.cancels_pending else Order.DESC
     return ListQuery(biz_type, Status.PENDING, order=order)

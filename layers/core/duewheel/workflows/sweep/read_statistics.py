@@ -1,4 +1,5 @@
-"""Statistics of a business: what the sweep has counted, and what it will count of the last seconds.
+"""Statistics of a business: the counts of the sweep, and those that it will add for the last
+seconds.
 
 Behind the sweep pointer the minutes are complete, except for seconds that are open. These, and the
 seconds from there up to now, are read as the sweep will read them, and counted in memory only. The
@@ -64,7 +65,8 @@ class ReadStatistics(Struct, frozen=True, kw_only=True):
     def _not_booked(
         self, swept: Pointer, closed_until: int, request: StatsRequest
     ) -> tuple[Facts, int]:
-        """What will be booked of the seconds behind now, and the first one not looked at."""
+        """The counts that will be added for the last seconds, and the first second that was not
+        read."""
         now_second = self.clock.now_ms() // 1000
         if request.last_minute < closed_until // 60:
             return {}, swept.position + 1
@@ -94,7 +96,7 @@ class ReadStatistics(Struct, frozen=True, kw_only=True):
 
 
 class _Read:
-    """What was read of a second, which may be too crowded to be read whole."""
+    """The part of a second that was read: a crowded one may be too large."""
 
     def __init__(self, second: int) -> None:
         self.met = SeenTasks(second)

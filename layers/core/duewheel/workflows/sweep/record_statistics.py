@@ -1,10 +1,10 @@
-"""Record statistics: count what the sweep met in the seconds it has finished.
+"""Record statistics: count the facts of the seconds that the sweep has finished.
 
-The order makes it exact: first the minutes are written, then the re-entries that led to the facts
-are deleted, and only then the sweep pointer moves, or a second leaves the list of open places. A
-sweeper that sweeps the same seconds again after a crash finds the facts still there, and in each
-minute which seconds it holds already. If a write for a second fails, that second stays open; all
-others are counted.
+The order makes the counts exact: first the minutes are written, then the re-entries that led to the
+facts are deleted, and only then the sweep pointer moves, or a second leaves the list of open
+places. A sweeper that sweeps the same seconds again after a crash reads the same facts, and each
+minute says which seconds it already counts. If a write for a second fails, that second stays open;
+all others are counted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +75,7 @@ class RecordStatistics(Struct, frozen=True):
         still_open: frozenset[int],
         partly: Mapping[int, int],
     ) -> set[int]:
-        """The seconds of which not all was entered."""
+        """The seconds that are not counted completely."""
 
         def is_entered(name: MinuteName, by_part: Mapping[Part, Tally]) -> bool:
             """A minute that cannot be read or written delays no other."""

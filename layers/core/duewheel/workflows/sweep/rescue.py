@@ -20,8 +20,8 @@ from duewheel.workflows.tasks.write_entries import EntryWriter
 
 BLOCK = 100
 WRITERS = 16
-# What is rescued so late was most likely rescued before, and its message dropped: it is given to a
-# slice, whose message is good however long it waits.
+# A task that is so late was most likely rescued before, and its message dropped. It gets an entry
+# in a slice: the message of a slice is never too late.
 BY_A_SLICE_AFTER_MS = 300_000
 
 
@@ -46,7 +46,7 @@ class Rescue(Struct, frozen=True):
         named = fan_out(self.writers, self.tasks.name_entry, homes, entries)
         rescued = [(e, h) for e, h, is_named in zip(entries, homes, named, strict=True) if is_named]
         self.entry_writer.announce([entry for entry, _ in rescued], one_by_one=one_by_one)
-        if rescued:  # what the alarm counts, so it is an error at any level that is logged
+        if rescued:  # counted by the alarm, so logged as an error at every log level
             logger.error(
                 "tasks rescued",
                 action="rescued",

@@ -1,8 +1,8 @@
 """Run the sweep: move the sweep pointer past seconds that are finished or noted as open.
 
 No task behind the pointer can be lost: it is settled, parked, or names an entry ahead of the
-pointer or in an open place. The sweep waits at no place: what it cannot finish now it notes, and
-reads again in each run. Only while the list of open places is full the pointer waits.
+pointer or in an open place. A place that the sweep cannot finish is noted as open, and read again
+in each run. The pointer waits only while the list of open places is full.
 """
 
 from collections import deque
@@ -41,8 +41,8 @@ from duewheel.workflows.sweep.record_statistics import RecordStatistics
 from duewheel.workflows.sweep.sweep_second import SweepSecond, SweptSecond, Unfinished
 
 RESERVE_MS = 10_000
-HOMES_HELD_MAX = 10_000  # in memory, of seconds that are not booked yet
-# How long a run keeps at what is open, and then at what is new, before it turns to the other.
+HOMES_HELD_MAX = 10_000  # in memory, of seconds that are not counted yet
+# How long a run works on open places, and then on new seconds, before it changes to the other.
 TURN_MS = 15_000
 FAILURES_IN_A_ROW_MAX = 10
 
@@ -58,7 +58,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
     aws_ms: Callable[[], int]
 
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
-        """Look once at all open places, and sweep as far as possible."""
+        """Read all open places once, and sweep as far as possible."""
         seen = self.pointers.read(pointers.SWEEP, self.origin)
         _measure(seen, self.clock.now_ms())
         if leader_election.next_step(seen, me, self.clock.now_ms()) is not Step.CLAIM:
@@ -81,7 +81,7 @@ class Sweep(Struct, frozen=True, kw_only=True):
         return notes, mine.position if bound is None else bound
 
     def now_ms(self) -> int:
-        """By a clock that is ahead, a task that is not due yet would seem to be late."""
+        """By a clock that is ahead, a task that is not due yet would look late."""
         return timing.not_ahead_ms(self.clock.now_ms(), self.aws_ms())
 
     def _take_turns(self, run: "_Run", bound: int) -> None:
@@ -157,7 +157,7 @@ class _Run:
         self._remaining_ms = remaining_ms
         self._written_ms = sweep.clock.now_ms()
         self._swept: dict[int, SweptSecond] = {}  # seconds of which some slices are finished
-        self._finished: list[SweptSecond] = []  # whole ones, with anything in them
+        self._finished: list[SweptSecond] = []  # whole seconds that are not empty
         self._asked: list[Unbegun] = []
         self._seconds_sent = 0
         self._evidence = Evidence()
@@ -217,13 +217,13 @@ class _Run:
         logger.exception("second not swept", action="slice-failed", second=walk.second)
         self._failures += walk.is_new
         if self._failures >= FAILURES_IN_A_ROW_MAX:
-            raise error  # it is no matter of single places
+            raise error  # the failure is not that of a place
 
     def send_again(self) -> None:
-        """As many of the unbegun pages as there is evidence that their messages were lost."""
+        """Resend as many unbegun pages as there is evidence of lost messages."""
         if not self._asked:
             return
-        # Counted anew in each turn, after the pages were found unbegun: in a long run others are
+        # Counted again in each turn, after the pages were read as unbegun: in a long run others are
         # dispatched meanwhile. An unbegun slow page is postponed, not sent again.
         waiting = self._sweep.sweep_second.message_sender.waiting(Lane.MAIN)
         seconds_max = self._evidence.seconds_max - self._seconds_sent
@@ -289,8 +289,8 @@ class _Run:
             self._note(walk, "", Why.NOT_REACHED)
 
     def _has_counted(self, walk: _Walk, until_ms: int) -> bool:
-        """Nothing of the second is open any more. What other runs finished and did not count is
-        read once more; False if the run ends before that."""
+        """The second is finished: count it. Slices that other runs finished and did not count are
+        read again; False if the run ends before that."""
         swept = self._swept_of(walk)
         try:
             while (shard := swept.missing) is not None:
@@ -330,7 +330,8 @@ class _Run:
         self.places.note(place)
 
     def _book(self) -> None:
-        """The statistics first: no run returns to a second that is neither ahead nor open."""
+        """Statistics are written first: no run reads a second again that is neither ahead nor
+        open."""
         finished, self._finished = self._finished, []
         if not finished:
             return
@@ -342,8 +343,8 @@ class _Run:
                 counts.add(SWEPT, swept.size)
 
     def _book_in_parts(self) -> None:
-        """Count what was read of seconds that are read again, so that the next run goes on there.
-        All that is finished is counted before: a minute that is written now holds it."""
+        """Count the parts of unfinished seconds, so that the next run continues there. Finished
+        seconds are counted before, so that a minute written now includes them."""
         for swept in self._swept.values():
             noted = self.places.at(swept.second, swept.counted)
             is_not_counted = noted is not None and noted.why is Why.NOT_COUNTED

@@ -1,4 +1,4 @@
-"""Sweep one second: judge each slice once more, and act on the verdict, so that nothing is lost.
+"""Sweep one second: judge each slice, and act on the verdict, so that no task is lost.
 
 A page that the slow lane has not begun is closed, on condition that it is still not begun, and its
 tasks are postponed; its message is dropped afterwards.
@@ -112,12 +112,12 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
         is_open: Callable[[Address], bool],
         resent: list[Unbegun],
     ) -> Unfinished | None:
-        """None if the slice is finished: no task of it can be lost any more. What has to be sent
-        again is added to `resent`, since it depends on what else the run finds."""
+        """None if the slice is finished: no task of it can be lost any more. Pages to resend are
+        added to `resent`: how many are resent depends on the whole run."""
         self._set_damage_aside(part)
         unfinished = [("", Why.NEWER)] if self._waits_for_a_newer_release(part) else []
         verdict = self.judge(part, passed, is_open)
-        # Whoever was faster may have left the old entry named: look again next time.
+        # The other writer may have left the old entry named: read it again next time.
         is_rescued = self.rescue(part.second, verdict.due)
         is_put_off = self._reschedule(verdict)
         for lease, due in verdict.take_apart:
@@ -209,12 +209,12 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
 
     def _take_apart(self, lease: PageLease, due: Sequence[SeenEntry]) -> None:
         """Close the page, so that no run begins it any more, and give its due tasks new entries. A
-        page that was begun in vain so often has a task that kills its notifier: each task gets an
-        entry of its own, so that the others are not delayed. What lies behind them becomes the next
-        page. A sweeper that dies in between leaves tasks in a finished page."""
+        page that was begun so often without success has a task that crashes its notifier: each task
+        gets an entry of its own, so that the others are not delayed. The entries behind them become
+        the next page. A sweeper that crashes in between leaves tasks in a finished page."""
         end = None if is_passed_on(lease.page) else lease.end or due[-1].address.place
         if not self.pages.close(lease, end, self.clock.now_ms()):
-            return  # a notifier has begun it after all
+            return  # a notifier has begun it meanwhile
         logger.error(
             "page taken apart",
             action="taken-apart",

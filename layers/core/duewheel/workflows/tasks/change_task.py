@@ -83,10 +83,10 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         return altered
 
     def _try_parked(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
-        """No call of a parked task is under way, so nothing is too late, unless its message came
-        twice: then another notifier that did not know of the pause may be calling it. The release
-        finds the task as it is left here. A task that ends gets an entry in a second that is not
-        swept yet, where the sweep counts it."""
+        """No call of a parked task is in flight, so no change is too late, unless its message came
+        twice: then a notifier that has not read the pause may be calling it. The release reads the
+        changed task. A task that ends gets an entry in a second that is not swept yet, where the
+        sweep counts it."""
         now_ms = self.clock.now_ms()
         if task.entry.direct and now_ms < self._direct_over_ms(task):
             raise TooLate(

@@ -2,11 +2,11 @@
 and by its limit of creates a second.
 
 The check is made at the write, not when the request is read: a repeat of the request finds the
-tasks that were created, whatever the settings say by then.
+tasks that were created, even if the settings have changed.
 
 The limit holds over all processes. A process takes turns in blocks and gives them out from memory,
-so that most creates cost no write. What it has not given out after a second is gone: nobody saves
-up beyond the burst.
+so that most creates cost no write. A turn that is not given out within a second is lost, so no more
+than the burst is saved.
 """
 
 import math
@@ -39,7 +39,8 @@ class _Block(Struct):
 
 
 class Allowed(Struct, frozen=True):
-    """So many of those asked for; when they are fewer, one more can be had after a wait."""
+    """The number of turns granted. If it is less than requested, `wait` is the time until the next
+    turn."""
 
     count: int
     wait_ms: int = 0
@@ -95,7 +96,7 @@ class LimitCreateRate:
         return Allowed(at_hand + given, math.ceil(reserved.interval_us / US_PER_MS))
 
     def _keep(self, biz_type: str, block: _Block) -> None:
-        self._blocks.pop(biz_type, None)  # so that it stands last, as the youngest
+        self._blocks.pop(biz_type, None)  # moves it to the end, as the most recent
         self._blocks[biz_type] = block
         if len(self._blocks) > BLOCKS_MAX:
             del self._blocks[next(iter(self._blocks))]

@@ -31,7 +31,7 @@ from duewheel.workflows.tasks.create_tasks import CreateTasks
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
 Requested = Sequence[NewTask | Refusal]
-Parse = Callable[[int], Requested]  # reads the body, with the time that it is given
+Parse = Callable[[int], Requested]  # parses the body, with the given time
 Place = Callable[[Iterable[int]], Placement]  # of tasks that are due at these instants
 _BY_SETTINGS = (NotPermitted, TargetNotEnabled)  # which may be others when a request is repeated
 # Whether these refusals of a request are final: it is not repeated because of them.
@@ -63,7 +63,7 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         placement = self.entry_writer.placement()
         now_ms = placement.now_ms
         read_ms = request.read_ms(now_ms)
-        requested = parse(read_ms)  # what is refused whole is refused before anything is claimed
+        requested = parse(read_ms)  # may refuse the whole request, before it is claimed
         dues_ms = [new.due_ms for new in requested if isinstance(new, NewTask)]
         placement = self.entry_writer.with_shards(placement, dues_ms)
         mine = idempotency.claimed(request, self._claim(0, placement))
@@ -80,8 +80,8 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
     def _take_over(
         self, request: IdempotentRequest, current: RequestRecord, requested: Requested, place: Place
     ) -> RequestRecord:
-        """Read first, then claim: if this invocation dies as well, its findings are recorded, and
-        the next one has to read only its own places."""
+        """Read first, then claim: if this invocation crashes as well, its findings are recorded,
+        and the next one reads only the places of this claim."""
         sought = current.unsettled(requested)
         states, _ = self.tasks.home_states(task.home for task in sought.values())
         found = [index for index, task in sought.items() if task.home in states]
@@ -100,7 +100,7 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         *,
         is_last: bool = False,
     ) -> list[Made | Refusal]:
-        """Tasks that DynamoDB throttles under this claim are claimed anew, once."""
+        """Tasks that DynamoDB throttles under this claim are claimed again, once."""
         missing = mine.unsettled(requested)
         # If this raises, a write may still be carried out: the lease stays, and a repeat of the
         # request waits for its end.
@@ -175,8 +175,8 @@ def _not_allowed(requested: Requested, record: RequestRecord) -> dict[int, Refus
 
 
 def _refused(index: int, refusal: Refusal, record: RequestRecord) -> Refusal:
-    """As it is now, unless the record knows better: of a finished one everything was created that
-    settings allowed then."""
+    """The answer for a task that is refused now. If only settings refuse it now, and the finished
+    record shows that it was created, it stays created."""
     if not isinstance(refusal, _BY_SETTINGS):
         return refusal
     match record.outcomes.get(index):

@@ -1,7 +1,7 @@
 """Create the tasks of one request: place them, store them, announce those that are near.
 
 Tasks without keys are stored by BatchWriteItem, or by one write if there is one; each keyed task by
-a transaction. A task that DynamoDB throttles is placed anew, once.
+a transaction. A task that DynamoDB throttles is placed again, once.
 """
 
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
         try:
             again = self.entry_writer.placed([news[number] for number in left], is_throttled=True)
             stored = self.store(again)
-        except Exception as error:  # the others are there, so not the whole is refused
+        except Exception as error:  # the others exist, so the request is not refused as a whole
             if isinstance(error, Unavailable) or is_for_load(error):
                 return results
             raise
@@ -80,7 +80,7 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
             self.tasks.create(task)
         except Refusal as refusal:
             return refusal
-        except Exception as error:  # of one task, while others of the request may be there
+        except Exception as error:  # of one task; others of the request may exist
             if is_for_load(error):
                 return TooManyWrites()
             raise

@@ -43,7 +43,7 @@ class RedriveTask(Struct, frozen=True):
                 f"Only a dead task can be redriven; this one is {task.status.value}."
             )
         if lifecycle.is_about_to_go(task, now_ms):
-            # TTL may delete the record at any moment, whatever is written to it first.
+            # TTL may delete the record at any moment, even after a write to it.
             raise NotRedrivable("The task is about to be deleted; create it anew.")
         entry = self.entry_writer.put(home, now_ms)
         redriven = lifecycle.redriven(task, entry, now_ms)

@@ -32,8 +32,8 @@ class KeyPrefix(Struct, frozen=True):
     secret: bytes
 
     def live(self, biz_type: str, prefix: str, cursor: str | None, limit: int) -> Page:
-        """In the order of the keys. A page reads up to `limit` keys, live or not; fewer if their
-        payloads fill an answer."""
+        """In the order of the keys. A page reads up to `limit` keys, also of ended tasks; fewer if
+        the payloads fill an answer."""
         return Page(*self._page(biz_type, prefix, cursor, limit))
 
     def cancel(self, biz_type: str, prefix: str, cursor: str | None) -> CancelledKeys:

@@ -1,7 +1,7 @@
 """Tasks under the caller's own keys: create once, upsert, beat, read, cancel.
 
 A key names one live task. A request that finds the key naming an ended task takes the key over in a
-transaction that checks just that. So of two takers, or of a taker and a redrive, one wins.
+transaction that checks just that. So of two such requests, or of one and a redrive, one wins.
 """
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.tries import until_won
 
-# Each lost race shows who was first; more than a few in a row is a key fought over.
+# A lost race shows that another writer was first; after a few in a row the call is refused.
 _TRIES = 4
 _CONTENDED = "Too many requests use this key at once."
 
@@ -95,7 +95,7 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
         self.admission.check_create(task)
         with unavailable_when_throttled(TooManyWrites()):
             taken = self.keys.create(task, replacing)
-        # Refused, it may still be ours: an earlier try of the same transaction.
+        # It may be the result of an earlier try of the same transaction.
         if not taken and self.keys.home(task.biz_type, str(task.key)) != task.home:
             return False
         counts.add(CREATED)

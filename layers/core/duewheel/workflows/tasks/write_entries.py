@@ -55,8 +55,8 @@ class ReserveShards(Struct, frozen=True):
         return self.known.of(entries)
 
     def after_throttle(self, seconds: Iterable[int]) -> dict[int, int]:
-        """The same for seconds in which DynamoDB throttled a write. If no crowd was known there,
-        there is one now."""
+        """The same for seconds in which DynamoDB throttled a write. Such a second is treated as
+        crowded."""
         seconds = set(seconds)
         self.known.keep(self.headers.read(seconds))
         for second in seconds - self.known.of(seconds).keys():
@@ -105,7 +105,7 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
         return replace(placement, shards=reserve(map(placement.second, instants_ms)))
 
     def placement_now(self) -> Placement:
-        """For one entry that is due at once."""
+        """The placement for one entry that is due at once."""
         placement = self.placement()
         return self.with_shards(placement, [placement.now_ms])
 
@@ -151,6 +151,6 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
             )
 
     def _delay_seconds(self, message: DirectMessage) -> int:
-        """Until shortly before the first instant; without it a notifier would wait and be paid."""
+        """Until shortly before the first instant: a notifier that waits costs money."""
         first_ms = address_named(message.entries[0]).instant_ms
         return timing.delay_seconds(first_ms, self.clock.now_ms(), self.lead_ms)

@@ -29,7 +29,7 @@ from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.timers.planning_chain import Chained, PlanningChain
 from duewheel.workflows.tries import until_won
 
-# Each lost race shows that another was first: a caller, or the chain, which moves on by itself.
+# A lost race shows that another writer was first: a caller, or the chain, which moves on by itself.
 _TRIES = 5
 _ANYHOW = Precondition()
 
@@ -124,7 +124,7 @@ def _one_that_wins(try_once: Callable[[], Timer | None]) -> Timer:
             try:
                 return try_once()
             except Conflict:
-                return None  # another writes it, or its chain; which of them wins shows soon
+                return None  # another writer has it, or its chain; the next read shows the result
 
     return until_won(try_it, _TRIES, Unavailable("Too many requests change this timer at once."))
 

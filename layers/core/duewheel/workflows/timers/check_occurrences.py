@@ -31,7 +31,7 @@ from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 
 AHEAD_MS = 150  # long enough for the requests of a check
 FRESH_MS = 250
-LATE_MS = 60_000  # an outage: then many may have been missed
+LATE_MS = 60_000  # so late after an outage many may have been missed
 WRITERS = 16
 _ROUNDS = 3
 
@@ -73,7 +73,7 @@ class Firing(Struct):
 
 
 class Checked(Struct, frozen=True):
-    fire: list[Task] = field(default_factory=list)  # with all that their timers say of the call
+    fire: list[Task] = field(default_factory=list)  # with the values of their timers
     ended: list[Ended] = field(default_factory=list)
     unreadable: list[Task] = field(default_factory=list)  # their timers cannot be read
     timers: dict[str, Timer] = field(default_factory=dict)  # of those that are ended, as read
@@ -139,7 +139,7 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
         return [ended for ended, is_done in zip(checked.ended, done, strict=True) if is_done]
 
     def _take_back(self, checked: Checked, now_ms: int) -> None:
-        """What lies behind those that are late, and would be ended one by one."""
+        """The missed occurrences behind the late ones, which would be ended one by one."""
         late: dict[str, Ended] = {}
         for task, reason in checked.ended:
             if reason is not Reason.SKIPPED and now_ms - task.due_ms > LATE_MS:
@@ -198,7 +198,7 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
     def _begun(
         self, task: Task, running: Running, timer: Timer, under_way: set[Address]
     ) -> Running:
-        """The one that is running, after this one has tried to begin."""
+        """The occurrence that is running, after this one has tried to begin."""
         for _ in range(_ROUNDS):
             if running.home == task.home or running.home in under_way:
                 return running

@@ -3,8 +3,8 @@ chain on.
 
 The order: one conditional update of the chain records the shards of the occurrences; the
 occurrences are put, each if absent; then the next entry of the chain; then another update of the
-chain records how far they are written, and names that entry. A planner that comes after a crash, or
-at the same time, writes the same items again.
+chain records how far they are written, and names that entry. Another planner, after a crash or at
+the same time, writes the same items again.
 """
 
 from collections import Counter
@@ -96,7 +96,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
             report_lost_race(chain.task_id, chain.biz_type)
 
     def _take_back(self, chain: Task, plan: Plan, timer: Timer | None, until_ms: int) -> None:
-        """Withdraw once more later: another planner may be writing at this moment, and the index
+        """Withdraw again later: another planner may be writing at this moment, and the index
         follows the table."""
         if not self.take_back.ahead(plan.timer_id, timer, until_ms):
             self._end(chain, _PLANS_NOTHING)
@@ -140,7 +140,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         kept_seconds = self.known.one(timer.biz_type).retention_seconds
         put = partial(self._put, timer, kept_seconds, sizes)
         written: list[Task] = []
-        # Those that are due any moment are not to wait for the writing of those that are not.
+        # Occurrences that are due soon must not wait for the writes of later ones.
         for some in (occurrences[:FIRST], occurrences[FIRST:]):
             new = [task for task in fan_out(self.writers, put, some) if task is not None]
             self.entry_writer.announce(task.entry for task in new if task.is_live)

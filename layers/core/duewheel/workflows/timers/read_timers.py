@@ -99,7 +99,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         return TimerPage(found, cursors.sealed(last, query.question, self.secret))
 
     def upcoming(self, timer_id: str, query: UpcomingQuery, permit: Permit) -> Sequence[int]:
-        """The seconds that its schedule contains, whether it is enabled or not."""
+        """The next seconds of its schedule, also if it is disabled."""
         timer, now_second = self.find(timer_id, permit), self._now_second()
         numbered = numbered_until(timer, self._plans([timer]).get(timer.chain), now_second)
         first = next_occurrence.first_second(query.from_ms, now_second)

@@ -1,8 +1,8 @@
 """Withdraw occurrences: delete planned ones that would be cancelled one by one when they fall due.
 
 Each transaction deletes a page of occurrences, each if it is as it was planned, on condition that
-the timer is as it was read. So no occurrence that the timer wants is deleted. The same transaction
-counts the missed ones. An occurrence that is left is cancelled when it falls due.
+the timer is as it was read. So no occurrence that the timer still contains is deleted. The same
+transaction counts the missed ones. An occurrence that is left is cancelled when it falls due.
 """
 
 from collections import Counter
@@ -101,8 +101,8 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
     def _missed(
         self, timer_id: str, timer: Timer | None, seconds: SecondRange, until_ms: int
     ) -> Iterator[int]:
-        """A page that a run has begun may hold a call that is under way: it is left. Less than a
-        page is left, too."""
+        """A page that a run has begun may have a call in flight, so it is left. Less than a page is
+        left, too."""
         behind, is_first = header_place(seconds.first), True
         for homes in self._pages(timer_id, behind, until_ms):
             within = [home for home in homes if home.second <= seconds.last]

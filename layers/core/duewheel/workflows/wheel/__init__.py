@@ -1,1 +1,1 @@
-"""Lead, dispatch what is due, and hand it over."""
+"""Elect a leader, dispatch due slices, and send messages."""

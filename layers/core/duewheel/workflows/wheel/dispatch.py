@@ -62,7 +62,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
         last = min(self.last_second(ahead_ms), dispatched + STRIDE_SECONDS)
         waiting = held.early | dict(self._messages(range(held.until + 1, last + 1)))
         now_ms = self.clock.now_ms()
-        # Ahead of the time, the queue delays what is early.
+        # Ahead of the time, the queue delays messages that are early.
         early = {m: at for m, at in waiting.items() if at - self.lead_ms > now_ms and not ahead_ms}
         due = {m: at for m, at in waiting.items() if m not in early}
         is_again = now_ms >= held.again_ms
@@ -110,7 +110,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
         return {message: due[message] for message in refused}
 
     def _messages(self, seconds: range) -> Iterable[tuple[PageMessage, int]]:
-        # One second is the rule; threads are for catching up.
+        # Mostly there is one second; threads are for catching up.
         probed = fan_out(self.probers, self.slices.probe, seconds)
         for second, occupied in zip(seconds, probed, strict=True):
             if occupied is not None:

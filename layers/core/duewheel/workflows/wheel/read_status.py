@@ -20,7 +20,7 @@ class WheelState(Struct, frozen=True, kw_only=True):
     sweep_pointer: int
     open_places: tuple[OpenPlace, ...]
     leader: str | None
-    forecast: list[MinuteLoad]  # of minutes from now on of which something is known
+    forecast: list[MinuteLoad]  # of the minutes from now on that have estimates
 
 
 class ReadWheel(Struct, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
 """Leader election: one scheduler leads and moves the time pointer, another is its standby.
 
 In a profile without a standing leader, a leader ends as soon as all seconds ahead are dispatched.
-While something prevents that it goes on as in the other profile: it dispatches what falls due and
-tries again to get ahead.
+While it cannot get ahead it works as in the other profile: it dispatches what falls due and tries
+again.
 
 Two leaders at once do no harm: a page that is dispatched twice is delivered once, because of its
 lease, and the pointer moves only for the epoch that owns it.
@@ -101,11 +101,11 @@ class Lead(Struct, frozen=True, kw_only=True):
         return dispatched >= self.dispatch.last_second(self.profile.ahead_ms)
 
     def _tick(self, dispatched: int, ahead_ms: int, failed: int, is_stuck: bool) -> tuple[int, int]:
-        """Run one tick; returns how many have failed in a row. The leader survives a few failures:
-        what it cannot reach now, the next leader could not reach either."""
+        """Run one tick; returns how many have failed in a row. The leader continues after a few
+        failures: another leader would have the same."""
         try:
             if is_stuck:
-                # It may be AWS's time that holds the pointer back: any reply brings a later one.
+                # The pointer may wait for AWS's time, which any reply updates.
                 self.pointers.read(pointers.TIME, self.origin, strongly=False)
             last = self.dispatch.tick(dispatched, ahead_ms)
             counts.add(TICKS)
@@ -117,8 +117,8 @@ class Lead(Struct, frozen=True, kw_only=True):
             return dispatched, failed + 1
 
     def _is_write_due(self, mine: Pointer, dispatched: int, since_ms: int) -> bool:
-        """Seconds share a write, empty or not. What a crash leaves unwritten is dispatched again,
-        and dropped at the leases of the pages. A stride is written at once."""
+        """Seconds share a write, empty or not. Seconds that a crash leaves unwritten are dispatched
+        again, and the leases of the pages drop the repeats. A stride is written at once."""
         if since_ms >= leader_election.POINTER_WRITE_EVERY_MS:
             return True
         return dispatched - mine.position >= STRIDE_SECONDS

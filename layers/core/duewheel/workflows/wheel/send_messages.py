@@ -1,9 +1,10 @@
-"""Send messages to the notifiers: by the queue of their lane, and past it while it refuses.
+"""Send messages to the notifiers: by the queue of their lane, or by asynchronous invocation while
+the queue refuses.
 
-Both channels at once do no harm: what arrives twice is delivered once, by the leases of the pages
-and the named entries. A message is sent when either channel has accepted it. Asynchronous
-invocation, the second channel, has one lane, since Lambda does not limit it by lane. It cannot
-delay a message, so it gets only messages that a notifier would wait for.
+Sending by both is harmless: a message that arrives twice is delivered once, because of the leases
+of the pages and the named entries. A message is sent when either link has accepted it. Asynchronous
+invocation, the second link, has one lane, since Lambda does not limit it by lane. It cannot delay a
+message, so it gets only messages that a notifier would wait for.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +22,7 @@ M = TypeVar("M", bound=Message)
 
 
 class SendRefused(Exception):
-    """Both channels refused a message that nothing else would replace soon."""
+    """Both links refused a message that nothing else would replace soon."""
 
 
 class MessageSender(Struct):
@@ -30,7 +31,7 @@ class MessageSender(Struct):
     refusing: set[Lane] = field(default_factory=set)  # how the last attempts ended
 
     def send(self, messages: Iterable[M], delay_seconds: Callable[[M], int] = at_once) -> list[M]:
-        """Send all messages, each with its delay; returns those that both channels refused."""
+        """Send all messages, each with its delay; returns those that both links refused."""
         by_lane: dict[Lane, list[M]] = {}
         for message in messages:
             by_lane.setdefault(message.lane, []).append(message)
