@@ -50,6 +50,9 @@ SQS_BATCH_MESSAGES = Limit(10, "messages a request", _SQS + "quotas-messages.htm
 
 # SQS to Lambda
 POLLERS_AT_FIRST = Limit(5, "concurrent invocations", _LAMBDA + "services-sqs-scaling.html")
+POLLERS_LEAST = Limit(
+    2, "concurrent batches when idle, without a maximum", _LAMBDA + "services-sqs-scaling.html"
+)
 POLLERS_A_MINUTE = Limit(300, "more invocations a minute", _LAMBDA + "services-sqs-scaling.html")
 POLLERS_MOST = Limit(1_250, "concurrent invocations", _LAMBDA + "services-sqs-scaling.html")
 PROVISIONED_INVOCATIONS_EACH = Limit(

@@ -84,7 +84,7 @@ class Knobs:
     lead_ms: int = _ENVIRONMENT.lead_ms
     slice_entries: int = SLICE_ENTRIES
     messages_per_run: int = 2  # BatchSize
-    notifiers_max: int = 500  # NotifierConcurrency
+    notifiers_max: int = int(limits.POLLERS_MOST.value)  # NotifierConcurrency sets fewer
     notifier_mb: int = 512
     scheduler_mb: int = 128
     sweeper_mb: int = 512

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bench import limits
 from bench.cost.counted import (
     TASKS_PER_BATCH,
     Means,
@@ -16,7 +17,6 @@ from bench.cost.counted import (
     new_world,
 )
 from bench.cost.log_cost import LogCost, count_log_cost, metrics_are_on
-from bench.limits import LAMBDA_VCPU_MB
 from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN, shards_for
 from tests.support.alarms import alarms_of, observability, with_observability
@@ -48,8 +48,7 @@ class Assumptions:
     short_run_seconds: float = 3  # of a scheduler that does not stay
     early_ms: int = 500  # what messages come too early that are delayed by whole seconds
     businesses: int = 1  # that have tasks in a minute
-    pollers: int = 5  # what Lambda keeps at each queue, each with a long poll of 20 s
-    poll_seconds: int = 20
+    poll_seconds: int = 20  # a long poll
 
 
 @dataclass
@@ -113,7 +112,11 @@ class CostModel:
         self.has_metrics = {profile: metrics_are_on(profile) for profile in PROFILES.values()}
         with new_world() as (world, resources):
             self.settings = world.settings
-            self.queues = len(resources.template.of_type("AWS::Lambda::EventSourceMapping"))
+            mappings = resources.template.of_type("AWS::Lambda::EventSourceMapping")
+            self.queues = len(mappings)
+            self.pollers = sum(
+                pollers_of(resources.resolve(mapping.properties)) for mapping in mappings
+            )
             self.alarms = len(resources.template.of_type("AWS::CloudWatch::Alarm"))
             self.memory_gb = {
                 resources.template.code_folders[function.logical_id].name: int(
@@ -158,7 +161,7 @@ class CostModel:
 
     def bill(self, load: Load) -> Bill:
         units, assumed = self._in_a_second(load), self.assumed
-        polls = assumed.pollers * self.queues / assumed.poll_seconds
+        polls = self.pollers / assumed.poll_seconds
         sweeping_ms = assumed.sweeper_ms_per_second + load.per_second * self.sweeper_ms_per_task
         return Bill(
             dynamodb=_month("dynamodb_write_units", units.write)
@@ -177,7 +180,7 @@ class CostModel:
 
     @property
     def sweeper_ms_per_task(self) -> float:
-        share = min(1, self.memory_gb["sweeper"] * 1024 / LAMBDA_VCPU_MB.value)
+        share = min(1, self.memory_gb["sweeper"] * 1024 / limits.LAMBDA_VCPU_MB.value)
         return self.assumed.sweeper_cpu_ms_per_task / share
 
     def per_million(self, load: Load) -> float:
@@ -265,6 +268,11 @@ class CostModel:
         """Runs, and seconds of them, in a second of the month."""
         gb_seconds = seconds * self.memory_gb[name]
         return _month("lambda_requests", runs) + _month("lambda_arm_gb_seconds", gb_seconds)
+
+
+def pollers_of(mapping: dict[str, Any]) -> float:
+    """Of an idle queue: Lambda keeps fewer where nothing bounds their concurrency."""
+    return (limits.POLLERS_AT_FIRST if mapping["ScalingConfig"] else limits.POLLERS_LEAST).value
 
 
 def _month(name: str, in_a_second: float) -> float:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.cost.bill import MONTH_SECONDS, CostModel, price
+from bench.cost.bill import MONTH_SECONDS, CostModel, pollers_of, price
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, TEMPLATE, Ledger, Units, new_world
 from duewheel.rules.access.grants import Access, Grant, Permit, Right
 from duewheel.rules.ingest.message import KEY_ATTRIBUTE, IngestMessage
@@ -97,9 +97,11 @@ def sqs_requests(message_bytes: int, together: int) -> float:
 
 
 def idle_queue(model: CostModel) -> IdleQueue:
-    alarms = load_template(TEMPLATE, {"IngestQueue": "on"}).of_type("AWS::CloudWatch::Alarm")
-    polls = model.assumed.pollers / model.assumed.poll_seconds * MONTH_SECONDS
-    return IdleQueue(polls, len(alarms) - model.alarms)
+    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    alarms = len(template.of_type("AWS::CloudWatch::Alarm")) - model.alarms
+    mapping = template.resources["IngestFunctionMessages"].properties
+    polls = pollers_of(mapping) / model.assumed.poll_seconds * MONTH_SECONDS
+    return IdleQueue(polls, alarms)
 
 
 def counted(ask: Callable[[World, str, int], None], tasks: int) -> Units:

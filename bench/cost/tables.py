@@ -176,9 +176,9 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ),
         ("businesses with tasks in a minute", str(assumed.businesses), "assumed"),
         (
-            "polls of each idle queue",
-            f"{assumed.pollers} long polls of {assumed.poll_seconds} s",
-            "assumed",
+            "polls of all idle queues, without a bound of their notifiers",
+            f"{model.pollers:.0f} long polls of {assumed.poll_seconds} s at a time",
+            "as few as AWS documents",
         ),
         (
             "a poller that is provisioned, of which there is none by default",

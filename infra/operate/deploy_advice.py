@@ -9,6 +9,7 @@ HELD_BY_ECONOMY = 2  # scheduler and sweeper, for some seconds of each minute
 LEFT_TO_CALLERS = 2
 SLOW_NOTIFIERS_MIN = 2  # the minimum of a queue's MaximumConcurrency
 USUAL_CONCURRENCY = 1_000
+BOUNDS = ("NotifierConcurrency", "SlowNotifierConcurrency")  # 0: none but the account's
 CONCURRENCY_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
 
 # Only a create leads to these states: no update of such a stack has ever completed.
@@ -63,13 +64,15 @@ def concurrency(limit: int, region: str, parameters: Mapping[str, str], stack: s
     """The effect of the account's concurrency on this stack; empty if it is enough."""
     is_precise = parameters["Profile"] == "precise"
     held = HELD_BY_PRECISE if is_precise else HELD_BY_ECONOMY
-    wanted = int(parameters["NotifierConcurrency"]) + int(parameters["SlowNotifierConcurrency"])
+    bounds = [int(parameters[name]) for name in BOUNDS]
+    is_bounded = all(bounds)
+    wanted = sum(bounds) if is_bounded else USUAL_CONCURRENCY - 100
     if wanted + held + LEFT_TO_CALLERS <= limit:
         return []
     notifiers = max(2, limit - held - LEFT_TO_CALLERS - SLOW_NOTIFIERS_MIN)
     lines = [
         f"Lambda runs at most {limit} functions at once in this account in {region}, "
-        f"and the notifiers may take {wanted}.",
+        f"and the notifiers may take {wanted if is_bounded else 'all of them'}.",
         "Under load the functions throttle each other: callers get 503, calls are minutes late.",
     ]
     if is_precise and limit < USUAL_CONCURRENCY:

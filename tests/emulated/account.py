@@ -140,6 +140,8 @@ def everything_on(account: Account) -> dict[str, str]:
         "IngestQueue": "on",
         "IngestBusinesses": "orders",
         "IngestRules": account.asking_rule_arn,
+        "NotifierConcurrency": "500",
+        "SlowNotifierConcurrency": "50",
         "ProvisionedPollers": "2",
         "TasksPerDayAlarm": "1000000",
         "KmsKeyArn": account.key_arn,

@@ -58,7 +58,6 @@ def plain(whole: Deployment) -> Deployment:
     }
     stack = deploy_again(whole, "duewheel-plain", first_try)
     said.append(f"CloudFormation made {stack.name} of the same: {len(stack.resources)} resources")
-    mend_pollers(stack)
     return stack
 
 

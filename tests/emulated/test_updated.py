@@ -16,7 +16,12 @@ from tests.package.receiver import Receiver
 from tests.support.by_verb import given, said
 
 NAME = "duewheel-updated"
-PARAMETERS = {"AllowedPrivateCidrs": "127.0.0.0/8", "IamDefault": "admin"}
+PARAMETERS = {
+    "AllowedPrivateCidrs": "127.0.0.0/8",
+    "IamDefault": "admin",
+    "NotifierConcurrency": "500",
+    "SlowNotifierConcurrency": "50",
+}
 DUE_SECONDS = (5, 15, 30, 45, 60, 90, 120, 150)  # before, while and after it is deployed over
 FUNCTIONS = ("ApiFunction", "SchedulerFunction", "NotifierFunction", "SweeperFunction")
 

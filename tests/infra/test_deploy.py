@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[2]
 DECLARED: dict[str, Any] = source_of(ROOT / "template.yaml")["Parameters"]
 SAMCONFIG = (ROOT / "samconfig.toml").read_text("utf-8")
 DEFAULTS = effective(DECLARED, {}, {})
+SLOW_BOUND = {"SlowNotifierConcurrency": "50"}
 STACK_ID = "arn:aws:cloudformation:eu-west-1:123456789012:stack/duewheel-dev/1"
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:alarms"
 AGAIN = "make deploy ENV=dev"
@@ -317,9 +318,14 @@ def test_a_stack_that_was_in_use_is_never_deleted(aws: Aws, sam: Path, status: s
         (1_000, {}, []),
         (10, {"Profile": "economy"}, ["NotifierConcurrency=4 "]),
         (10, {}, ["three or four of the 10", "NotifierConcurrency=2 ", "L-B99A9384"]),
-        (400, {}, ["at most 400", "three or four of the 400", "NotifierConcurrency=392 "]),
-        (400, {"NotifierConcurrency": "300"}, []),
-        (1_000, {"NotifierConcurrency": "1000"}, ["may take 1050", "--desired-value 1150"]),
+        (400, {}, ["at most 400", "may take all", "NotifierConcurrency=392 "]),
+        (400, {"NotifierConcurrency": "300"}, ["may take all", "--desired-value 1000"]),
+        (400, {"NotifierConcurrency": "300", **SLOW_BOUND}, []),
+        (
+            1_000,
+            {"NotifierConcurrency": "1000", **SLOW_BOUND},
+            ["may take 1050", "--desired-value 1150"],
+        ),
     ],
 )
 def test_it_says_what_the_accounts_concurrency_means_for_the_stack(

@@ -217,25 +217,43 @@ def test_businesses_of_the_ingest_queue_are_taken_as_settings_take_them(
 def test_notifier_gets_messages_of_both_lanes_at_once_and_answers_for_each(
     emulator: Any,
 ) -> None:
-    bounds = {"NotifierConcurrency": "30", "SlowNotifierConcurrency": "3"}
-    resources = resources_with(emulator, bounds)
-    mappings = {
-        mapping.properties["EventSourceArn"]["Fn::GetAtt"][0]: resources.resolve(mapping.properties)
-        for mapping in resources.template.of_type("AWS::Lambda::EventSourceMapping")
-    }
-
+    mappings = mappings_of(resources_with(emulator, {}))
     assert {queue: mapping["BatchSize"] for queue, mapping in mappings.items()} == {
         "SliceQueue": 2,
         "SlowQueue": 1,
     }
-    assert {
-        queue: int(mapping["ScalingConfig"]["MaximumConcurrency"])
-        for queue, mapping in mappings.items()
-    } == {"SliceQueue": 30, "SlowQueue": 3}
     for mapping in mappings.values():
         assert "ProvisionedPollerConfig" not in mapping
         assert "MaximumBatchingWindowInSeconds" not in mapping
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_notifiers_are_bounded_where_a_bound_is_set_and_else_by_lambda(emulator: Any) -> None:
+    """Under a bound Lambda would poll an idle queue more often. An empty value takes one back."""
+    bounds = {"NotifierConcurrency": "30", "SlowNotifierConcurrency": "3"}
+    for parameters in ({}, bounds):
+        mappings = mappings_of(resources_with(emulator, parameters))
+        assert [mappings[queue]["ScalingConfig"] for queue in ("SliceQueue", "SlowQueue")] == [
+            {"MaximumConcurrency": bound} if bound else {}
+            for bound in (parameters.get(name) for name in bounds)
+        ]
+
+
+def test_a_bound_that_lambda_refuses_is_refused_before_anything_is_changed() -> None:
+    (assertion,) = source_of(TEMPLATE)["Rules"]["BoundsAreTaken"]["Assertions"]
+    refused = [one["Fn::Not"][0]["Fn::Equals"] for one in assertion["Assert"]["Fn::And"]]
+    assert refused == [
+        [{"Ref": "NotifierConcurrency"}, "1"],
+        [{"Ref": "SlowNotifierConcurrency"}, "1"],
+    ]
+
+
+def mappings_of(resources: Resources) -> dict[str, Any]:
+    """By queue."""
+    return {
+        mapping.properties["EventSourceArn"]["Fn::GetAtt"][0]: resources.resolve(mapping.properties)
+        for mapping in resources.template.of_type("AWS::Lambda::EventSourceMapping")
+    }
 
 
 def test_pollers_that_stay_come_and_go_by_a_mapping_of_their_own(emulator: Any) -> None:
