@@ -39,7 +39,7 @@ test-all: test ## run the long tests, too: each case and each crash, soaks, stac
 BROWSER := $(VENV)/browser
 
 console-test: $(BROWSER) ## drive the console in a headless Chromium; needs one on the PATH, or CHROMIUM=path
-	CHROMIUM="$$(infra/find-chromium)" $(IN_VENV)/python -m pytest -n 2 tests/console
+	CHROMIUM="$$(infra/find-chromium)" $(IN_VENV)/python -m pytest -n 2 --dist loadfile tests/console
 
 screenshots: $(BROWSER) ##m take the pictures of the console that the docs show
 	@CHROMIUM="$$(infra/find-chromium)" PYTHONPATH=layers/core $(IN_VENV)/python -m docs.screenshots.make
