@@ -184,6 +184,24 @@ def test_a_repeated_batch_creates_what_has_been_permitted_since(theirs: Owned) -
     assert third[1] == second[1]
 
 
+def test_a_repeated_batch_knows_what_was_created_while_it_was_permitted(theirs: Owned) -> None:
+    task = {"delay_seconds": 60, "callback": {"url": "https://receiver.example/"}}
+    batch = {"tasks": [{"biz_type": biz_type, **task} for biz_type in (MINE, THEIRS)]}
+    key = {"idempotency_key": "8e03978e"}
+
+    def repeated(grants: str) -> list[Any]:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(wiring, "access", lambda _: Access("me", grants_of(grants)))
+            return list(asked("any", "POST", "/v1/tasks/batch", batch, **key).body["results"])
+
+    first = repeated("write:*")
+    mine, other = repeated(f"write:{MINE}")
+    assert mine == first[0]
+    assert other["status"] == 403
+    assert "created before" in other["problem"]["detail"]
+    assert repeated("write:*") == first
+
+
 def test_the_list_of_businesses_has_those_within_reach(wired: ManualClock) -> None:
     for name in ("a", "b-1", "b-2", "c", "d", "e"):
         call("PUT", f"/v1/businesses/{name}", {"retention_days": 7})

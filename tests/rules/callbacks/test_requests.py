@@ -215,6 +215,7 @@ def test_in_a_batch_and_in_a_change_the_same_is_allowed() -> None:
     assert not isinstance(made, Refusal)
     assert isinstance(refusal, TargetNotEnabled)
     assert refusal.field == "tasks[1].callback.function"
+    assert refusal.due_ms == made.due_ms, "where it would be, had it been allowed"
     assert change_request(json.dumps({"callback": SQS}), NOW_MS, ALLOWED).callback == SqsCallback(
         QUEUE
     )

@@ -1,5 +1,6 @@
 """What is remembered of a request, and what follows from it alone."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -7,17 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.refusals import (
     IdempotencyKeyInUse,
     IdempotencyKeyReused,
     InvalidField,
     KeyTaken,
+    NotPermitted,
     Refusal,
     TooManyCreates,
     Unavailable,
 )
 from duewheel.rules.tasks.idempotency import (
+    DELETED_EARLY_MS_MAX,
     LEASE_MS,
     REMEMBERED_SECONDS,
     Claim,
@@ -25,11 +29,13 @@ from duewheel.rules.tasks.idempotency import (
     RequestRecord,
     State,
     check_repeat,
+    check_takeover,
     claimed,
     ended,
     idempotent_request,
     is_key,
     key_of_rest,
+    shows_its_end,
     taken_over,
 )
 from duewheel.rules.tasks.task import Made, NewTask, Task
@@ -149,7 +155,7 @@ def test_what_was_found_or_refused_is_recorded_and_the_rest_is_left_to_a_repeat(
     assert left.result(1, request[1]) == live.home
     assert left.result(2, request[2]) is TAKEN
     assert list(left.unsettled(request)) == [3], "nobody has to find again what was created"
-    check_repeat(ASKED, left, NOW_MS)
+    check_takeover(ASKED, left, NOW_MS)
 
 
 def test_what_is_given_up_of_a_request_no_repeat_creates() -> None:
@@ -246,16 +252,65 @@ def test_a_record_lives_for_as_long_as_whoever_asks_may_ask_again() -> None:
 def test_a_repeat_waits_for_the_lease_and_not_longer() -> None:
     record, _ = running()
     with pytest.raises(IdempotencyKeyInUse):
-        check_repeat(ASKED, record, NOW_MS + LEASE_MS - 1)
-    check_repeat(ASKED, record, NOW_MS + LEASE_MS)
-    check_repeat(ASKED, replace(record, state=State.DONE), NOW_MS)
+        check_takeover(ASKED, record, NOW_MS + LEASE_MS - 1)
+    check_takeover(ASKED, record, NOW_MS + LEASE_MS)
+
+
+def test_a_missing_task_is_created_only_as_long_as_it_cannot_have_been_deleted() -> None:
+    """Of a record that is kept for longer than its tasks may be, the end is recorded."""
+    record, _ = running()
+    deleted_ms = NOW_MS + RETENTION_SECONDS_MIN * 1000 - DELETED_EARLY_MS_MAX
+    check_takeover(ASKED, record, deleted_ms - 1)
+    with pytest.raises(IdempotencyKeyInUse):
+        check_takeover(ASKED, record, deleted_ms)
+    longer = replace(ASKED, remembered_seconds=RETENTION_SECONDS_MIN + 1)
+    check_takeover(longer, record, deleted_ms)
+
+
+def test_every_task_is_kept_for_as_long_as_the_record_of_its_call() -> None:
+    """Neither a business nor a deployment can be configured to keep a task for less than a day."""
+    assert ASKED.remembered_seconds == REMEMBERED_SECONDS
+    assert ASKED.is_outlived
+
+
+def test_only_an_end_that_follows_from_the_tasks_alone_is_not_recorded() -> None:
+    record, request = running(2)
+    made = {n: Made(record.latest.task(n, new)) for n, new in enumerate(request)}
+
+    def shows(
+        results: Mapping[int, Made | Refusal],
+        asked: IdempotentRequest = ASKED,
+        now_ms: int = NOW_MS + LEASE_MS - 1,
+    ) -> bool:
+        return shows_its_end(asked, record, ended(asked, record, results), now_ms)
+
+    assert shows(made)
+    assert shows({}), "every task is refused by its own fields, whenever it is read"
+    assert not shows({**made, 1: TAKEN})
+    assert not shows({**made, 1: Unavailable("Try it again.")})
+    assert not shows({**made, 1: Made(made[1].task, is_new=False)})
+    assert not shows(made, now_ms=NOW_MS + LEASE_MS), "another may have claimed it"
+    assert not shows(made, replace(ASKED, remembered_seconds=RETENTION_SECONDS_MIN + 1))
+
+
+def test_a_task_that_is_refused_by_now_is_sought_where_it_would_have_been_created() -> None:
+    record, request = running(3)
+    refused = NotPermitted("Not any more.")
+    refused.due_ms = request[1].due_ms
+    current = [request[0], refused, InvalidField("due_ms: no.")]
+    assert record.sought(current) == {
+        index: record.latest.task(index, request[index]).home for index in (0, 1)
+    }
+    assert record.sought(request).keys() == {0, 1, 2}
+    known = replace(record, outcomes={0: 0, 1: TAKEN, 2: 0})
+    assert known.sought(current) == {}
 
 
 @each_case("state", list(State))
 def test_another_request_is_refused_whatever_became_of_the_first(state: State) -> None:
     record, _ = running()
     with pytest.raises(IdempotencyKeyReused):
-        check_repeat(replace(ASKED, digest="other"), replace(record, state=state), NOW_MS)
+        check_repeat(replace(ASKED, digest="other"), replace(record, state=state))
 
 
 def test_an_outcome_that_is_a_home_is_not_taken_for_a_task_of_its_own() -> None:

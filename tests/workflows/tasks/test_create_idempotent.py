@@ -16,17 +16,25 @@ import pytest
 from botocore.exceptions import ClientError
 
 from duewheel.interface.tasks.task_view import batch_text
+from duewheel.rules.ingest import message
 from duewheel.rules.refusals import (
+    CreatedBefore,
     IdempotencyKeyInUse,
     IdempotencyKeyReused,
     InvalidField,
     KeyTaken,
+    NotPermitted,
     Refusal,
     Unavailable,
 )
-from duewheel.rules.tasks.idempotency import LEASE_MS, REMEMBERED_SECONDS, idempotent_request
+from duewheel.rules.tasks.idempotency import (
+    DELETED_EARLY_MS_MAX,
+    LEASE_MS,
+    REMEMBERED_SECONDS,
+    idempotent_request,
+)
 from duewheel.rules.tasks.requests import batch_request, single_request
-from duewheel.rules.tasks.task import Made, Status, Task
+from duewheel.rules.tasks.task import Made, NewTask, Status, Task
 from duewheel.stores.tasks import codec
 from local.aws.patches.item_sizes import size_of
 from tests.support.recorder import Call
@@ -35,6 +43,8 @@ from tests.support.world import World
 
 PATH = "/v1/tasks/batch"
 THROTTLED = "ProvisionedThroughputExceededException"
+OF_A_CALL, OF_A_MESSAGE = REMEMBERED_SECONDS, message.REMEMBERED_SECONDS
+Settings = Callable[[list[NewTask | Refusal]], list[NewTask | Refusal]]
 DELAYS: list[Any] = [0, 3, 20, 20, 70, {"key": "order-17"}, {"key": "order-18"}]
 
 
@@ -50,11 +60,18 @@ def several(**fields: Any) -> list[dict[str, Any]]:
 
 
 def batch(
-    world: World, tasks: list[dict[str, Any]], key: str = "k", caller: str = "me"
+    world: World,
+    tasks: list[dict[str, Any]],
+    key: str = "k",
+    caller: str = "me",
+    remembered_seconds: int = OF_A_CALL,
+    settings: Settings = lambda tasks: tasks,
 ) -> list[Made | Refusal]:
     body = json.dumps({"tasks": [{"biz_type": "orders", **one} for one in tasks]})
-    asked = idempotent_request(caller, key, PATH, body, is_single=False)
-    return world.create_idempotent(asked, partial(batch_request, body))
+    asked = idempotent_request(
+        caller, key, PATH, body, is_single=False, remembered_seconds=remembered_seconds
+    )
+    return world.create_idempotent(asked, lambda now_ms: settings(batch_request(body, now_ms)))
 
 
 def single(world: World, one: dict[str, Any], key: str = "k") -> Made:
@@ -204,9 +221,7 @@ def test_a_deleted_task_that_its_key_named_is_unknown(world: World) -> None:
     (made,) = batch(world, tasks, key="another")
     batch(world, tasks)
     assert isinstance(made, Made)
-    key = {"slot": {"S": made.task.home.slot(world.settings.buckets)}}
-    place = {"place": {"S": made.task.home.place}}
-    world.dynamodb.delete_item(TableName=world.settings.wheel_table, Key={**key, **place})
+    delete_item(world, made)
     assert statuses(batch(world, tasks)) == [404]
 
 
@@ -274,6 +289,7 @@ def pass_the_sweep(world: World) -> None:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("remembered", [OF_A_CALL, OF_A_MESSAGE])
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("time_passes", [pass_the_lease, pass_the_sweep])
 def test_a_request_that_died_at_any_call_is_finished_by_its_repeat(
@@ -281,26 +297,26 @@ def test_a_request_that_died_at_any_call_is_finished_by_its_repeat(
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
     time_passes: Callable[[World], None],
+    remembered: int,
 ) -> None:
     in_small_batches(monkeypatch)
     died_at: list[str] = []
     for number in count():
         name = f"request-{number}"
         with dying(world, number, moment) as dead:
-            batch(world, several(biz_type=name), key=name)
+            batch(world, several(biz_type=name), name, remembered_seconds=remembered)
         if not dead:
             break
         died_at.append(dead[0].operation)
     assert died_at[:5] == ["PutItem", "BatchGetItem", *["BatchWriteItem"] * 3]
     assert {"SendMessageBatch", "GetItem", "TransactWriteItems"} <= set(died_at)
-    assert died_at[-1] == "PutItem"
     time_passes(world)
 
     requests = {f"request-{number}" for number in range(len(died_at) + 1)}
     for name in requests:
-        repeated = batch(world, several(biz_type=name), key=name)
+        repeated = batch(world, several(biz_type=name), name, remembered_seconds=remembered)
         assert statuses(repeated) == [201] * len(DELAYS) + [422]
-        again = batch(world, several(biz_type=name), key=name)
+        again = batch(world, several(biz_type=name), name, remembered_seconds=remembered)
         assert batch_text(again) == batch_text(repeated)
     check_each_index_was_created_and_is_delivered_once(world, requests)
 
@@ -344,7 +360,7 @@ def test_a_single_create_that_died_at_any_call_is_finished_by_its_repeat(world: 
                 with dying(world, number, "after") as dead:
                     single(world, one, key)
                 died += [(key, one)] if dead else []
-    plain = 3  # claimed, put, recorded
+    plain = 2  # claimed, put
     near = keyed = 1  # a message more; a look at the key more
     assert len(died) == 4 * (plain + plain + keyed) + 4 * near
     pass_the_sweep(world)
@@ -373,6 +389,131 @@ def test_a_request_that_is_at_work_is_not_repeated_until_its_lease_is_over(world
         batch(world, [task(0)])
     world.clock.advance_ms(1)
     assert statuses(batch(world, several())) == [201] * len(DELAYS) + [422]
+
+
+def test_a_request_that_created_all_its_tasks_is_answered_within_its_lease(world: World) -> None:
+    """Its owner may be dead or at work: nothing is missing, so nothing is waited for."""
+    tasks = several()
+    world.recorder.once("TransactWriteItems", partial(check_in_use, world, tasks), at=2)
+    first = batch(world, tasks)
+    stored, record = world.items(), record_of(world)
+    assert record["state"] == {"S": "running"}
+
+    assert batch_text(batch(world, tasks)) == batch_text(first)
+    assert (world.items(), record_of(world)) == (stored, record), "a repeat writes nothing"
+
+
+def check_in_use(world: World, tasks: list[dict[str, Any]]) -> None:
+    with pytest.raises(IdempotencyKeyInUse):
+        batch(world, tasks)
+
+
+# Tasks that are gone
+
+
+def delete_item(world: World, made: Made | Refusal) -> None:
+    assert isinstance(made, Made)
+    key = codec.key(made.task.home, world.settings.buckets)
+    world.dynamodb.delete_item(TableName=world.settings.wheel_table, Key=key)
+
+
+def test_a_task_that_ttl_may_have_deleted_is_not_created_again(world: World) -> None:
+    """Cancelled at once, by a clock that is behind, and kept for a day."""
+    (made,) = batch(world, [task(0)])
+    world.clock.advance_ms(REMEMBERED_SECONDS * 1000 - DELETED_EARLY_MS_MAX)
+    assert batch(world, [task(0)]) == [made]
+    delete_item(world, made)
+    check_in_use(world, [task(0)])
+    world.clock.advance_ms(DELETED_EARLY_MS_MAX)
+    assert statuses(batch(world, [task(1)])) == [201], "the key is free again"
+    assert created(world) == {("orders", "1"): 1}
+
+
+def test_a_message_whose_tasks_are_long_gone_creates_none_again(world: World) -> None:
+    tasks = [task(0), task(1)]
+    first = batch(world, tasks, remembered_seconds=OF_A_MESSAGE)
+    for made in first:
+        delete_item(world, made)
+    world.clock.advance_ms(OF_A_MESSAGE * 1000 - 1)
+    repeated = batch(world, tasks, remembered_seconds=OF_A_MESSAGE)
+    assert batch_text(repeated) == batch_text(first)
+    assert created(world) == {}
+
+
+def test_a_message_that_died_before_its_end_was_recorded_has_it_recorded_by_its_repeat(
+    world: World,
+) -> None:
+    with dying(world, 2, "before"):
+        batch(world, [task(0)], remembered_seconds=OF_A_MESSAGE)
+    pass_the_lease(world)
+    (made,) = batch(world, [task(0)], remembered_seconds=OF_A_MESSAGE)
+    delete_item(world, made)
+    world.clock.advance_ms(2 * REMEMBERED_SECONDS * 1000)
+    assert batch(world, [task(0)], remembered_seconds=OF_A_MESSAGE) == [made]
+    assert created(world) == {}
+
+
+def test_a_damaged_task_is_not_created_again(world: World) -> None:
+    first = batch(world, [task(0), task(1)])
+    made = first[0]
+    assert isinstance(made, Made)
+    world.dynamodb.update_item(
+        TableName=world.settings.wheel_table,
+        Key=codec.key(made.task.home, world.settings.buckets),
+        UpdateExpression="SET payload = :nonsense",
+        ExpressionAttributeValues={":nonsense": {"N": "1"}},
+    )
+    stored = world.items()
+    pass_the_lease(world)
+    assert batch_text(batch(world, [task(0), task(1)])) == batch_text(first)
+    assert world.items() == stored
+
+
+# What settings allow by now
+
+
+def not_any_more(tasks: list[NewTask | Refusal]) -> list[NewTask | Refusal]:
+    """The second task is refused by now."""
+    allowed, refused, *rest = tasks
+    assert isinstance(refused, NewTask)
+    refusal = NotPermitted("Not any more.")
+    refusal.due_ms = refused.due_ms
+    return [allowed, refusal, *rest]
+
+
+def test_a_task_that_settings_refuse_by_now_was_created_before(world: World) -> None:
+    tasks = [task(0), task(1), task(2)]
+    first = batch(world, tasks)
+    for _ in range(2):
+        repeated = batch(world, tasks, settings=not_any_more)
+        assert [repeated[0], repeated[2]] == [first[0], first[2]]
+        assert isinstance(repeated[1], CreatedBefore)
+        pass_the_lease(world)
+    assert batch(world, tasks) == first
+
+
+def test_of_a_request_that_died_a_task_that_settings_refuse_by_now_is_looked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duewheel.stores.dynamodb.WRITES_PER_BATCH", 1)
+    tasks = [task(0), task(1), task(2)]
+    with dying(world, 2, "before") as dead:
+        batch(world, tasks, key="without-the-second")
+    assert dead[0].operation == "BatchWriteItem"
+    with dying(world, 3, "before") as dead:
+        batch(world, tasks, key="with-the-second")
+    assert dead[0].operation == "BatchWriteItem"
+    with pytest.raises(IdempotencyKeyInUse):
+        batch(world, tasks, "with-the-second", settings=not_any_more)
+    pass_the_lease(world)
+    without = batch(world, tasks, "without-the-second", settings=not_any_more)
+    with_it = batch(world, tasks, "with-the-second", settings=not_any_more)
+    assert statuses(without) == statuses(with_it) == [201, 403, 201]
+    assert isinstance(with_it[1], CreatedBefore)
+    assert not isinstance(without[1], CreatedBefore)
+    for key in ("without-the-second", "with-the-second"):
+        assert statuses(batch(world, tasks, key)) == [201] * 3
+    assert created(world) == {("orders", str(index)): 2 for index in range(3)}
 
 
 # What DynamoDB left unwritten
@@ -471,20 +612,22 @@ def test_without_the_registry_nothing_is_created(world: World) -> None:
 
 def test_what_could_not_be_recorded_is_not_answered_as_created(world: World) -> None:
     """Else the next answer might be another one."""
-    puts = count()
+    world.created_by_key(world.new(key="order-17", digest="other", payload='"theirs"'))
 
-    def throttle_the_last(call: Call) -> None:
-        if call.operation == "PutItem" and next(puts) == 1:
+    def throttle_what_is_recorded(call: Call) -> None:
+        if call.request.get("Item", {}).get("state") == {"S": "done"}:
             raise ClientError({"Error": {"Code": THROTTLED}}, call.operation)
 
-    tasks = [task(0), task(1)]
-    world.recorder.before = throttle_the_last
+    tasks = [task(0), task(1), task(2, key="order-17")]
+    world.recorder.before = throttle_what_is_recorded
     with pytest.raises(Unavailable):
         batch(world, tasks)
     world.recorder.before = None
     pass_the_lease(world)
-    assert statuses(batch(world, tasks)) == [201, 201]
-    assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
+    assert statuses(batch(world, tasks)) == [201, 201, 422]
+    world.keyed.cancel("orders", "order-17")
+    assert statuses(batch(world, tasks)) == [201, 201, 422]
+    assert created(world)[("orders", "0")] == created(world)[("orders", "1")] == 1
 
 
 # Several at once
@@ -543,14 +686,14 @@ def test_what_was_seen_before_another_took_over_is_not_built_upon(world: World) 
 
 def test_a_request_whose_end_was_recorded_late_is_not_taken_over(world: World) -> None:
     with dying(world, 2, "before") as dead:
-        batch(world, [task(0)])
+        batch(world, [task(0)], remembered_seconds=OF_A_MESSAGE)
     pass_the_lease(world)
     (late,) = dead
     assert late.request["Item"]["state"] == {"S": "done"}
     recorded = partial(world.dynamodb._make_api_call, late.operation, late.request)
     world.recorder.once("PutItem", recorded, at=2)
     with pytest.raises(IdempotencyKeyInUse):
-        batch(world, [task(0)])
+        batch(world, [task(0)], remembered_seconds=OF_A_MESSAGE)
     assert record_of(world) == late.request["Item"]
 
 
@@ -562,11 +705,10 @@ def test_who_was_taken_over_does_not_answer(world: World) -> None:
         pass_the_lease(world)
         taken_over.append(batch(world, [task(0)]))
 
-    world.recorder.once("PutItem", outlive_the_lease, at=3)
+    world.recorder.once("PutItem", outlive_the_lease, at=2)
     with pytest.raises(IdempotencyKeyInUse):
         batch(world, [task(0)])
     assert batch_text(batch(world, [task(0)])) == batch_text(taken_over[0])
-    assert created(world) == {("orders", "0"): 1}
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -588,15 +730,18 @@ def test_a_lost_answer_of_dynamodb_changes_nothing(world: World, number: int) ->
 # What it costs
 
 
-def test_an_idempotency_key_costs_two_requests_and_two_write_units(world: World) -> None:
+@pytest.mark.parametrize(("remembered", "more"), [(OF_A_CALL, 1), (OF_A_MESSAGE, 2)])
+def test_a_call_under_an_idempotency_key_costs_one_write_unit_more_and_a_message_two(
+    world: World, remembered: int, more: int
+) -> None:
     world.created()
     meter = Meter(world.settings.registry_table)
     world.recorder.after = meter
-    results = batch(world, [task(index) for index in range(100)])
+    results = batch(world, [task(index) for index in range(100)], remembered_seconds=remembered)
     world.recorder.after = None
 
     assert statuses(results) == [201] * 100
     noted_in_forecast = 1  # as of any batch, with a key or without
-    writes = 2 + noted_in_forecast
+    writes = more + noted_in_forecast
     assert (meter.dynamodb_requests, meter.write_units, meter.read_units) == (writes, writes, 0)
     assert size_of(record_of(world)) <= 1024

@@ -51,6 +51,7 @@ class TargetNotEnabled(Refusal):
     type = "target-not-enabled"
     title = "This deployment may not deliver there"
     status = 422
+    due_ms: int | None = None  # of the refused task, if it is known
 
 
 class TooLarge(Refusal):
@@ -70,6 +71,7 @@ class NotPermitted(Refusal):
     type = "not-permitted"
     title = "The caller may not do this"
     status = 403
+    due_ms: int | None = None  # of the refused task, if it is known
 
 
 class CreatedBefore(NotPermitted):

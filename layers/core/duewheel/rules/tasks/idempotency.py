@@ -5,7 +5,9 @@ the first request, it requests the same tasks, and their places follow from the 
 they were created.
 
 Invariant: a task whose outcome is not recorded is where the latest claim would put it, or nowhere.
-A process that takes a request over looks there, and then claims.
+A repeat looks there. If every task is there, the request was carried out, and nothing else needs to
+say so; otherwise the repeat may claim it. This holds as long as no task is deleted while its record
+is kept; a record that is kept for longer is marked as done.
 """
 
 import re
@@ -16,13 +18,16 @@ from hashlib import blake2b
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
 from duewheel.rules.fields import invalid
 from duewheel.rules.refusals import (
     IdempotencyKeyInUse,
     IdempotencyKeyReused,
     InvalidField,
     KeyTaken,
+    NotPermitted,
     Refusal,
+    TargetNotEnabled,
     recalled,
 )
 from duewheel.rules.tasks.task import Made, NewTask, Task
@@ -36,6 +41,11 @@ REMEMBERED_SECONDS = 86_400
 # of a request that the SDK has abandoned. So after the end of a lease its owner can no longer
 # write: Lambda has ended it, and before an answer it waits for all of its own writes.
 LEASE_MS = 45_000
+# A task may be deleted this much earlier than `RETENTION_SECONDS_MIN` after its claim: two clocks
+# may differ by 2 s each, and `expires_at` is in whole seconds.
+DELETED_EARLY_MS_MAX = 5_000
+
+BY_SETTINGS = (NotPermitted, TargetNotEnabled)  # which may be others when a request is repeated
 
 _VISIBLE_ASCII = re.compile(r"[!-~]{1,255}")
 
@@ -59,6 +69,11 @@ class IdempotentRequest(Struct, frozen=True, kw_only=True):
     def read_ms(self, now_ms: int) -> int:
         return now_ms if self.sent_ms is None else self.sent_ms
 
+    @property
+    def is_outlived(self) -> bool:
+        """Whether each of its tasks is kept for as long as its record, however soon it ends."""
+        return self.remembered_seconds <= RETENTION_SECONDS_MIN
+
 
 class Claim(Struct, frozen=True):
     """The right of one invocation to carry a request out. The random token identifies its owner,
@@ -70,8 +85,15 @@ class Claim(Struct, frozen=True):
 
     def task(self, index: int, new: NewTask) -> Task:
         """The task at this place of the request, as it is when this claim creates it."""
+        return new.placed(self.placement, self._random_bytes(index))
+
+    def home(self, index: int, due_ms: int) -> Address:
+        """The home of that task."""
+        return self.placement.address(due_ms, self._random_bytes(index))
+
+    def _random_bytes(self, index: int) -> bytes:
         mark = blake2b(str(index).encode(), key=self.token.encode(), digest_size=TOKEN_BYTES)
-        return new.placed(self.placement, mark.digest())
+        return mark.digest()
 
 
 class State(StrEnum):
@@ -112,6 +134,17 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
             index: self.latest.task(index, new)
             for index, new in enumerate(requested)
             if isinstance(new, NewTask) and index not in self.outcomes
+        }
+
+    def sought(self, requested: Sequence[NewTask | Refusal]) -> dict[int, Address]:
+        """The homes of the tasks without an outcome, where the latest claim would put them; also of
+        those that are refused by now, and may have been created when they were allowed."""
+        return {
+            index: self.latest.home(index, new.due_ms)
+            for index, new in enumerate(requested)
+            if isinstance(new, NewTask | NotPermitted | TargetNotEnabled)
+            and new.due_ms is not None
+            and index not in self.outcomes
         }
 
 
@@ -162,12 +195,33 @@ def _expires_at(request: IdempotentRequest, now_ms: int) -> int:
     return -(-now_ms // 1000) + request.remembered_seconds
 
 
-def check_repeat(request: IdempotentRequest, record: RequestRecord, now_ms: int) -> None:
-    """Refuse a request that can neither be answered from this record nor taken over."""
+def check_repeat(request: IdempotentRequest, record: RequestRecord) -> None:
     if request.digest != record.digest:
         raise IdempotencyKeyReused("This key came with another request before.", HEADER)
-    if record.state is State.RUNNING and now_ms < record.lease_until_ms:
+
+
+def check_takeover(request: IdempotentRequest, record: RequestRecord, now_ms: int) -> None:
+    """Refuse a request of which a task is missing, if it may still be created, or may have been
+    deleted."""
+    if now_ms < record.lease_until_ms:
         raise IdempotencyKeyInUse("The first request with this key is still at work.", HEADER)
+    age_ms = now_ms - record.latest.placement.now_ms
+    if request.is_outlived and age_ms >= RETENTION_SECONDS_MIN * 1000 - DELETED_EARLY_MS_MAX:
+        raise IdempotencyKeyInUse("The key is free again in a few seconds.", HEADER)
+
+
+def finished(record: RequestRecord) -> RequestRecord:
+    """The record of a request whose tasks have all been found."""
+    return replace(record, state=State.DONE, lease_until_ms=0)
+
+
+def shows_its_end(
+    request: IdempotentRequest, record: RequestRecord, after: RequestRecord, now_ms: int
+) -> bool:
+    """Whether a repeat derives from `record` and the tasks what it would derive from `after`, so
+    that this need not be written. It is written by an owner whose lease is over: another may
+    have claimed the request."""
+    return request.is_outlived and after == finished(record) and now_ms < record.lease_until_ms
 
 
 def taken_over(

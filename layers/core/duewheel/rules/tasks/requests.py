@@ -18,6 +18,7 @@ from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.payload_encoding import unsuitable
 from duewheel.rules.callbacks.requests import CallbackBody, callback_from
 from duewheel.rules.callbacks.retry import Retry, retry_policy
+from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.fields import (
     SECONDS_MIN,
     Instant,
@@ -37,7 +38,7 @@ from duewheel.rules.names import (
     checked_key,
 )
 from duewheel.rules.query_string import PageQuery
-from duewheel.rules.refusals import NotPermitted, Refusal, TooLarge
+from duewheel.rules.refusals import NotPermitted, Refusal, TargetNotEnabled, TooLarge
 from duewheel.rules.tasks.task import NewTask
 
 SINGLE_BYTES_MAX = 256 * 1024
@@ -141,10 +142,12 @@ def permitted(tasks: Sequence[NewTask | Refusal], permit: Permit) -> list[NewTas
 
 
 def _permitted(task: NewTask | Refusal, permit: Permit, index: int) -> NewTask | Refusal:
+    if isinstance(task, Refusal):
+        return task
     try:
-        if isinstance(task, NewTask):
-            permit.check(task.biz_type, f"{BATCH_MEMBER}[{index}].biz_type")
+        permit.check(task.biz_type, f"{BATCH_MEMBER}[{index}].biz_type")
     except NotPermitted as refusal:
+        refusal.due_ms = task.due_ms
         return refusal
     return task
 
@@ -169,14 +172,13 @@ def _task(
 ) -> NewTask:
     """`named`: business, key and digest."""
     biz_type, key, digest = named
+    due_ms = due_ms_from(body, now_ms, path)
     new = NewTask(
         biz_type=biz_type,
         key=key,
         digest=digest,
-        due_ms=due_ms_from(body, now_ms, path),
-        callback=None
-        if isinstance(body.callback, UnsetType)
-        else callback_from(body.callback, allowed, joined_path(path, "callback")),
+        due_ms=due_ms,
+        callback=_callback(body, due_ms, allowed, path),
         payload=payload_text(body.payload, joined_path(path, "payload")),
         retry=None
         if isinstance(body.retry, UnsetType)
@@ -186,6 +188,16 @@ def _task(
     if (reason := unsuitable(new.callback, new.payload)) is not None:
         raise invalid(joined_path(path, "payload"), reason)
     return new
+
+
+def _callback(body: TaskBody, due_ms: int, allowed: AllowedTargets, path: str) -> Callback | None:
+    if isinstance(body.callback, UnsetType):
+        return None
+    try:
+        return callback_from(body.callback, allowed, joined_path(path, "callback"))
+    except TargetNotEnabled as refusal:
+        refusal.due_ms = due_ms
+        raise
 
 
 def _digest(body: str | Raw) -> str:

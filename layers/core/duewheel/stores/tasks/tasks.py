@@ -98,6 +98,11 @@ class TaskStore(Struct, frozen=True, kw_only=True):
         items = [item for item in self.items_at(homes) if not codec.is_reentry(item)]
         return {task.home: task for task in readable_ones(items, codec.task_from)}
 
+    def present(self, homes: Iterable[Address]) -> set[Address]:
+        """Those at which there is a task, readable or not."""
+        items = self.items_at(homes)
+        return {codec.address_of(item) for item in items if not codec.is_reentry(item)}
+
     def home_states(
         self, homes: Iterable[Address]
     ) -> tuple[dict[Address, HomeState], list[UnreadableItem]]:

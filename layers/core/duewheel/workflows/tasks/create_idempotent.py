@@ -1,7 +1,8 @@
 """Create under an idempotency key: a repeated request gets the answer of the first.
 
-The request is claimed, its tasks are created, and the result is recorded; only then is it answered.
-A repeat that finds the request unfinished, with the lease of its claim over, takes it over.
+The request is claimed, its tasks are created, and what does not follow from them is recorded; only
+then is it answered. A repeat that finds all tasks answers from the record and them. One that does
+not takes the request over, when the lease of its claim is over.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,15 +13,19 @@ from msgspec import Struct
 from duewheel.rules.refusals import (
     CreatedBefore,
     IdempotencyKeyInUse,
-    NotPermitted,
     Refusal,
-    TargetNotEnabled,
     TooManyWrites,
     Unavailable,
     UnknownTask,
 )
 from duewheel.rules.tasks import idempotency
-from duewheel.rules.tasks.idempotency import Claim, IdempotentRequest, RequestRecord, State
+from duewheel.rules.tasks.idempotency import (
+    BY_SETTINGS,
+    Claim,
+    IdempotentRequest,
+    RequestRecord,
+    State,
+)
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.rules.wheel.sharding import Placement
@@ -33,7 +38,6 @@ from duewheel.workflows.tasks.write_entries import EntryWriter
 Requested = Sequence[NewTask | Refusal]
 Parse = Callable[[int], Requested]  # parses the body, with the given time
 Place = Callable[[Iterable[int]], Placement]  # of tasks that are due at these instants
-_BY_SETTINGS = (NotPermitted, TargetNotEnabled)  # which may be others when a request is repeated
 # Whether these refusals of a request are final: it is not repeated because of them.
 GivesUp = Callable[[Sequence[Refusal]], bool]
 _REPEAT = "Too many requests at once. Repeat this one."
@@ -70,22 +74,37 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         current = self.records.claim(mine)
         if current is None:
             return self._carry_out(request, mine, requested, gives_up)
-        idempotency.check_repeat(request, current, now_ms)
+        idempotency.check_repeat(request, current)
         requested = parse(current.requested_ms)
         if current.state is State.DONE:
             return self._answers(current, requested, {})
-        mine = self._take_over(request, current, requested, self.entry_writer.placement)
+        found, is_whole = self._found(current, requested)
+        if is_whole and request.is_outlived:
+            return self._answers(idempotency.finished(current), requested, {})
+        idempotency.check_takeover(request, current, now_ms)
+        placed = self.entry_writer.placement
+        mine = self._take_over(request, current, requested, found, placed)
         return self._carry_out(request, mine, requested, gives_up)
 
+    def _found(self, record: RequestRecord, requested: Requested) -> tuple[list[int], bool]:
+        """The tasks that the latest claim created, and whether these are all that were missing."""
+        sought = record.sought(requested)
+        present = self.tasks.present(sought.values())
+        found = [index for index, home in sought.items() if home in present]
+        return found, len(found) == len(sought)
+
     def _take_over(
-        self, request: IdempotentRequest, current: RequestRecord, requested: Requested, place: Place
+        self,
+        request: IdempotentRequest,
+        current: RequestRecord,
+        requested: Requested,
+        found: Sequence[int],
+        place: Place,
     ) -> RequestRecord:
-        """Read first, then claim: if this invocation crashes as well, its findings are recorded,
-        and the next one reads only the places of this claim."""
-        sought = current.unsettled(requested)
-        states, _ = self.tasks.home_states(task.home for task in sought.values())
-        found = [index for index, task in sought.items() if task.home in states]
-        placement = place([task.due_ms for task in sought.values() if task.home not in states])
+        """The tasks were read before this claims: if this invocation crashes as well, its findings
+        are recorded, and the next one reads only the places of this claim."""
+        unsettled = current.unsettled(requested)
+        placement = place([task.due_ms for index, task in unsettled.items() if index not in found])
         claim = self._claim(current.latest.number + 1, placement)
         mine = idempotency.taken_over(request, current, found, claim)
         self._replace(current, mine)
@@ -114,10 +133,13 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         )
         answers = {**_not_allowed(requested, mine), **results}
         ended = idempotency.ended(request, mine, answers, is_rest_given_up=is_rest_given_up)
-        self._replace(mine, ended)
+        now_ms = self.entry_writer.clock.now_ms()
+        if not idempotency.shows_its_end(request, mine, ended, now_ms):
+            self._replace(mine, ended)
         if is_claimed_anew:
             placed_anew = partial(self.entry_writer.placement, is_throttled=True)
-            again = self._take_over(request, ended, requested, placed_anew)
+            found, _ = self._found(ended, requested)
+            again = self._take_over(request, ended, requested, found, placed_anew)
             return self._carry_out(request, again, requested, gives_up, is_last=True)
         return self._answers(mine, requested, results)
 
@@ -170,14 +192,14 @@ def _not_allowed(requested: Requested, record: RequestRecord) -> dict[int, Refus
     return {
         index: new
         for index, new in enumerate(requested)
-        if isinstance(new, _BY_SETTINGS) and index not in record.outcomes
+        if isinstance(new, BY_SETTINGS) and index not in record.outcomes
     }
 
 
 def _refused(index: int, refusal: Refusal, record: RequestRecord) -> Refusal:
     """The answer for a task that is refused now. If only settings refuse it now, and the finished
     record shows that it was created, it stays created."""
-    if not isinstance(refusal, _BY_SETTINGS):
+    if not isinstance(refusal, BY_SETTINGS):
         return refusal
     match record.outcomes.get(index):
         case None:
