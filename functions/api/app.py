@@ -6,7 +6,6 @@ Bodies, headers and callbacks are never logged: they are the callers' and may ho
 
 from typing import Any
 
-from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from msgspec.structs import replace
 
@@ -21,7 +20,7 @@ from duewheel.api import (
 from duewheel.interface import problems
 from duewheel.interface.console_files import console_file
 from duewheel.interface.http import Answer, Calls, Matched, Request
-from duewheel.log import logger, logs_failure
+from duewheel.log import logger, logs_run
 from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.settings import SettingsError
 from duewheel.stores.dynamodb import is_for_load
@@ -40,8 +39,7 @@ CALLS = Calls(
 )
 
 
-@logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)
-@logs_failure
+@logs_run
 @writes_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     request = Request.of(event)
@@ -54,7 +52,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     matched = CALLS.match_route(request)
     answer = _answer(request, matched)
     if (line := matched.access_log_line(request, answer)) is not None:
-        logger.info("a call that changes", **line)
+        logger.info("change", **line)
     return answer.event()
 
 

@@ -6,14 +6,13 @@ the answer follows from that value and from nothing else of the request. The val
 
 from typing import Any
 
-from duewheel.log import logger, logs_failure
+from duewheel.log import logs_run
 from duewheel.rules.access.grants import grants_text
 from duewheel.wiring import access as wiring
 from duewheel.wiring.process import writes_metrics
 
 
-@logger.inject_lambda_context(clear_state=True)
-@logs_failure
+@logs_run
 @writes_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     key = wiring.authorize()(event["identitySource"][0])

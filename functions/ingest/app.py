@@ -5,7 +5,7 @@ The content of a message is never logged: it may hold secrets of its sender.
 
 from typing import Any
 
-from duewheel.log import logger, logs_failure
+from duewheel.log import logger, logs_run
 from duewheel.metrics import FAILED_MESSAGES, counts
 from duewheel.rules.ingest.message import IngestMessage, message_of
 from duewheel.stores.dynamodb import is_for_load
@@ -17,8 +17,7 @@ from duewheel.workflows.ingest.ingest import Ingest, Ingested
 REMAINING_MS_MIN = 12_000
 
 
-@logger.inject_lambda_context(clear_state=True)
-@logs_failure
+@logs_run
 @writes_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     ingest = wiring.ingest()
@@ -39,7 +38,7 @@ def _is_done(ingest: Ingest, record: dict[str, Any], context: Any) -> bool:
             "message not ingested", action="message-failed", message_id=message.message_id
         )
         return False
-    logger.info("a message that creates", **_line(message, ingested))
+    logger.info("change", **_line(message, ingested))
     return not ingested.is_left
 
 

@@ -8,7 +8,7 @@ event twice at once, with one request id: so each run owns its leases by a rando
 from collections.abc import Iterable
 from typing import Any
 
-from duewheel.log import logger, logs_failure
+from duewheel.log import logger, logs_run
 from duewheel.metrics import FAILED_MESSAGES, counts
 from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished
 from duewheel.rules.wheel.queue_messages import (
@@ -35,8 +35,7 @@ class MessagesLeft(Exception):
     """Fails an asynchronous invocation: Lambda repeats it after one minute, and after two more."""
 
 
-@logger.inject_lambda_context(clear_state=True)
-@logs_failure
+@logs_run
 @writes_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any] | None:
     texts = texts_of_event(event)

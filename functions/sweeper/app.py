@@ -4,13 +4,12 @@ parked tasks.
 
 from typing import Any
 
-from duewheel.log import logger, logs_failure
+from duewheel.log import logs_run
 from duewheel.wiring import sweeper as wiring
 from duewheel.wiring.process import writes_metrics
 
 
-@logger.inject_lambda_context(clear_state=True)
-@logs_failure
+@logs_run
 @writes_metrics
 def handler(event: dict[str, Any], context: Any) -> None:
     try:

@@ -5,6 +5,7 @@ A record is one line of ASCII, even if its fields contain other text of a caller
 
 import json
 import logging
+import os
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ logger = Logger(
     json_serializer=partial(json.dumps, default=str, separators=(",", ":")),
     utc=True,
     use_rfc3339=True,
+    location=None,
 )
 
 
@@ -38,19 +40,32 @@ def quieten_libraries() -> None:
 quieten_libraries()
 
 
-def logs_failure(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
-    """The same handler, which also logs why a run failed. Lambda's own log of a failure has no
-    level that it recognises, so a stack that logs above INFO would drop it."""
+def logs_run(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
+    """The same handler; its records carry the id of the run, and a run that fails logs the reason
+    in a record of the service's own. Lambda's own record of it has no level that counts, so above
+    INFO it would be dropped."""
 
     @wraps(handler)
-    def logging_failure(event: Any, context: Any) -> R:
+    def logging_run(event: Any, context: Any) -> R:
+        logger.structure_logs(location=None, service=None, **_ids(event, context))
         try:
             return handler(event, context)
         except Exception:
             logger.exception("run failed", action="run-failed")
             raise
 
-    return logging_failure
+    return logging_run
+
+
+def _ids(event: Any, context: Any) -> dict[str, Any]:
+    """The id of the run; of a request from API Gateway, its id in the access log. Function, version
+    and stack are in the names of the log's group and stream."""
+    is_traced = "Sampled=1" in os.environ.get("_X_AMZN_TRACE_ID", "")
+    trace: dict[str, Any] = {} if is_traced else {"xray_trace_id": None}
+    match event:
+        case {"requestContext": {"requestId": str(request_id)}}:
+            return {"correlation_id": request_id, **trace}
+    return {"function_request_id": context.aws_request_id, **trace}
 
 
 def report_unreadable(damaged: UnreadableItem) -> None:
