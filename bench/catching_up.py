@@ -1,7 +1,7 @@
 """Catching up with an hour's outage: messages sent and pages begun, minute by minute.
 
-Counted on moto with a clock that is moved by hand, so it measures the load, not the speed: in a
-deployed stack all available Lambdas work off a minute's messages.
+Counted on moto with a movable clock, so it measures the load, not the speed: in a deployed stack
+all available environments share the messages of a minute.
 
     make bench-catch-up
 """

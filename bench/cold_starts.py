@@ -1,11 +1,12 @@
-"""What each function costs until it could take its first event, beside `import boto3` with its two
-clients: CPU and memory of fresh processes of Python 3.13, on the built artefacts.
+"""The cost of each function's cold start, compared with `import boto3` and its two clients: CPU and
+memory of new processes of Python 3.13, on the built artefacts.
 
-Import, settings, and both clients that the comparison builds too, whether the function would need
-them yet or not. All take turns, round by round, so that a busy machine hits them alike; a ratio is
-the median of the rounds' own. Where a process runs is not AWS: only the ratios say something.
+A function imports its code, reads its settings, and builds the same two clients as the comparison,
+even if it needs them later. All run in turn, round by round, so that a busy machine affects all of
+them. A ratio is the median of the ratios of the rounds. The machine is not AWS: only the ratios are
+meaningful.
 
-    make bench-cold
+make bench-cold
 """
 
 import argparse
@@ -61,7 +62,7 @@ class Start:
 
 
 def started(python: str, build: Path, code: str) -> Start:
-    """One fresh process. The layers lie on the path as Lambda mounts them."""
+    """One new process. The layers are on the path as Lambda mounts them."""
     layers = (build / "CoreLayer" / "python", build / "VendorLayer" / "python")
     environment = {**_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(map(str, layers))}
     done = subprocess.run(
@@ -85,7 +86,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     codes = code_of(options.build.resolve())
-    for code in codes.values():  # the files are in memory afterwards, for all alike
+    for code in codes.values():  # afterwards the files are cached for all
         started(options.python, options.build.resolve(), code)
     rounds = []
     for number in range(options.rounds):

@@ -1,11 +1,11 @@
-"""What a task costs in CPU, beside one UpdateItem of boto3 in the same run: to deliver, to create,
-to read with its page and to settle.
+"""The CPU time of a task, compared with one UpdateItem of boto3 in the same run: to deliver, to
+create, to read with its page and to settle.
 
 The real handlers with their real wiring make real HTTP calls to a receiver in a process of its own.
-What the emulator takes is measured apart and left out, everywhere. The calls of functions are
-counted in a round of their own: unlike times, they do not depend on what else the machine does.
+The time of the emulator is measured separately and subtracted everywhere. The calls of functions
+are counted in a separate round: unlike times, they do not depend on the load of the machine.
 
-    make bench-cpu
+make bench-cpu
 """
 
 import argparse
@@ -52,15 +52,15 @@ from tests.support.clock import ManualClock
 TEMPLATE = Path(__file__).resolve().parents[1] / "template.yaml"
 ALLOWED = {"AllowedPrivateCidrs": "127.0.0.0/8"}
 AHEAD_SECONDS = 3_600
-FAR_AHEAD_SECONDS = 86_400  # of what is created and not delivered
+FAR_AHEAD_SECONDS = 86_400  # for tasks that are created and not delivered
 BATCH = 500
 SINGLE = 50
 PAGE = 100
 UPDATES = 500
 GOAL = 0.5
 CASE = "cpu"  # as the receiver counts
-# What the emulator saves tests of the SDK's work, which is done here as in AWS: it signs what it
-# sends, writes requests and parses answers.
+# Patches that save work of the SDK in tests. Here the SDK works as in AWS: it signs and writes
+# requests, and parses answers.
 SAVED_ELSEWHERE = (sdk_without_idle_work, calls_without_http)
 DELIVERED, UPDATE = "a delivered task", "an UpdateItem of boto3"
 CONNECTED = "a delivered task, on a new connection"
@@ -68,8 +68,7 @@ CONNECTED = "a delivered task, on a new connection"
 
 @dataclass
 class Emulated:
-    """CPU seconds of the emulator's, on whichever thread it was asked. What it calls is not
-    counted."""
+    """CPU seconds of the emulator, on any thread. Functions that it invokes are not counted."""
 
     seconds: float = 0.0
 
@@ -86,8 +85,8 @@ class Emulated:
 
 @dataclass
 class Own:
-    """CPU milliseconds of this process without the emulator's, by the piece; of functions called on
-    this thread their number."""
+    """CPU milliseconds of this process for each task, without the emulator; and the number of
+    functions called on this thread."""
 
     emulated: Emulated
     is_counting: bool = False
@@ -101,7 +100,7 @@ class Own:
             nonlocal called
             called += event in ("call", "c_call")
 
-        gc.freeze()  # else each full collection would look through all that the emulator stores
+        gc.freeze()  # else each full collection would traverse all data of the emulator
         began, emulated = time.process_time(), self.emulated.seconds
         sys.setprofile(count if self.is_counting else None)
         try:
@@ -116,7 +115,7 @@ class Own:
 
 def deliver_second(own: Own, clock: ManualClock, receiver: str, tasks: int) -> None:
     """A second with so many tasks, in as many slices as it has. The connections of an hour ago are
-    closed, so its first page connects anew; the others find them kept, as under any load."""
+    closed, so its first page opens new ones; the other pages use these, as under load."""
     second = clock.now_ms() // 1000 + AHEAD_SECONDS
     for start in range(0, tasks, BATCH):
         create_batch(new_tasks(second, f"{receiver}/{CASE}/1", min(BATCH, tasks - start)))
@@ -134,7 +133,7 @@ def deliver_second(own: Own, clock: ManualClock, receiver: str, tasks: int) -> N
 
 
 def create_and_read(own: Own, clock: ManualClock) -> None:
-    """Tasks singly and in a batch; then the page that the batch has made is read and settled."""
+    """Creates tasks singly and in a batch; then reads and settles the page of the batch."""
     second = clock.now_ms() // 1000 + FAR_AHEAD_SECONDS
     events = [
         posted("/v1/tasks", task) for task in new_tasks(second - 60, "https://to.example/1", SINGLE)
@@ -225,8 +224,8 @@ def create_batch(
 
 
 def deliver(first: str, pages: Iterator[Callable[[], AbstractContextManager[None]]]) -> None:
-    """Page after page, each in a run of its own, as the messages come; in AWS it is not the
-    notifier who fetches them. `pages`: what measures each of them."""
+    """Page after page, each in a run of its own, as the messages come; in AWS the notifier does not
+    receive them itself. `pages`: the measurement of each."""
     sqs, url = process.sqs(), process.settings().slice_queue_url
     bodies = [first]
     while bodies:
@@ -282,7 +281,7 @@ def main() -> None:
             update_items(own, client)
             return own.took
 
-        measured_round()  # connections, caches, and what is compiled once
+        measured_round()  # connections, caches, and code that is compiled once
         counted = measured_round(is_counting=True)
         rounds = [measured_round() for _ in range(options.rounds)]
     show(rounds, counted, options.tasks)
@@ -290,7 +289,7 @@ def main() -> None:
 
 @contextmanager
 def nothing_logged() -> Iterator[None]:
-    """Lines are made, and written to nobody: one of a batch has 500 ids."""
+    """Log lines are made and discarded: one of a batch has 500 ids."""
     handler: Any = logger.registered_handler
     with open(os.devnull, "w") as nowhere:
         before = handler.setStream(nowhere)

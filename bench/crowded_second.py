@@ -1,11 +1,10 @@
 """20,000 tasks on one second, on tables with AWS's limits: with the shards that the second gets,
 and with a fixed single one.
 
-On virtual time with the real handlers, every AWS call at 10 ms, and a governor that refuses what
-AWS's limits refuse (bench/limits.py). It shows the effect of those limits, not the speed of the
-code.
+On virtual time with the real handlers, 10 ms for every AWS call, and a governor that enforces AWS's
+limits (bench/limits.py). It shows the effect of those limits, not the speed of the code.
 
-    make bench-crowd
+make bench-crowd
 """
 
 import logging

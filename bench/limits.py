@@ -1,8 +1,8 @@
 """Limits that AWS documents, and latencies that others have published.
 
-Every figure from outside that a model or a test of this repository uses is here once, with its
-source; the governor of the tests and the model of the cloud read the same names. An unconfirmed
-figure has `verified=False`.
+Every external figure that a model or a test of this repository uses is here once, with its source;
+the governor of the tests and the model of the cloud read the same names. An unconfirmed figure has
+`verified=False`.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
-"""Which modules of the core a warm create and the delivery of a page pass.
+"""The modules of the core that a warm create and the delivery of a page pass.
 
 A module is passed when one of its functions is entered. The real handlers run with the real wiring
-on moto. Each runs twice, one second apart, and the second run counts: all is imported, wired and
-cached then.
+on moto. Each runs twice, one second apart. The second run counts, when all is imported, wired and
+cached.
 
-    make bench-modules
+make bench-modules
 """
 
 import json
@@ -37,8 +37,8 @@ def main() -> None:
 
 
 def passed() -> dict[str, dict[str, set[str]]]:
-    """By what is done: the modules of the core that it passes, with the functions entered."""
-    random.seed(0)  # of what is done once in many times, such as noting the load, nothing
+    """By operation: the modules of the core that it passes, with the functions entered."""
+    random.seed(0)  # without work that is sampled, such as the load estimate
     threading.settrace(_trace)  # of threads to come: all run under it from their start
     try:
         with (

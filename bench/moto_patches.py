@@ -1,7 +1,7 @@
-"""`make bench-patches`: what each patch of moto and of the SDK saves, in CPU time of tests.
+"""`make bench-patches`: the CPU time of tests that each patch of moto and of the SDK saves.
 
-The quick tests of three rooms of workflows are run with all patches, and with all but one, in turn.
-A patch whose ratio is about 1 goes: it is more code than it is worth.
+The quick tests of three folders of workflows run with all patches, and without each one. A patch
+with a ratio of about 1 can be deleted.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""The lateness of a quick business beside one whose callbacks take ten seconds: with the slow lane,
-by setting and by observation, and without it.
+"""The lateness of a quick business while callbacks of another one take ten seconds: with the slow
+lane, by setting and by observation, and without it.
 
 On virtual time with the real handlers, so it measures waits, not the speed of the code.
 
-    make bench-slow-lane
+make bench-slow-lane
 """
 
 import logging

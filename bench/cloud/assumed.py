@@ -1,4 +1,4 @@
-"""The assumptions of the model, and its knobs: of a deployment, and of its world.
+"""The assumptions and parameters of the model: of a deployment, and of its environment.
 
 Limits are in bench/limits.py. Undocumented values are here, each with its reason.
 """
@@ -26,7 +26,7 @@ _ENVIRONMENT = Settings(
 
 @dataclass(frozen=True)
 class Latency:
-    """Lognormal, like latencies of many small parts."""
+    """Lognormal: the latency is a product of many small factors."""
 
     p50_ms: float
     p99_ms: float
@@ -59,9 +59,9 @@ CALLBACK = Latency(100, 400, "assumed; the receiver's")
 # the 0.54 to 0.68 that `make bench-cpu` shows.
 REQUEST_CPU_MS = 0.7  # of one small request
 READ_CPU_MS = 0.15  # an entry of a page: parsed and decided
-CALL_CPU_MS = 0.4  # a callback and what is checked around it
+CALL_CPU_MS = 0.4  # a callback with its checks
 SETTLE_CPU_MS = 0.22  # an item of a BatchWriteItem
-SWEEP_CPU_MS = 0.2  # an entry of a second that is looked at once more
+SWEEP_CPU_MS = 0.2  # an entry that is read again
 VCPU_MB = limits.LAMBDA_VCPU_MB.value
 
 TASK_UNITS_READ = 0.25  # strongly consistent, of a task of 1 KB in a page
@@ -93,9 +93,9 @@ class Knobs:
     table_write_units: float = limits.TABLE_WRITE_UNITS.value
     table_read_units: float = limits.TABLE_READ_UNITS.value
     account_concurrency: int = int(limits.LAMBDA_CONCURRENCY.value)
-    is_warm: bool = False  # pollers and environments are there already, as many as may be
-    lost_messages: float = 0  # of each that is sent, by chance
-    dying_notifiers: float = 0  # of each run of a page, right before its calls
+    is_warm: bool = False  # the maximum of pollers and environments runs from the start
+    lost_messages: float = 0  # probability, of each message that is sent
+    dying_notifiers: float = 0  # probability, of each run of a page, right before its calls
     failing_callbacks: float = 0
 
     @property

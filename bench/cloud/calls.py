@@ -1,6 +1,6 @@
-"""The calls of one notifier: each at its millisecond, as far as its processor and its lines allow.
+"""The calls of one notifier: each at its millisecond, if its processor and a call slot are free.
 
-All pages of a run share both. What ended is settled by each page on its own.
+All pages of a run share both. Each page settles its own calls.
 """
 
 import heapq
@@ -66,7 +66,7 @@ class Calls:
             due_ms, number, entry, page = environment.waiting[0]
             from_ms = max(due_ms, processor.free_ms)
             if environment.lines == CALLS_IN_FLIGHT_MAX:
-                return  # until some are settled
+                return  # wait until some are settled
             if from_ms > now_ms:
                 self._look_again(environment, from_ms)
                 return
@@ -86,7 +86,7 @@ class Calls:
             self._loop.at(when_ms, self._looked, environment, when_ms)
 
     def _looked(self, environment: Environment, when_ms: float) -> None:
-        if environment.next_ms == when_ms:  # else an earlier look has replaced this one
+        if environment.next_ms == when_ms:  # else an earlier check has replaced this one
             environment.next_ms = None
             self._go_on(environment)
 

@@ -20,7 +20,7 @@ from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES, shards_for
 
 FIRST_SECOND = 1_000
-_GIVEN_MS = 600_000  # until a run is given up
+_GIVEN_MS = 600_000  # after this a run is aborted
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Result:
     p99_ms: float
     max_ms: float
     settled: int
-    settled_after_ms: float  # all of them, after the last was due
+    settled_after_ms: float  # of all tasks, after the last was due
     notifiers_most: int
     runs: int
     gb_seconds: float
@@ -44,12 +44,12 @@ class Result:
 
 
 def burst(tasks: int) -> dict[int, list[int]]:
-    """All at one instant, the beginning of a second, as people choose it."""
+    """All at one instant, the beginning of a second, as most callers choose."""
     return {FIRST_SECOND: [FIRST_SECOND * 1000] * tasks}
 
 
 def steady(rate: int, seconds: int, random: Random) -> dict[int, list[int]]:
-    """A number in each second, at any instant in it."""
+    """A number in each second, at random instants in it."""
     return {
         second: [second * 1000 + random.randrange(1000) for _ in range(rate)]
         for second in range(FIRST_SECOND, FIRST_SECOND + seconds)
@@ -57,7 +57,7 @@ def steady(rate: int, seconds: int, random: Random) -> dict[int, list[int]]:
 
 
 def swept_in_a_minute(knobs: Knobs, rate: int) -> int:
-    """How many finished seconds, each with so many tasks, one run of the sweep passes."""
+    """The number of finished seconds, each with so many tasks, that one run of the sweep passes."""
     loop, random = Loop(), Random(1)
     state = WheelState(random)
     last = FIRST_SECOND + 59
@@ -86,7 +86,7 @@ def run(
     creates_a_second: int = 0,
     created_before_ms: int | None = None,
 ) -> Result:
-    """`creates_a_second`: what the table's writes are also needed for meanwhile.
+    """`creates_a_second`: creates that use the table's writes at the same time.
     `created_before_ms`: near tasks, created singly so long before they are due."""
     loop, random, record = Loop(), Random(1), Record()
     state = WheelState(random)

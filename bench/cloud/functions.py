@@ -1,4 +1,4 @@
-"""Lambda: environments, how fast they grow, cold starts, and the share of a processor each has."""
+"""Lambda: environments, their growth, cold starts, and the share of a processor that each has."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -12,14 +12,14 @@ from bench.cloud.loop import Loop
 from bench.cloud.rates import full
 from duewheel.rules.wheel.queue_messages import Message
 
-_TRY_AGAIN_MS = 100  # how finely the model looks whether an environment may be made
+_TRY_AGAIN_MS = 100  # the interval at which the model checks whether an environment may be added
 
 Ended = Callable[[Sequence["Failed"]], None]
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A message of a run, and when the queue lets it come again."""
+    """A message of a run, and the instant at which it becomes visible again."""
 
     message: Message
     again_after_ms: float
@@ -27,7 +27,7 @@ class Failed:
 
 @dataclass(eq=False)
 class Processor:
-    """A function's share of one: work is done one after the other, more slowly with less memory."""
+    """A function's share of a processor: one piece of work at a time, slower with less memory."""
 
     memory_mb: int
     free_ms: float = 0
@@ -40,13 +40,13 @@ class Processor:
 
 @dataclass(eq=False)
 class Environment:
-    """One notifier's process. `lines`: of calls that are not settled yet."""
+    """One notifier's process. `lines`: its call slots, until the call is settled."""
 
     processor: Processor
     begun_ms: float = 0
     lines: int = 0
     waiting: list[Any] = field(default_factory=list)  # calls, by when they are due
-    next_ms: float | None = None  # when it will look at them again
+    next_ms: float | None = None  # when it checks them again
 
 
 class Functions:
@@ -58,7 +58,7 @@ class Functions:
         self._random = random
         self._knobs = knobs
         self._most = min(knobs.account_concurrency, limits.PROVISIONED_MOST.value)
-        # Documented by ten seconds, refilled all the time.
+        # Documented for ten seconds; refilled continuously.
         self._growth = full(limits.LAMBDA_ENVIRONMENTS_IN_10_S.value / 10, seconds=10)
         self._made = 0
         self._idle = [self._new() for _ in range(int(self._most))] if knobs.is_warm else []

@@ -1,6 +1,7 @@
-"""The two links to the notifiers. SQS: its pollers, how many there are, what they take at once.
+"""The two links to the notifiers. SQS: its pollers, their number and their batches.
 
-Pollers grow while messages wait, as fast as AWS documents, up to the mapping's own maximum.
+The number of pollers grows while messages wait, as fast as AWS documents, up to the maximum of the
+mapping.
 """
 
 from collections import deque
@@ -24,7 +25,7 @@ from duewheel.rules.wheel.queue_messages import Message
 
 @dataclass(frozen=True)
 class Ramp:
-    """How many invocations pollers may keep running at once."""
+    """The number of invocations that pollers may run at once."""
 
     at_first: float
     a_minute: float
@@ -35,7 +36,7 @@ def ramp_of(knobs: Knobs) -> Ramp:
     if knobs.provisioned_pollers:
         each = limits.PROVISIONED_INVOCATIONS_EACH.value
         at_first = knobs.provisioned_pollers * each
-        ramp = Ramp(at_first, 0, at_first)  # template.yaml keeps as many, and no more
+        ramp = Ramp(at_first, 0, at_first)  # the minimum and maximum in template.yaml
     else:
         most = min(limits.POLLERS_MOST.value, knobs.notifiers_max)
         at_first = min(limits.POLLERS_AT_FIRST.value, most)
@@ -57,7 +58,7 @@ class Queue:
         self.lost = 0
 
     def send(self, messages: Sequence[Message], delay_ms: float = 0) -> Story[None]:
-        """One request's worth."""
+        """The messages of one request."""
         yield self._loop.now_ms + SEND.drawn(self._random)
         for message in messages:
             if self._random.random() < self._knobs.lost_messages:
@@ -80,7 +81,7 @@ class Queue:
             self._loop.at(self._loop.now_ms + RAMP_STEP_MS, self._grow)
 
     def _grow(self) -> None:
-        """While messages wait; when none does, the number stays as it is."""
+        """While messages wait; if none waits, the number stays."""
         self._is_growing = False
         if self._visible:
             grown = self._ramp.a_minute * RAMP_STEP_MS / 60_000
@@ -88,7 +89,7 @@ class Queue:
         self._poll()
 
     def _ended(self, failed: Sequence[Failed]) -> None:
-        """Of one run; what failed becomes visible again in its time."""
+        """The end of one run. Failed messages become visible again at their instants."""
         self._running -= 1
         for one in failed:
             self._loop.at(self._loop.now_ms + one.again_after_ms, self._again, one.message)
@@ -100,8 +101,8 @@ class Queue:
 
 
 class DirectLink:
-    """Past the queue: no pollers and no ramp but Lambda's own, and each run is a request. What
-    fails comes again as Lambda repeats it, after a minute."""
+    """Asynchronous invocation: no pollers, no growth but Lambda's own, and each run is a request.
+    Lambda repeats a failed run after a minute."""
 
     def __init__(self, loop: Loop, random: Random, knobs: Knobs, functions: Functions) -> None:
         self._loop = loop
@@ -110,7 +111,7 @@ class DirectLink:
         self._functions = functions
 
     def send(self, messages: Sequence[Message], delay_ms: float = 0) -> Story[None]:
-        """One run's worth. It knows no delay: who comes early waits in the notifier."""
+        """The messages of one run. There is no delay: an early message waits in the notifier."""
         yield self._loop.now_ms + SEND.drawn(self._random)
         self._arrive(messages)
 

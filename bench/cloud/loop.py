@@ -1,6 +1,6 @@
-"""A small event loop on virtual time: what happens next happens next, and nothing else passes time.
+"""A small event loop on virtual time: the clock moves from event to event.
 
-A story is a generator that yields the instant at which it goes on, or a signal to wait for.
+A story is a generator that yields the instant at which it continues, or a signal to wait for.
 """
 
 import heapq
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 
 class Signal:
-    """After it has fired, waiting stories go on, and later ones do not wait."""
+    """After it has fired, waiting stories continue, and later ones do not wait."""
 
     def __init__(self) -> None:
         self.is_fired = False
@@ -25,7 +25,7 @@ class Loop:
     def __init__(self) -> None:
         self.now_ms = 0.0
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._numbers = count()  # of two events at the same instant the earlier made comes first
+        self._numbers = count()  # orders events of the same instant by their creation
 
     def at(self, when_ms: float, step: Callable[..., None], *arguments: Any) -> None:
         when_ms = max(when_ms, self.now_ms)

@@ -1,7 +1,7 @@
 """Deliver, as workflows/delivery/deliver_message.py does: lease, read, announce the next page,
 call, settle.
 
-Leases are the service's own, kept in memory; backoff and near entries go by its rules.
+Leases, backoff and near entries use the service's own rules; leases are in memory.
 """
 
 import heapq
@@ -42,7 +42,7 @@ from duewheel.workflows.delivery.settle_batch import LINGER_SECONDS, WRITES_AT_O
 
 
 class RunFailed(Exception):
-    """The message comes back, after so long."""
+    """The message comes back after this time."""
 
     def __init__(self, after_ms: float = FAILED_COMES_AFTER_SECONDS * 1000) -> None:
         self.after_ms = after_ms
@@ -88,7 +88,7 @@ class Notifier:
                 failed.append(Failed(message, RunFailed().after_ms))
             one_over()
 
-        # The messages' visibility is shortened in parallel with all else.
+        # The visibility of the messages is shortened in parallel.
         environment.processor.done_ms(self._loop.now_ms, REQUEST_CPU_MS)
         for message in messages:
             self._loop.start(deliver(message))
@@ -237,7 +237,7 @@ class Notifier:
     def _delivered(
         self, environment: Environment, batch: Sequence[Entry], slot: str
     ) -> list[Entry]:
-        """The others are tried again."""
+        """The rest is tried again."""
         failing = self._knobs.failing_callbacks
         delivered = []
         for entry in batch:
@@ -250,7 +250,7 @@ class Notifier:
     def _settle(
         self, environment: Environment, delivered: list[Entry], slot: str
     ) -> Story[list[Entry]]:
-        """Returns those that the table did not take."""
+        """Returns those that the table throttled."""
         if not delivered:
             return []
         yield from self._compute(environment, REQUEST_CPU_MS + SETTLE_CPU_MS * len(delivered))

@@ -1,4 +1,4 @@
-"""A bucket of tokens: so many a second, and no more than a second's worth at once."""
+"""A token bucket: a rate per second, and at most the tokens of one second."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ class TokenBucket:
     filled_ms: float = 0
 
     def take(self, now_ms: float, most: float) -> float:
-        """As much as is there, up to `most`."""
+        """All available tokens, up to `most`."""
         taken = min(most, self.there(now_ms))
         self.tokens -= taken
         return taken

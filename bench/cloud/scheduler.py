@@ -23,7 +23,7 @@ class Scheduler:
     table: Table
     link: Queue | DirectLink
     state: WheelState
-    dispatched: int  # the last second that has been handed over
+    dispatched: int  # the last second that has been dispatched
 
     def lead(self, last_second: int) -> Story[None]:
         lead_ms, processor = self.knobs.lead_ms, Processor(self.knobs.scheduler_mb)
@@ -36,7 +36,7 @@ class Scheduler:
                 yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
                 try:
                     yield from self.table.read(self.state.slot(second, 0), 0.5)
-                except GivenUp:  # the leader lives through it, and ticks again
+                except GivenUp:  # the leader continues with the next tick
                     break
                 yield max(self.loop.now_ms, self.state.first_ms(second) - lead_ms)
                 for messages in chunks(list(self._messages(second)), batch):

@@ -1,7 +1,7 @@
-"""Sweep, as workflows/sweep/run_sweep.py does: a run a minute, second by second, and lost pages
-again.
+"""Sweep, as workflows/sweep/run_sweep.py does: a run a minute, second by second, which resends lost
+pages.
 
-It reads one second after the other on one processor, so it has a speed of its own.
+It reads one second after the other on one processor, which limits its speed.
 """
 
 from collections.abc import Iterator
@@ -44,16 +44,17 @@ class Sweeper:
     scheduler: Scheduler
     position: int
     notes: horizon.Notes = ()
-    takes_all_as_done: bool = False  # to look at its speed alone
+    takes_all_as_done: bool = False  # to measure its speed alone
     resent: int = 0
     open: set[int] = field(default_factory=set)
 
     def each_minute(self) -> Story[None]:
         while True:
             began_ms = self.loop.now_ms
-            with suppress(GivenUp):  # the next run goes on where this one stopped
+            with suppress(GivenUp):  # the next run continues where this one stopped
                 yield from self._run(began_ms + SWEEPER_TIMEOUT_MS - RESERVE_MS)
-            while began_ms <= self.loop.now_ms:  # one sweeps, and those that find it at work end
+            # One run sweeps; another that begins meanwhile ends at once.
+            while began_ms <= self.loop.now_ms:
                 began_ms += _EACH_MS
             yield began_ms
 
@@ -93,13 +94,13 @@ class Sweeper:
             )
             if not lease.done:
                 yield lease
-                return  # what follows is announced by this page
+                return  # this page announces the pages behind it
             if not self.state.page(second, shard, page, self.knobs.page_size)[1]:
                 return
             page = next_page(page)
 
     def _send_again(self, unfinished: list[PageLease]) -> Story[None]:
-        """Pages that no run holds, each at most once a minute."""
+        """Resends pages that no run holds, each at most once a minute."""
         now_ms = int(self.loop.now_ms)
         for lease in unfinished:
             if lease.until_ms >= now_ms or lease.resent_ms > now_ms - _RESEND_AFTER_MS:

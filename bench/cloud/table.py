@@ -1,6 +1,6 @@
 """DynamoDB: the throughput of a partition key and of the table, and throttling.
 
-A request that finds too few units is refused, and retried as by the SDK and the stores.
+A request for which there are too few units is refused, and retried as by the SDK and the stores.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from duewheel.workflows.retry_throttled import TRY_MS_MAX, pause_ms
 
 
 class GivenUp(Exception):
-    """Throttled to the last try; in the service it raises, and the message comes back."""
+    """Throttled through all tries. In the service this raises, and the message comes back."""
 
 
 class Table:
@@ -27,7 +27,7 @@ class Table:
         self._partition_writes: dict[str, TokenBucket] = {}
         self._partition_reads: dict[str, TokenBucket] = {}
         self.throttled = 0
-        self.writes = 0  # requests, refused ones among them
+        self.writes = 0  # requests, including refused ones
         self.written = 0.0
         self.read_units = 0.0
 
@@ -37,7 +37,7 @@ class Table:
         self.written += 1
 
     def write_patiently(self, partition: str, deadline_ms: float) -> Story[None]:
-        """As workflows/retry_throttled.py tries again."""
+        """Retries as workflows/retry_throttled.py does."""
         for tries in count():
             try:
                 yield from self.write(partition)
@@ -49,7 +49,7 @@ class Table:
                 yield until_ms
 
     def write_surely(self, partition: str) -> Story[None]:
-        """Of one whose failure would bring back more than the model follows."""
+        """A write that is retried until it succeeds: the model does not follow its failure."""
         while True:
             try:
                 yield from self.write(partition)
@@ -64,11 +64,11 @@ class Table:
         self.read_units += units
 
     def write_batch(self, partition: str, items: int, deadline_ms: float) -> Story[int]:
-        """The same, of what is left unprocessed. Returns what is left in the end."""
+        """Retries unprocessed items in the same way. Returns the number that is left at the end."""
         left = items
         for tries in count():
             taken = left
-            while left and taken:  # after progress it is sent again at once
+            while left and taken:  # after progress the rest is sent at once
                 taken = yield from self._part(self._of_partition(partition), left)
                 left -= taken
             until_ms = self._after_a_pause(tries)
@@ -81,7 +81,7 @@ class Table:
         return self._loop.now_ms + pause_ms(tries, self._random.random())
 
     def _part(self, partition: TokenBucket, items: int) -> Story[int]:
-        """As many as there are units for. If there are none at all, the SDK tries again."""
+        """As many as there are units for. If there are none, the SDK retries."""
         for wait_ms in self._waits_ms():
             now_ms = self._loop.now_ms
             self.writes += 1
@@ -113,7 +113,8 @@ class Table:
         raise GivenUp
 
     def _waits_ms(self) -> Iterator[float | None]:
-        """Of the SDK's standard mode: up to 1, 2, 4 s, by chance; none after the last try."""
+        """The pauses of the SDK's standard mode: random, up to 1, 2, 4 s; none after the last
+        try."""
         for number in range(SDK_TRIES - 1):
             yield self._random.random() * 1000 * 2**number
         yield None

@@ -1,4 +1,5 @@
-"""The experiments, as Markdown tables: loads, knobs, the table's limits, failures, the sweep."""
+"""The experiments as Markdown tables: loads, parameters, the table's limits, failures, the
+sweep."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -143,7 +144,7 @@ def _steady(rate: int, seconds: int) -> Due:
 
 
 def _run(knobs: Knobs, due: Due) -> Result:
-    """Under a steady load as many tasks are created meanwhile, and share the table's writes."""
+    """Under a steady load as many tasks are created as delivered, and share the table's writes."""
     creates = len(next(iter(due.values()))) if len(due) > 1 else 0
     return run(knobs, due, creates_a_second=creates)
 

@@ -23,7 +23,7 @@ class Entry:
 @dataclass
 class WheelState:
     random: Random
-    shards: dict[int, int] = field(default_factory=dict)  # of seconds that have more than one
+    shards: dict[int, int] = field(default_factory=dict)  # only of seconds with more than one
     slices: dict[tuple[int, int], list[Entry]] = field(default_factory=lambda: defaultdict(list))
     direct: dict[str, Entry] = field(default_factory=dict)  # by name
     passed_on: dict[str, tuple[list[Entry], int]] = field(default_factory=dict)  # with their shard
@@ -52,7 +52,7 @@ class WheelState:
         return DirectMessage(second, (name,))
 
     def pass_on(self, second: int, shard: int, called: list[Entry]) -> DirectMessage:
-        """What was called and is yet to be settled, under a name of its own."""
+        """Records tasks that were called and still have to be settled, under a new name."""
         token = self.random.randbytes(addresses.TOKEN_BYTES)
         name = addresses.address_at(second * 1000, token, shard=shard, direct=True).name
         self.passed_on[name] = called, shard
@@ -62,13 +62,13 @@ class WheelState:
         return bool(self.slices.get((second, shard)))
 
     def first_ms(self, second: int) -> int:
-        """As a probe of the second says it."""
+        """The first instant, as a probe returns it."""
         if self.shards.get(second, 1) > 1 or not self.is_occupied(second, 0):
             return second * 1000
         return self.slices[second, 0][0].due_ms
 
     def page(self, second: int, shard: int, page: str, size: int) -> tuple[list[Entry], bool]:
-        """The entries of one page, and whether the slice goes on."""
+        """The entries of one page, and whether the slice continues."""
         entries = self.slices[second, shard]
         first = int(page) * size
         return entries[first : first + size], len(entries) > first + size

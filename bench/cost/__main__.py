@@ -1,8 +1,8 @@
-"""What a deployment costs: units counted on moto, times the list prices in prices.json.
+"""The cost of a deployment: units counted on moto, times the list prices in prices.json.
 
-What cannot be counted on one machine is assumed, and printed with the result.
+Values that one machine cannot give are assumed, and printed with the result.
 
-    make cost
+make cost
 """
 
 from bench.cost import tables

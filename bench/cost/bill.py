@@ -22,7 +22,7 @@ from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN, shar
 from tests.support.alarms import alarms_of, observability, with_observability
 
 DENSITIES = (1, 10, 100, 1_000)
-PLAYED_MOST = 100  # tasks of one second that are created by transactions
+PLAYED_MOST = 100  # tasks of one second that are counted with transactions
 MONTH_SECONDS = 30 * 86_400
 MONTH_MINUTES = MONTH_SECONDS / 60
 LEASES_KEPT_SECONDS = 7 * 86_400
@@ -42,11 +42,11 @@ class Assumptions:
     api_ms_per_batched_task: float = 0.6
     planning_ms_per_run: float = 3  # of a timer, in the notifier
     sweeper_ms_per_second: float = 20
-    sweeper_cpu_ms_per_task: float = 0.2  # of a whole processor, of which it has a share
+    sweeper_cpu_ms_per_task: float = 0.2  # of a whole processor; the function has a share of one
     access_log_bytes: int = 450
     scheduler_log_bytes: int = 1_500  # a minute
     short_run_seconds: float = 3  # of a scheduler that does not stay
-    early_ms: int = 500  # what messages come too early that are delayed by whole seconds
+    early_ms: int = 500  # by which a message is early that is delayed by whole seconds
     businesses: int = 1  # that have tasks in a minute
     poll_seconds: int = 20  # a long poll
 
@@ -79,7 +79,7 @@ class Bill:
 
 @dataclass(frozen=True)
 class Load:
-    """So many tasks due in every second of the month; none, and the service is idle."""
+    """The number of tasks due in every second of the month; 0: the service is idle."""
 
     per_second: int = 0
     means: Means = Means.SINGLE
@@ -88,7 +88,7 @@ class Load:
 
     @property
     def requests(self) -> float:
-        """To the API, a second."""
+        """Requests to the API in a second."""
         match self.means:
             case Means.TIMER:
                 return 0
@@ -136,8 +136,8 @@ class CostModel:
         return count_log_cost()
 
     def creation(self, load: Load) -> Units:
-        """Of one task. A single one is noted in the forecast by chance, a batch always; those that
-        are not noted look at the header by chance."""
+        """Of one task. The forecast counts a single task with a probability, a batch always. A task
+        that it does not count reads the header with a probability."""
         reaches = load.per_second if load.means is Means.BATCH else 1
         key = load.means, reaches, load.list_index
         if key not in self._counted:
@@ -147,8 +147,8 @@ class CostModel:
         return self._counted[key] + Units(write=noted, read=looked)
 
     def delivery(self, load: Load) -> Units:
-        """Of all tasks of one second. Single ones are delivered as batches are; transactions are
-        slow to play, so what takes some is counted for fewer and scaled."""
+        """Of all tasks of one second. Single tasks are delivered like batches. Transactions are
+        slow on moto, so they are counted for fewer tasks and scaled."""
         means = Means.BATCH if load.means is Means.SINGLE else load.means
         number = load.per_second if means is Means.BATCH else min(load.per_second, PLAYED_MOST)
         key = means, number
@@ -184,7 +184,7 @@ class CostModel:
         return self.assumed.sweeper_cpu_ms_per_task / share
 
     def per_million(self, load: Load) -> float:
-        """The idle month left out."""
+        """Without the cost of the idle month."""
         added = self.bill(load).total - self.bill(load.idle).total
         return added / (load.per_second * MONTH_SECONDS / 1e6)
 
@@ -199,9 +199,10 @@ class CostModel:
         return each_second.plus(self.creation(load), load.per_second)
 
     def notifier_ms(self, load: Load) -> float:
-        """Billed for one page: the lead, the wait from the first task of its slice to its own last,
-        its callback, and what is written afterwards. Instants are spread over the second, pages
-        follow each other. Several slices are all read from the start of their second."""
+        """Billed for one page: the lead, the wait from the first task of its slice to its own
+        last, its callback, and the writes afterwards. Instants are spread over the second, and
+        pages follow each other. If there are several slices, all are read from the start of
+        their second."""
         pages = self.delivery(load).pages
         first, last = 1 / (load.per_second + 1), load.per_second / (load.per_second + 1)
         first *= shards_for(load.per_second) == 1
@@ -211,13 +212,13 @@ class CostModel:
         return before_ms + 1_000 * waited + after_ms
 
     def _scheduler(self, profile: Profile) -> float:
-        """A run a minute; in a profile in which it stays, there is always a leader and a
+        """A run in each minute; in a profile with a standing leader, always a leader and a
         standby."""
         seconds = 2 if profile.stays else self.assumed.short_run_seconds / 60
         return self._function("scheduler", 1 / 60, seconds)
 
     def _notifier(self, load: Load, units: Units) -> float:
-        """A run for each page: while Lambda has pollers to spare, none carries several."""
+        """A run for each page: with idle pollers, Lambda puts one message into a batch."""
         busy_ms = units.pages * self.notifier_ms(load) if load.per_second else 0
         if load.means is Means.TIMER:
             busy_ms += load.per_second * self.assumed.planning_ms_per_run
@@ -243,7 +244,7 @@ class CostModel:
         return monthly / 1e9 * price("logs_gb")
 
     def _metric_bytes(self, load: Load, units: Units) -> float:
-        """A line for each run that did something."""
+        """A log line for each run that was not idle."""
         monthly = MONTH_MINUTES * self.log_cost.bytes_per_minute
         monthly += load.requests * MONTH_SECONDS * self.log_cost.bytes_per_create
         if load.per_second:
@@ -253,19 +254,20 @@ class CostModel:
 
     @property
     def observability(self) -> float:
-        """A month of what is off by default: an alarm costs by the metrics that it looks at."""
+        """A month of the parts that are off by default. An alarm costs by the metrics that it
+        reads."""
         looked_at = sum(len(alarm.watched) for alarm in self.watching)
         return looked_at * price("alarm_month") + price("dashboard_month")
 
     def _metrics(self, load: Load) -> float:
-        """While nothing fails; what never comes to be costs nothing."""
+        """Without failures: a metric without values costs nothing."""
         if not self.has_metrics[load.profile]:
             return 0
         number = self.log_cost.when_busy if load.per_second else self.log_cost.when_idle
         return number * price("metric_month")
 
     def _function(self, name: str, runs: float, seconds: float) -> float:
-        """Runs, and seconds of them, in a second of the month."""
+        """Runs, and their billed seconds, in a second of the month."""
         gb_seconds = seconds * self.memory_gb[name]
         return _month("lambda_requests", runs) + _month("lambda_arm_gb_seconds", gb_seconds)
 

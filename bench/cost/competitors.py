@@ -1,6 +1,6 @@
-"""Prices of others for a call at an instant, and the limits of their use.
+"""Prices of other services for a call at an instant, and their limits.
 
-Prices come from prices.json; each says what is included. None costs anything while idle.
+Prices come from prices.json; each says what is included. None has a cost while idle.
 """
 
 from dataclasses import dataclass

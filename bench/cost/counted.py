@@ -1,7 +1,7 @@
-"""Counts on moto what DynamoDB and SQS would bill, by the means of creation and the density.
+"""Counts on moto the units that DynamoDB and SQS would bill, by means of creation and density.
 
-The whole service runs, on a clock that is moved by hand; sizes are computed by the meter of the
-budget tests. What depends on chance is left out here and added by the bill as an expectation.
+The whole service runs on a movable clock; the meter of the budget tests computes sizes. The bill
+adds random costs as expectations; they are not counted here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,16 +30,16 @@ from tests.support.world import World
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 PAYLOAD = '{"order": "' + "x" * 380 + '"}'
 TASKS_PER_BATCH = 100
-STORED_OVERHEAD_BYTES = 100  # what DynamoDB adds to each item, and to each entry of an index
+STORED_OVERHEAD_BYTES = 100  # the overhead of each item, and of each entry of an index
 IDLE_MINUTES = 5
-MINUTES_TO_SETTLE = 4  # until the sweep follows at its distance
+MINUTES_TO_SETTLE = 4  # until the sweep follows at its lag
 EACH_MINUTE = 60  # a timer's runs in an hour, which is one step of its planning
 
 logger.setLevel("ERROR")
 
 
 class Means(Enum):
-    """How tasks come to be."""
+    """The means of creation."""
 
     SINGLE = "created one by one"
     BATCH = f"in batches of {TASKS_PER_BATCH}"
@@ -70,7 +70,7 @@ class Units:
 
 
 class Ledger:
-    """What a world is billed while it is open: both tables, both queues."""
+    """The billed units while this is open: of both tables and both queues."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -89,7 +89,7 @@ class Ledger:
 
     @property
     def wheel(self) -> Units:
-        """With the queues, of which either meter sees all."""
+        """With the queues, which each meter counts completely."""
         meter = self._wheel
         return Units(
             meter.write_units, meter.read_units, meter.dynamodb_requests, meter.sqs_requests
@@ -120,7 +120,8 @@ def new_world(
 
 
 def count_creation(means: Means, per_second: int, *, list_index: bool) -> Units:
-    """For one task, where so many are due in each second. A batch reaches as far as it must."""
+    """For one task, if so many are due in each second. A batch covers as many seconds as it
+    needs."""
     if means is Means.TIMER:
         return _count_planning(list_index=list_index)
     number = max(TASKS_PER_BATCH, per_second) if means is Means.BATCH else 1
@@ -142,7 +143,7 @@ def count_delivery(means: Means, per_second: int) -> Units:
             tasks = create(world, means, spread)
             due_second = tasks[0].due_ms // 1000
         world.clock.set_ms(due_second * 1000)
-        world.pointer()  # a reply tells AWS's time, which bounds the tick
+        world.pointer()  # a reply has AWS's time, which bounds the tick
         delivery, sweep = Ledger(world), Ledger(world)
         with delivery.open():
             world.dispatch.tick(due_second - 1)
@@ -151,7 +152,7 @@ def count_delivery(means: Means, per_second: int) -> Units:
         with sweep.open():
             if not world.sweep_second_once(due_second):
                 raise AssertionError("the second is not finished")
-        # The statistics, which go to the Registry, are written once for many seconds.
+        # Statistics are in the Registry, and are written once for many seconds.
         return delivery.both + sweep.wheel + _left_behind(world, due_second, per_second)
 
 
@@ -176,8 +177,8 @@ def create(world: World, means: Means, in_ms: list[int]) -> list[Task]:
 
 
 def _count_planning(*, list_index: bool) -> Units:
-    """Of one run of a timer: what its planning adds for each, and its share of the rest. Two
-    timers, one of which has twice as many runs to write, tell these apart."""
+    """Of one run of a timer: the planning of each run, and its share of the fixed planning cost.
+    Two timers, one with twice as many runs, separate the two."""
     counted = {}
     for every_seconds in (60, 120):
         with new_world(list_index=list_index) as (world, _):
@@ -193,7 +194,7 @@ def _count_planning(*, list_index: bool) -> Units:
 
 
 def _timers_due_together(world: World, number: int) -> int:
-    """So many timers that fire in the same second; an hour apart, since that suffices here."""
+    """So many timers that fire in the same second, each once an hour."""
     made = [timers.made(world, 3_600, payload=PAYLOAD) for _ in range(number)]
     world.drain()
     first = timers.occurrences(world, made[0])[0]
@@ -227,7 +228,8 @@ def _entry_bytes(item: Mapping[str, Any], index: tuple[str, ...]) -> int:
 
 
 def count_idle(profile: Profile) -> tuple[Units, Units]:
-    """A second without tasks, probed and swept, and what pointers and leases cost in any second."""
+    """A second without tasks, probed and swept, and the cost of pointers and leases in any
+    second."""
     with new_world(profile=profile) as (world, _):
         for _ in range(MINUTES_TO_SETTLE):
             idle_minute(world)
@@ -236,14 +238,14 @@ def count_idle(profile: Profile) -> tuple[Units, Units]:
             for _ in range(IDLE_MINUTES):
                 idle_minute(world)
     seconds = IDLE_MINUTES * 60
-    # The standby looks at the lease each second, and each candidate registers.
+    # The standby reads the lease each second, and each candidate registers.
     standby = Units(write=1 / 60, read=0.5 / leader_election.WATCH_SECONDS)
     pointers = ledger.registry / seconds
     return ledger.wheel / seconds, pointers + standby if profile.stays else pointers
 
 
 def idle_minute(world: World) -> None:
-    """A scheduler runs for a minute and makes way, or ends when it is done; then a sweeper."""
+    """A scheduler runs for a minute and steps down, or ends when it is done; then a sweeper."""
     minute_ends_ms = world.clock.now_ms() + 60_000
     world.lead.run("", lambda: 1_000_000 if world.clock.now_ms() < minute_ends_ms else 0)
     world.clock.set_ms(max(world.clock.now_ms(), minute_ends_ms))

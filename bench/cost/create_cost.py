@@ -41,7 +41,7 @@ class Way:
 
 @dataclass(frozen=True)
 class IdleQueue:
-    """What a month with the queue costs more, without a message."""
+    """The additional cost of a month with the queue, without messages."""
 
     polls: float
     alarms: int
@@ -76,8 +76,9 @@ def ways(model: CostModel, tasks: int) -> list[Way]:
 
 
 def per_million(model: CostModel, way: Way) -> float:
-    """US dollars per million requests, without what the tasks cost however they come."""
-    memory_gb = model.memory_gb["api"]  # the ingest function has as much
+    """US dollars per million requests, without the tasks, whose cost does not depend on the
+    request."""
+    memory_gb = model.memory_gb["api"]  # the ingest function has the same
     return (
         way.more.write * price("dynamodb_write_units_million")
         + way.more.read * price("dynamodb_read_units_million")
@@ -105,7 +106,7 @@ def idle_queue(model: CostModel) -> IdleQueue:
 
 
 def counted(ask: Callable[[World, str, int], None], tasks: int) -> Units:
-    """Beyond what the same tasks take that are created without it."""
+    """The units beyond those of the same tasks created without a request."""
     body = body_of(tasks)
     return _units(ask, body, tasks).plus(_units(_without, body, tasks), -1)
 
@@ -122,7 +123,7 @@ def body_of(tasks: int) -> str:
 
 def _units(ask: Callable[[World, str, int], None], body: str, tasks: int) -> Units:
     with new_world() as (world, _):
-        world.business_cache.many(["orders"])  # read every few seconds, however many ask
+        world.business_cache.many(["orders"])  # read every few seconds, for any number of requests
         ledger = Ledger(world)
         with ledger.open():
             ask(world, body, tasks)
@@ -159,9 +160,7 @@ def _by_message(world: World, body: str, tasks: int) -> None:
     ingest = Ingest(
         clock=world.clock,
         create_idempotent=world.create_idempotent,
-        queue=IngestQueue(
-            world.sqs, "nowhere", "nowhere"
-        ),  # it asks neither where nothing is refused
+        queue=IngestQueue(world.sqs, "nowhere", "nowhere"),  # without refusals it needs neither
         permit=permit,
         allowed=world.settings.allowed_targets,
         random_unit=lambda: 0.0,

@@ -1,4 +1,4 @@
-"""What the cost model says, as Markdown tables."""
+"""The results of the cost model, as Markdown tables."""
 
 from collections.abc import Iterable
 from dataclasses import fields

@@ -1,10 +1,11 @@
-"""The local stack, and what a Python team would use instead: same machine, same run, same sink.
+"""The local stack, compared with the usual alternatives in Python: same machine, same run, same
+sink.
 
-Prints how far it is, and at the end the tables; writes them to docs/performance.md, all figures to
+Prints its progress, and at the end the tables; writes them to docs/performance.md, all figures to
 docs/bench/one-machine.json and the plots beside it. With names as arguments (`celery`, `duewheel`,
 ...) only these run, and nothing is written.
 
-    make bench
+make bench
 """
 
 import argparse
@@ -53,7 +54,7 @@ KILL: list[Case] = [Measuring.killed, Measuring.month_ahead]
 _KILLED, _LATE = {"VISIBILITY_SECONDS": str(SOON)}, {"ACKS_LATE": "yes"}
 _HELD = {"VISIBILITY_SECONDS": str(HELD_VISIBILITY_SECONDS)}
 
-# Each is brought up anew, so that nothing is left over from the one before.
+# Each is started again, so that it has no state of an earlier case.
 PLAN: list[tuple[str, Contender, list[Case]]] = [
     ("duewheel", Duewheel(), USUAL + WITH_WAIT),
     ("duewheel", Duewheel(), KILL),
@@ -77,7 +78,7 @@ def main() -> None:
     only = parser.parse_args().only
     if unknown := set(only) - set(names):
         parser.error(f"there is no {', '.join(sorted(unknown))}")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started ends then, too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the started processes end, too
     begun = time.monotonic()
 
     def say(text: str) -> None:

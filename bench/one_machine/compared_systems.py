@@ -1,4 +1,4 @@
-"""What a Python team would use instead, each with its server, its worker and a driver that creates.
+"""The compared systems, each with its server, its worker and a driver that creates jobs.
 
 They run in an environment of their own, `.venv-bench`, which `make bench` makes.
 """
@@ -98,7 +98,7 @@ class RunningCompared:
                 process.stop()
 
     def _works(self) -> Process:
-        """What runs the tasks."""
+        """Starts the process that runs the tasks."""
         works = self._worker or self._driver
         assert works is not None
         return works

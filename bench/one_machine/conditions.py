@@ -1,4 +1,4 @@
-"""What the figures were taken on: they mean little without it."""
+"""The machine and versions of a measurement."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ class Conditions:
 
     @property
     def is_busy(self) -> bool:
-        """Others were at work when the run began."""
+        """Other processes were busy when the run began."""
         return self.load_before > BUSY_LOAD
 
 

@@ -31,7 +31,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """Seconds: of what runs the tasks, and of the server that keeps them."""
+    """CPU seconds of the process that runs the tasks, and of the server that stores them."""
 
     own: float
     server: float
@@ -48,10 +48,11 @@ class Running(Protocol):
     def cancel(self, ids: Sequence[Any]) -> Cancelled: ...
 
     def waiting(self, ids: Sequence[Any]) -> int:
-        """How many of these, the only ones there are, it still means to call."""
+        """How many of these tasks are still pending. There must be no others."""
 
     def mend(self) -> int:
-        """What its documentation says to do about a dead worker; how many tasks it gave back."""
+        """The recipe of its documentation after the crash of a worker. Returns the number of tasks
+        given back."""
 
     def kill(self) -> None: ...
 
@@ -72,9 +73,9 @@ class Contender(Protocol):
 
     @property
     def recovers_seconds(self) -> int:
-        """How long after a kill something may still come by itself."""
+        """How long after a kill calls may still be made without help."""
 
     def missing(self) -> str | None:
-        """What would have to be installed first."""
+        """The packages that are missing."""
 
     def up(self, folder: Path) -> AbstractContextManager[Running]: ...

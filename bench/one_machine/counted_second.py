@@ -1,7 +1,8 @@
-"""Units and requests per task of the local stack, from created to swept, counted on a moved clock.
+"""Units and requests per task of the local stack, from created to swept, counted with a movable
+clock.
 
-They do not depend on the machine, so they are not taken from the timed runs, which the counting
-would slow down. What they cost in dollars, by density and means of creation: `make cost`.
+They do not depend on the machine, and counting would slow down the timed runs, so they are counted
+separately. `make cost` prints their cost by density and means of creation.
 """
 
 import boto3
@@ -20,7 +21,7 @@ PAYLOAD = '{"order": 17, "note": "' + "x" * 250 + '"}'
 
 
 def counted_seconds() -> dict[int, dict[str, float]]:
-    """By how many tasks are due at one and the same instant; created singly, list index on."""
+    """By the number of tasks due at the same instant; created singly, list index on."""
     logger.setLevel("WARNING")
     return {tasks: counted_second(tasks) for tasks in CROWDS}
 
@@ -48,7 +49,7 @@ def _live_through(world: World, tasks: int) -> None:
     made = [world.created(in_ms=60_000, payload=PAYLOAD) for _ in range(tasks)]
     second = made[0].due_ms // 1000
     world.clock.set_ms(second * 1000)
-    world.pointer()  # a reply tells AWS's time, which bounds the tick
+    world.pointer()  # a reply has AWS's time, which bounds the tick
     world.dispatch.tick(second - 1)
     world.drain()
     world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)

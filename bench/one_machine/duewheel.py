@@ -1,7 +1,7 @@
-"""Duewheel on this machine: its functions in one process, and AWS, which is played, in another.
+"""Duewheel on this machine: its functions in one process, and emulated AWS in another.
 
-Together in one process, as `make local` runs them, where `is_apart` is not wanted; then there is no
-process that could be killed alone, but the clock can be moved.
+Without `is_apart` both are in one process, as in `make local`: then the service cannot be killed
+alone, but the clock can be moved.
 """
 
 import http.client
@@ -115,7 +115,7 @@ class RunningDuewheel:
         return sum(task["status"] == "pending" for task in tasks)
 
     def mend(self) -> int:
-        return 0  # nothing has to be done
+        return 0  # no recipe is needed
 
     def cpu(self) -> Cpu:
         server = self._emulator.cpu_seconds() if self._emulator else 0.0

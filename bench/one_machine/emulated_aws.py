@@ -1,9 +1,9 @@
-"""The emulator in a process of its own, behind a port, as the service meets AWS.
+"""The emulator in a process of its own, behind a port, as AWS is for the service.
 
-So its CPU is measured apart from the service's, and the service can be killed without it. It
-answers for DynamoDB, SQS and KMS.
+So its CPU time is measured separately, and the service can be killed without it. It answers for
+DynamoDB, SQS and KMS.
 
-    python -m bench.one_machine.emulated_aws     # prints its port, serves until it is ended
+python -m bench.one_machine.emulated_aws # prints its port, serves until it is ended
 """
 
 import threading

@@ -1,7 +1,7 @@
-"""What arrivals come to: who was called, how often, how late. Pure.
+"""Evaluates arrivals: which tasks were called, how often, how late. Pure.
 
-Invariant: every task that was to be called is counted, as delivered or as lost. Delivered: a call
-of it was answered, and the first one that was tells its lateness.
+Invariant: every task that had to be called is counted, as delivered or as lost. Delivered: a call
+of it was answered; the first answered call gives the lateness.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ Arrival = tuple[int, float, bool]  # the task's number, when it came, whether it
 
 
 class NothingCalled(Exception):
-    """There is no lateness to tell."""
+    """There is no lateness."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,6 @@ def arrived(due_ms: Mapping[int, int], arrivals: Sequence[Arrival]) -> Arrived:
 
 
 def percentile(ascending: Sequence[float], percent: float) -> float:
-    """The nearest rank: a value that was really there."""
+    """The nearest rank: a measured value."""
     rank = -(-len(ascending) * percent // 100)  # rounded up
     return ascending[max(0, int(rank) - 1)]

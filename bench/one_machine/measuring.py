@@ -1,4 +1,4 @@
-"""The cases that contenders go through, one after the other, and what each came to.
+"""The cases that contenders run, one after the other, and their results.
 
 Invariant: all tasks of a burst are created before their second begins, or the run ends with an
 error.
@@ -17,13 +17,13 @@ from bench.one_machine.processes import GaveUp
 
 STEADY_PER_SECOND, STEADY_SECONDS, STEADY_AHEAD_MS = 50, 10, 8_000
 KILLED_TASKS, KILLED_AT, KILLED_WAIT_MS, CANCELLED = 1_000, 300, 50, 100
-CUT_OFF_MS = 3_000  # later than so long before its second Duewheel does not cancel a task
+CUT_OFF_MS = 3_000  # in less time before its second Duewheel does not cancel a task
 WARM_SINGLE, WARM_BATCH = 50, 500
-ROOM = (1.3, 2.5)  # as long as creating took before, times this
+ROOM = (1.3, 2.5)  # times the earlier duration of creating
 MONTH_MS = 30 * 86_400_000
-SETTLE_SECONDS = 2.0  # after the last task: what comes twice comes about then
+SETTLE_SECONDS = 2.0  # after the last task: repeated calls are made about then
 START_SECONDS = 60.0  # until the first call of a worker that was just started
-QUIET_SECONDS = 15.0  # so long after the last call, what has not come is lost
+QUIET_SECONDS = 15.0  # so long after the last call, missing calls are lost
 REVIVED_AFTER_SECONDS = 1.0
 LOOK_SECONDS = 0.02
 
@@ -33,7 +33,7 @@ _InTime = tuple[int, str, Created, Cpu]  # due instant, case, and the CPU used b
 
 @dataclass
 class Measuring:
-    """One contender while it is up. `say` shows progress."""
+    """One contender while it runs. `say` shows progress."""
 
     contender: Contender
     running: Running
@@ -43,7 +43,7 @@ class Measuring:
     _cases: int = 0
 
     def warm_up(self) -> None:
-        """Everything has been used once, and how fast tasks are created is known."""
+        """Uses everything once, and measures the speed of creation."""
         for batch in [False, True] if self.contender.has_batches else [False]:
             number = WARM_BATCH if batch else WARM_SINGLE
             case, calls = self._calls([_now_ms() + 3_000] * number)
@@ -53,7 +53,7 @@ class Measuring:
                 raise GaveUp(f"{self.contender.name} does not make its calls")
 
     def burst(self, number: int, wait_ms: int, *, batch: bool) -> Record:
-        """All due at the begin of one second, and created before."""
+        """All due at the start of one second, and created before."""
         due_ms, case, created, before = self._created_in_time(number, wait_ms, batch=batch)
         between = self.running.cpu()
         _sleep_until(due_ms)
@@ -73,7 +73,7 @@ class Measuring:
         )
 
     def steady(self, wait_ms: int) -> Record:
-        """So many created each second, each due the same while after."""
+        """So many created each second, each due after the same delay."""
         pace_ms, number = 1000 / STEADY_PER_SECOND, STEADY_PER_SECOND * STEADY_SECONDS
         first_ms = _now_ms() + STEADY_AHEAD_MS
         due_ms = {n: first_ms + round(n * pace_ms) for n in range(number)}
@@ -126,7 +126,8 @@ class Measuring:
         )
 
     def month_ahead(self) -> Record:
-        """One task, and a worker that is killed; the month is not waited for."""
+        """One task in a month, and a worker that is killed. The case does not wait for the
+        month."""
         _, calls = self._calls([_now_ms() + MONTH_MS])
         ids = self.running.create(calls).ids
         self.running.kill()
@@ -154,7 +155,7 @@ class Measuring:
         }
 
     def _created_in_time(self, number: int, wait_ms: int, *, batch: bool) -> _InTime:
-        """The second is chosen by how fast tasks were created before."""
+        """The second is chosen by the earlier speed of creation."""
         for room in ROOM:
             seconds = number / self._per_second[batch] * room + 3
             due_ms = int(time.time() + seconds) * 1000
@@ -177,7 +178,7 @@ class Measuring:
         return case, [Call(due, f"{url}/{n}{query}") for n, due in enumerate(due_ms)]
 
     def _await(self, case: str, wanted: int, quiet_seconds: float) -> list[Arrival]:
-        """Until so many tasks were called, or none for a while; and then for what comes twice."""
+        """Waits until so many tasks were called, or none for a while; then for repeated calls."""
         came, last_new = 0, time.monotonic()
         while came < wanted and time.monotonic() - last_new < quiet_seconds:
             time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Where the results go: the tables into docs/performance.md, figures and plots into docs/bench.
+"""Writes the results: the tables into docs/performance.md, figures and plots into docs/bench.
 
 Invariant: of docs/performance.md only the part between the two marks is rewritten.
 """

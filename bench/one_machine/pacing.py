@@ -1,4 +1,4 @@
-"""One thing after the other, not faster than a given pace; the same for all contenders."""
+"""Actions in sequence, not faster than a given pace; the same for all contenders."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Plots as SVG: how late the calls of each contender were, and who creates how fast.
+"""Plots as SVG: the lateness of each contender's calls, and its speed of creation.
 
 Invariant: every line has its contender's name beside it in its colour, and every value an axis.
 """
@@ -15,7 +15,7 @@ _NAMES = {1: "1 ms", 10: "10 ms", 100: "100 ms", 1_000: "1 s", 10_000: "10 s", 1
 
 
 def lateness(title: str, curves: Mapping[str, Sequence[float]]) -> str:
-    """For each contender, by which lateness which share of its tasks had been called."""
+    """For each contender, the share of its tasks that were called by each lateness."""
     parts = [_line(_x(ms), TOP, _x(ms), HEIGHT - BOTTOM) for ms in DECADES]
     parts += [_text(_x(ms), HEIGHT - BOTTOM + 18, _NAMES[ms], "middle") for ms in DECADES]
     for percent in (0, 25, 50, 75, 100):

@@ -1,6 +1,6 @@
 """Processes that the benchmark starts: each in a session of its own, ended with all its children.
 
-Invariant: what was started here is ended here; no other process is touched.
+Invariant: processes that were started here are ended here; no other process is touched.
 """
 
 import os
@@ -18,11 +18,11 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class GaveUp(Exception):
-    """What is measured did not do its part; the others are measured all the same."""
+    """A measured system failed; the others are still measured."""
 
 
 class Process:
-    """What it says goes to `log`, or is read by `line` where it `speaks`. It runs as `user`."""
+    """Its output goes to `log`, or is read by `line` if it `speaks`. It runs as `user`."""
 
     def __init__(
         self,
@@ -97,14 +97,14 @@ class Process:
         self._close()
 
     def cpu_seconds(self) -> float:
-        """Used so far by it and its children; those that have ended are in their parent's sum."""
+        """CPU time of it and its children so far; ended children are in their parent's sum."""
         return sum(_used(stat) for stat in _tree(self.running.pid))
 
     def _signal(self, number: int) -> None:
         try:
             os.killpg(self.running.pid, number)
         except ProcessLookupError:
-            return  # it has ended by itself, which is what was wanted
+            return  # it has ended by itself
 
     def _close(self) -> None:
         for pipe in (self.running.stdin, self.running.stdout, self._log):
@@ -124,14 +124,14 @@ def as_user(user: str | None) -> dict[str, Any]:
 
 
 def _tree(root: int) -> list[list[str]]:
-    """What /proc says of a process and all below it, from the state on."""
+    """The fields of /proc of a process and its descendants, from the state on."""
     stats: dict[int, list[str]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
                 text = (entry / "stat").read_text()
             except (FileNotFoundError, ProcessLookupError):
-                continue  # it ended while we looked
+                continue  # it ended meanwhile
             stats[int(entry.name)] = text.rpartition(")")[2].split()
     found = [root]
     for pid in found:

@@ -1,4 +1,4 @@
-"""What a run found, and the questions that tables and plots ask of it. Pure."""
+"""The results of a run, and the values that tables and plots need. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

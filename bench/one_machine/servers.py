@@ -28,7 +28,7 @@ def redis_binary() -> Path | None:
 
 
 def postgres_folder() -> Path | None:
-    """Where `initdb` and `postgres` are: Debian keeps them out of the path, by version."""
+    """The folder of `initdb` and `postgres`: Debian installs them outside the path, by version."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=_version)
     if found:
         return found[-1].parent

@@ -1,14 +1,13 @@
 """The receiver of all calls: a process of its own, which records the arrival of each call.
 
-    POST /{case}/{number}             is noted and answered
-    POST /{case}/{number}?wait_ms=50  is noted, and answered that much later
-    GET  /{case}                      [[number, arrived_ms, answered], ...] in order of arrival
-    GET  /{case}/count                how many came
+POST /{case}/{number} is noted and answered POST /{case}/{number}?wait_ms=50 is noted, and answered
+that much later GET /{case} [[number, arrived_ms, answered], ...] in order of arrival GET
+/{case}/count how many came
 
 Invariant: a call is noted as soon as its request is whole, and counts as answered only if its
-caller was still there to hear the answer. Its path says which task it was for.
+caller was still connected. Its path says which task it was for.
 
-    python -m bench.one_machine.sink     # prints its port, serves until it is ended
+python -m bench.one_machine.sink # prints its port, serves until it is ended
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Which system did better at what, by the figures alone. Pure.
+"""Compares the systems by their figures. Pure.
 
-Invariant: both lists ask the same questions, and a difference that is not clear is in neither.
+Invariant: both lists have the same criteria, and neither has a difference that is not clear.
 """
 
 from collections.abc import Callable, Mapping
@@ -77,7 +77,7 @@ def _lines(results: Results, holds: Callable[[float, float, Question], bool]) ->
 
 
 def _values(results: Results, question: Question) -> dict[str, float]:
-    """The first of each contender; other ways to run Duewheel are left out."""
+    """The first result of each contender; other configurations of Duewheel are left out."""
     values: dict[str, float] = {}
     for record in results.of(question.case, **question.records):
         if record["contender"] == US or not record["contender"].startswith(US):

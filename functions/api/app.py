@@ -65,7 +65,7 @@ def _answer(request: Request, matched: Matched) -> Answer:
         return _misconfigured(error)
     except Exception as error:  # noqa: BLE001 - logged, and answered as a 503 or a 500
         call = f"{request.method} {request.path}"
-        # 503 promises that nothing was written, which is known of a call that only reads.
+        # 503 means that nothing was written, which is certain for a call that only reads.
         if request.method == "GET" and is_for_load(error):
             logger.warning("throttled", action="refused-for-load", call=call)
             return problems.refused(Unavailable())

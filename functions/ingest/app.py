@@ -13,7 +13,7 @@ from duewheel.wiring import ingest as wiring
 from duewheel.wiring.process import writes_metrics
 from duewheel.workflows.ingest.ingest import Ingest, Ingested
 
-# With less time no message is begun: its unfinished request would make the repeat wait.
+# With less time left no message is begun: a repeat would have to wait for its unfinished request.
 REMAINING_MS_MIN = 12_000
 
 

@@ -1,4 +1,4 @@
-"""Each minute: lead and move the time pointer, or wait as hot standby."""
+"""Each minute: lead and move the time pointer, or wait as standby."""
 
 from typing import Any
 

@@ -227,8 +227,8 @@ def _private_key(key_spec: str) -> Any:
 def _event_as_it_is(
     input_template: str | None, input_paths_map: Mapping[str, str], event: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The event that a rule passes to its target. moto's way needs a parser for templates, which
-    are not used here."""
+    """The event that a rule passes to its target. moto's own code needs a parser for templates,
+    which are not used here."""
     if input_template or input_paths_map:
         raise NotImplementedError("rules with an input transformer are not emulated")
     return {name: value for name, value in event.items() if name != "ingestion-time"}

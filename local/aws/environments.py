@@ -44,7 +44,7 @@ class Environments:
             environment.work.put(work)
 
     def awake(self) -> int:
-        """How many do more than wait for the clock."""
+        """The number of environments that do not only wait for the clock."""
         with self.changed:
             return len({e.thread for e in self._busy} - self._clock.threads_asleep())
 

@@ -1,8 +1,7 @@
 """Invokes scheduled functions each minute by the stack's clock, and once at the start.
 
 Invariant: an invocation never waits for the one before; leader and standby overlap as they do in
-AWS. When the clock freezes or the stack stops, all of them get the signal that their time is up,
-and are awaited.
+AWS. When the clock freezes or the stack stops, all of them get the signal to end, and are awaited.
 """
 
 import logging

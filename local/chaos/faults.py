@@ -114,7 +114,7 @@ class Faults:
             return does
 
     def must_live(self, run: Run) -> None:
-        """Lambda ends a run whose time is up; here it ends at its next call."""
+        """Lambda stops a run at its time limit; here it stops at its next call."""
         run.must_live()
         if not run.left_ms():
             self._count("time ran out")

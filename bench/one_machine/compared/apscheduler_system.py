@@ -1,8 +1,8 @@
 """APScheduler 3 with its jobs in PostgreSQL, each call a job with a date.
 
 Schedulers must not share a job store, so the process that creates jobs also runs them. Settings in
-its favour: as many threads as the others, and no grace after which a late job is dropped;
-`MISFIRE=default` leaves that at its second.
+its favour: as many threads as the others, and late jobs are not dropped. `MISFIRE=default` keeps
+the default grace of one second.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""How the compared systems call the sink: over kept connections, as the notifier does."""
+"""Calls the sink for the compared systems: over kept connections, as the notifier does."""
 
 import urllib3
 

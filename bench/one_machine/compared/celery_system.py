@@ -2,8 +2,8 @@
 
 Settings in its favour: threads instead of a process for each core, since calls mostly wait; no
 result is kept. `VISIBILITY_SECONDS` is Redis's visibility timeout, 3,600 by default; if it is set,
-visible tasks are looked for as often as possible. `ACKS_LATE`: a task is taken off the queue when
-it is done, and not, as by default, when it begins.
+Celery searches for visible tasks as often as possible. `ACKS_LATE`: a task is removed from the
+queue when it ends; by default when it begins.
 """
 
 import os
@@ -24,7 +24,7 @@ app.conf.update(
 if "VISIBILITY_SECONDS" in os.environ:
     app.conf.broker_transport_options = {
         "visibility_timeout": int(os.environ["VISIBILITY_SECONDS"]),
-        "unacked_restore_throttle": 1,  # by default it is looked for every 100 s
+        "unacked_restore_throttle": 1,  # by default a search every 100 s
     }
 
 
@@ -43,7 +43,7 @@ class CelerySystem:
         return False
 
     def waiting(self) -> int:
-        """In the queue, or handed to a worker that has not taken it off."""
+        """In the queue, or sent to a worker that has not removed it from the queue."""
         with app.connection_for_read() as connection:
             redis = connection.default_channel.client
             return int(redis.llen("celery")) + int(redis.hlen("unacked"))

@@ -25,7 +25,7 @@ class System(Protocol):
         """The id that it is cancelled by."""
 
     def cancel(self, identifier: Any) -> bool:
-        """Whether it says that the call will not be made."""
+        """Whether the system answers that the call will not be made."""
 
     def waiting(self) -> int: ...
 

@@ -1,6 +1,6 @@
 """Procrastinate with PostgreSQL, each call a job with `schedule_at`.
 
-Its worker learns of jobs that become due by asking, by default every five seconds.
+Its worker polls for due jobs, by default every five seconds.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from procrastinate import App, PsycopgConnector
 from bench.one_machine.compared.calling import BODY, HEADERS, THREADS
 from bench.one_machine.compared.driver import serve
 
-STALLED_SECONDS = 30  # since a worker last gave a sign of life; its default
+STALLED_SECONDS = 30  # since the last heartbeat of a worker; its default
 
 app = App(connector=PsycopgConnector(conninfo=os.environ["POSTGRES_URL"]))
 _sessions: list[aiohttp.ClientSession] = []
@@ -52,7 +52,7 @@ class ProcrastinateSystem:
         return len(list(jobs))
 
     def mend(self) -> int:
-        """The recipe of its documentation for jobs whose worker died."""
+        """The recipe of its documentation for jobs whose worker crashed."""
         return self._loop.run_until_complete(_retry_stalled())
 
 

@@ -1,9 +1,9 @@
 """Lets moto write, copy, measure and check the attributes of items by their one type.
 
-Invariant: same answers. A value has one of ten types, and is stored under the name that is
-written; moto would look for all ten of them in each value, each under several names, measure the
-whole item anew for each of its attributes, and keep of each value whether it was copied before.
-Texts and numbers, which nearly all values are, go the short way, and others moto's or the SDK's.
+Invariant: same answers. A value has one of ten types, and is stored under the name that is written;
+moto would check each value for all ten, each under several names, measure the whole item again for
+each of its attributes, and record for each value whether it was copied. Only texts and numbers,
+which are nearly all values, are handled here; others are left to moto or the SDK.
 """
 
 from base64 import b64encode

@@ -59,7 +59,7 @@ def _parse(parser: Any) -> Any:
 def _read(text: str) -> _Read:
     trees: list[Any] = []
     parser: Any = ConditionExpressionParser(text, _Themselves(), _Themselves())  # type: ignore[arg-type]
-    parser._make_op_condition = trees.append  # what moto would make of the tree at last
+    parser._make_op_condition = trees.append  # the final form of moto's tree
     _any_parse(parser)
     return _Read(trees[0], parser.expr_attr_names_found, parser.expr_attr_values_found)
 

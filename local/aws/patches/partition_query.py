@@ -1,4 +1,4 @@
-"""Lets moto answer a query from the items it is about instead of from the whole table.
+"""Lets moto answer a query from the items of its partition instead of the whole table.
 
 Invariant: same answers. moto's own code runs, on a view of the table without the items that it
 would skip anyway: other partitions, items before or behind the requested page, and, for an index,
@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from moto.dynamodb.models.table import Table
 
-# Conditions that no sort key before their first value meets.
+# Conditions that are false for every sort key before their first value.
 _FROM_A_VALUE_ON = {"=", ">", ">=", "BETWEEN", "BEGINS_WITH"}
 _CONDITIONS = {"hash_key_conditions", "range_key_conditions"}  # else there are legacy filters
 
@@ -51,8 +51,8 @@ def _partition(table: Table, hash_key: Any) -> Any:
 
 
 def _ahead(items: Any, low: str, limit: int | None) -> Any:
-    """What meets the condition begins at `low`, the key there aside, and has no gaps; behind
-    the last item that is wanted moto looks at one more."""
+    """The items that meet the condition are contiguous and begin at `low`, or behind it; moto reads
+    one more behind the last requested item."""
     looked_at = None if limit is None else limit + 2
     cut = {}
     for hash_key, partition in items.items():

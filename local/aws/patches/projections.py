@@ -1,7 +1,7 @@
-"""Lets moto cut items down to some attributes without making each item anew for each attribute.
+"""Lets moto reduce items to some attributes without copying each item for each attribute.
 
 Invariant: same answers. Only whole attributes are picked here; paths into them are left to moto.
-Words that DynamoDB reserves are looked up, where moto goes through their list for each name.
+Reserved words of DynamoDB are in a set; moto searches a list for each name.
 """
 
 from collections.abc import Iterator

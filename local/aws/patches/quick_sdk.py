@@ -1,4 +1,4 @@
-"""Lets the SDK make its clients and requests without work that has no use here.
+"""Lets the SDK make its clients and requests without work that is not needed here.
 
 Invariant: the same calls with the same answers. Omitted are signatures, which moto does not check,
 the SDK's name for itself, connections and their proxies, which are not used, and random numbers of
@@ -43,7 +43,7 @@ _call_numbers = count(1)
 def sdk_without_idle_work() -> Iterator[None]:
     with ExitStack() as patched:
         for target, name, replacement in (
-            # Each `mock_aws` has a session of its own, which would read all models anew.
+            # Each `mock_aws` has a session of its own, which would read all models again.
             (boto3, "DEFAULT_SESSION", _session()),
             (session, "create_loader", _loader),
             (UserAgentString, "to_string", lambda _: "emulated"),
@@ -62,7 +62,7 @@ def sdk_without_idle_work() -> Iterator[None]:
 
 
 def _with_known_names(aliaser: Any, event_emitter: Any, aliases: Any = None) -> None:
-    """Each client would find out anew what the events are called that all clients have."""
+    """Each client would compute the names of the events again, which all clients share."""
     _any_init(aliaser, event_emitter, aliases)
     aliaser._alias_name_cache = _event_names
 
@@ -75,7 +75,8 @@ def _accepts_kwargs(handler: Any) -> bool:
 
 
 def _copied(trie: Any, node: dict[str, Any]) -> dict[str, Any]:
-    """A node of a client's handlers has but these members; the SDK asks each what it is."""
+    """A node of a client's handlers has only these members; the SDK would check the type of
+    each."""
     copied = {}
     for key, value in node.items():
         if type(value) is dict:
@@ -87,7 +88,7 @@ def _copied(trie: Any, node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _provider(ruleset_data: Any, partition_data: Any, excluded_params: Any = None) -> Any:
-    """Rules are read and never changed. What they were made of is kept, so its id is its own."""
+    """Rules are read and never changed. Their source is kept, so that its id is not reused."""
     key = id(ruleset_data), id(partition_data)
     if key not in _providers:
         provider = _any_provider(ruleset_data, partition_data, excluded_params)

@@ -1,9 +1,9 @@
-"""Hands the usual DynamoDB and SQS requests to moto's handlers without playing a web server.
+"""Passes the usual DynamoDB and SQS requests to moto's handlers without emulating a web server.
 
-Invariant: same answers and same effects. A request is read as the JSON it is and its result written
-as JSON; moto itself makes an HTTP request of it, parses that by the service's model and writes the
-result by it. Other requests, and refused ones, go moto's own way: a refused request had no effect,
-or has the same effect again.
+Invariant: same answers and same effects. A request is read as JSON and its result written as JSON.
+moto itself would make an HTTP request, parse it by the service's model, and write the result by the
+model. Other requests, and refused ones, are left to moto: a refused request had no effect, or has
+the same effect again.
 """
 
 import json
@@ -64,7 +64,7 @@ def is_left_to_moto(body: bytes) -> bool:
 
 
 def answered_the_short_way(request: Any) -> Reply | None:
-    """None for what is to go moto's own way."""
+    """None for a request that is left to moto."""
     target = request.headers.get("X-Amz-Target", b"")
     text = target.decode() if isinstance(target, bytes) else str(target)
     service, _, operation = text.partition(".")

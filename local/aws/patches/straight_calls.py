@@ -1,9 +1,9 @@
-"""Hands the usual DynamoDB and SQS calls of the SDK to the emulator with no HTTP request between.
+"""Passes the usual DynamoDB and SQS calls of the SDK to the emulator without an HTTP request.
 
 Invariant: same answers, same errors, and the same events before and after a call. A call's
-parameters are checked by the service's model and are the JSON they would be sent as; a result is
-the JSON it came as. What has binary values is left to the SDK, and so is every other service. A
-refused call is tried again by the SDK's own rules.
+parameters are checked by the service's model and passed as the JSON of the request; the result is
+the JSON of the answer. Calls with binary values, and other services, are left to the SDK. A refused
+call is tried again by the SDK's own rules.
 """
 
 import json
@@ -98,7 +98,7 @@ def _send(endpoint: Any, request: Any, operation_model: Any) -> Any:
 def _tried(
     endpoint: Any, request: Any, operation_model: Any
 ) -> tuple[tuple[Any, dict[str, Any]] | None, Exception | None]:
-    """The answer, or why there is none, such as a connection that breaks off."""
+    """The answer, or the error instead of one, such as a broken connection."""
     try:
         return _sent(endpoint, request, operation_model), None
     except Exception as failure:  # noqa: BLE001 - raised after the last try, as by the SDK

@@ -1,10 +1,10 @@
 """Lets moto read an update expression once, and walk its tree without checks of abstract classes.
 
-Invariant: same outcome, though of several faults another one may be named. moto's own validators
-and executor run, in their order, on a copy of the tree of their own. moto itself would parse the
-text twice for each request, copy the tree attribute by attribute, ask abstract base classes ten
-times for each node what kind of node it is, and look through the whole tree below each of its nodes
-for clauses and paths that the root has all of.
+Invariant: same outcome, except that another one of several errors may be named. moto's own
+validators and executor run, in their order, on a copy of the tree of their own. moto itself would
+parse the text twice for each request, copy the tree attribute by attribute, check the type of each
+node ten times by abstract base classes, and search the whole tree below each node for clauses and
+paths that the root already has.
 """
 
 from collections.abc import Iterator

@@ -149,7 +149,8 @@ class Call(Struct, frozen=True):
 
     right: Right
     carry: Carry
-    # The rest is for the API document. Refusals: beside those that follow from what it takes.
+    # The rest is for the API document. Refusals: those that do not follow from the fields of the
+    # call.
     answer: type[Struct] | None = None
     refusals: tuple[type[Refusal], ...] = ()
     statuses: tuple[int, ...] = (200,)
@@ -205,8 +206,9 @@ class Matched(Struct, frozen=True):
         return self.call.carry(replace(request, permit=permit), **self.arguments)
 
     def access_log_line(self, request: Request, answer: Answer) -> dict[str, Any] | None:
-        """One line for each call that may change something, whatever its status. It holds nothing
-        of a body, a header or a payload. None for a call that only reads, and for an unknown one.
+        """One line for each call that may change something, also if it is refused. It holds
+        nothing of a body, a header or a payload. None for a call that only reads, and for an
+        unknown one.
         """
         if request.method == "GET" or self.call.on_none:
             return None

@@ -1,4 +1,4 @@
-"""Opaque cursors: where a listing goes on, sealed together with its query.
+"""Opaque cursors: the position at which a list continues, sealed together with its query.
 
 A cursor opens only unchanged, for the query that it was made for, with the secret. It hides
 nothing: it holds a position and no data.

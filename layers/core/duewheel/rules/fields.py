@@ -121,7 +121,7 @@ def whole_text(pattern: re.Pattern[str]) -> str:
 
 
 def decode(source: str | bytes | Raw, kind: type[T], path: str = "") -> T:
-    """`path`: where the value stands in the body."""
+    """`path`: of the value in the body."""
     try:
         read: T = _decoder(cast("Hashable", kind)).decode(source)
         return read
@@ -160,8 +160,9 @@ def _decoder(kind: Any) -> Decoder[Any]:
 
 
 def _with_whole_number(source: str | bytes | Raw, error: str) -> bytes | None:
-    """The body with `60` where it says `60.0` or `6e1`, which JSON takes for the same number. All
-    elements of an array are changed at once: a body is decoded once more for a field at most."""
+    """The body with `60` where it says `60.0` or `6e1`, which are the same number in JSON. All
+    elements of an array are changed at once, so a body is decoded again at most once for each
+    field."""
     at = _AT.search(error)
     if at is None or not _FLOAT_FOR_INT.match(error):
         return None
@@ -217,7 +218,7 @@ def _refusal(error: str, kind: Any, path: str) -> InvalidField | MalformedBody:
 
 
 def _node_at(kind: Any, path: str) -> Any:
-    """What msgspec knows of the type at a path, for refusals alone. None if there is none."""
+    """The type at a path as msgspec describes it, for refusals only. None if there is none."""
     node = inspect().type_info(kind)
     for name, _ in _STEP.findall(path):
         node = _described(node)[0]

@@ -1,6 +1,6 @@
 """Names that callers give: businesses, keys, timers; how far ahead an instant may be.
 
-Each is checked here, whatever it names.
+All of them are checked here.
 """
 
 import re

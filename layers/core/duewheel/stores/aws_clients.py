@@ -63,7 +63,7 @@ def _client(service: str, config: Config) -> Any:
 
 
 class AwsTime:
-    """The latest `Date` header seen. It only rises, so a late reply cannot turn it back."""
+    """The latest `Date` header seen. It only rises, so a late reply cannot set it back."""
 
     def __init__(self) -> None:
         self._latest_ms = 0

@@ -205,7 +205,7 @@ def targets() -> Targets:
 
 @once
 def target_clients() -> TargetClients:
-    # No attempt may take longer, whatever its own timeout is (see `settings.py`).
+    # No attempt may take longer, even with a longer timeout of its own (see `settings.py`).
     return TargetClients(settings().notifier_timeout_seconds // 2, CALLS_AT_ONCE)
 
 

@@ -39,7 +39,7 @@ _replaced: dict[Callable[[], Any], Callable[[], Any]] = {}
 
 
 def once(build: Callable[[], T]) -> Callable[[], T]:
-    """Built at the first call and kept, until the process starts anew."""
+    """Built at the first call, and kept until the next `start_anew`."""
 
     @cache
     def part() -> T:

@@ -1,8 +1,8 @@
 """Retries of writes that lost a race, or that DynamoDB throttled.
 
 A lost race shows that another writer was first: its change counts. Of writes for many tasks, side
-by side, DynamoDB may throttle some. Successful writes are not made again: another try goes on with
-the others.
+by side, DynamoDB may throttle some. Successful writes are not repeated: another try makes only the
+others.
 """
 
 from collections.abc import Callable, Sequence

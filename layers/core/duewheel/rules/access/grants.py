@@ -17,7 +17,7 @@ from msgspec import Struct
 from duewheel.rules.names import BIZ_TYPE
 from duewheel.rules.refusals import NotPermitted, Refusal
 
-ALL = "*"  # businesses, whatever their names
+ALL = "*"  # all businesses
 
 BUSINESSES = re.compile(rf"{BIZ_TYPE.pattern}|(?:{BIZ_TYPE.pattern})?\*")
 BEGINNING = "+"  # written for `*` in a name of IAM, which cannot have one

@@ -1,7 +1,7 @@
 """Lanes: in which lane the calls of a business are made, by its setting or by slow calls observed.
 
 A page with slow calls keeps its notifier busy, and other pages wait. So each notifier measures how
-long the calls of a business took lately.
+long the recent calls of a business took.
 """
 
 from enum import StrEnum

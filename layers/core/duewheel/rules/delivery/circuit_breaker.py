@@ -50,7 +50,7 @@ def host_of(callback: Callback | Outcome) -> str | None:
 def signal_of(outcome: Outcome) -> HostSignal | None:
     """What a call shows of its host; None if the call was not made.
 
-    A host that judges the task is healthy, whatever the status; so is one that answers not found
+    A host that answers about the task is healthy, with any status; so is one that answers not found
     or not allowed.
     """
     if outcome.status_code is None:

@@ -1,7 +1,7 @@
 """The lease of a page: the run that works on it, until when, where the page ends, and the entries
 that it passed on.
 
-A lease is short, and renewed while its run lives. Entries to pass on are recorded before they are
+A lease is short, and renewed until its run ends. Entries to pass on are recorded before they are
 sent, so a run that takes the page over skips them.
 """
 
@@ -26,7 +26,7 @@ class PageLease(Struct, frozen=True):
     owner: str | None = None
     until_ms: int = 0
     done: bool = False
-    end: str | None = None  # the last place of the page, when the slice goes on behind it
+    end: str | None = None  # the last place of the page, if the slice continues behind it
     rest: tuple[str, ...] = ()  # places passed on to the rest page
     slow: tuple[str, ...] = ()  # places passed on to the slow lane; once there are some, these
     tries: int = 0  # how often it was begun

@@ -135,7 +135,7 @@ class Statistics(Struct, frozen=True, kw_only=True):
 
 MinuteName = tuple[str, int]  # business and minute
 Part = tuple[int, int]  # second and shard
-Facts = dict[MinuteName, dict[Part, Tally]]  # by the part in which they were met
+Facts = dict[MinuteName, dict[Part, Tally]]  # by the part in which they were read
 ELSEWHERE = SHARDS_MAX  # the part behind all shards: homes that re-entries point to
 
 

@@ -20,7 +20,8 @@ DUE_MAX = 10_000  # held in memory
 
 
 class Unbegun(Struct, frozen=True):
-    """A page that may be resent, or, after too many resends, entered anew (`owed`)."""
+    """A page that may be resent, or, after too many resends, whose tasks get new entries
+    (`owed`)."""
 
     lease: PageLease
     message: PageMessage | None = None
@@ -28,7 +29,7 @@ class Unbegun(Struct, frozen=True):
 
 
 def has_room(resent: Iterable[Unbegun]) -> bool:
-    """For a page that is to be entered anew; if not, it is left to the next run."""
+    """Whether the tasks of such a page get new entries now; if not, the next run decides again."""
     return sum(len(each.due) for each in resent) < DUE_MAX
 
 

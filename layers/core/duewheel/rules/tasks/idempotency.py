@@ -227,7 +227,7 @@ def shows_its_end(
 def taken_over(
     request: IdempotentRequest, record: RequestRecord, found: Iterable[int], claim: Claim
 ) -> RequestRecord:
-    """`found`: the tasks that the latest claim created. A task that is not found is created anew:
+    """`found`: the tasks that the latest claim created. A task that is not found is created again:
     its old place may lie in the past."""
     created = dict.fromkeys(found, record.latest.number)
     outcomes: dict[int, Outcome] = {**record.outcomes, **created}

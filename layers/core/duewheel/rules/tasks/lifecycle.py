@@ -137,7 +137,7 @@ def released(task: Task, next_ms: int, now_ms: int) -> Task:
 
 def postponed(task: Task, next_ms: int, now_ms: int) -> Task:
     """Not called yet, and no attempt is used up: the breaker of its host is open, or its lane is
-    full. Its reservation was for another instant, and goes. It still needs an entry."""
+    full. Its reservation was for another instant, and is dropped. It still needs an entry."""
     return replace(
         task, next_ms=next_ms, reservation=None, updated_ms=now_ms, version=task.version + 1
     )
@@ -200,8 +200,8 @@ def brought_to(task: Task, entry: Address) -> Task:
 
 
 def redriven(task: Task, entry: Address, now_ms: int) -> Task:
-    """Pending again, with all its attempts before it; the history stays. It has no grace any more:
-    the redrive wants the call made."""
+    """Pending again, with all its attempts before it; the history stays. It has no grace any more,
+    since the redrive requests the call."""
     return replace(
         brought_to(task, entry),
         status=Status.PENDING,

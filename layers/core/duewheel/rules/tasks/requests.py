@@ -201,7 +201,7 @@ def _callback(body: TaskBody, due_ms: int, allowed: AllowedTargets, path: str) -
 
 
 def _digest(body: str | Raw) -> str:
-    """Equal for bodies that say the same in the same words, whatever the order of members."""
+    """Equal for bodies with the same members and the same source texts, in any order."""
     said = [
         name.encode() + b":" + bytes(value)
         for name, value in sorted(decode(body, dict[str, Raw]).items())

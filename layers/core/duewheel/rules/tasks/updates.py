@@ -23,7 +23,7 @@ from duewheel.rules.wheel import timing
 
 
 class Change(Struct, frozen=True):
-    """`sets_payload` tells a removed payload from one that is left alone."""
+    """`sets_payload` distinguishes a removed payload from an unchanged one."""
 
     due_ms: int | None = None
     callback: Callback | None = None

@@ -12,7 +12,7 @@ from duewheel.rules.tasks.task import Occurrence, Task
 PLACEHOLDERS = ("due_at", "due_ms", "number", "task_id", "timer_id")
 PLACEHOLDERS_MAX = 100
 
-# Braces meet only within a JSON string, and no placeholder goes past its end.
+# Double braces occur only within a JSON string, and a placeholder ends in the same string.
 PLACEHOLDER = re.compile(r"\{\{([^{}\"\\]*)\}\}")
 
 _BRACE_BEFORE_ANOTHER = re.compile(r"\{(?=\{)")

@@ -1,6 +1,6 @@
 """A changed timer, and whether it needs a new chain.
 
-A chain goes on while its plan stays the same: the seconds, their number, their jitter. Everything
+A chain continues while its plan stays the same: the seconds, their number, their jitter. Everything
 else is read when an occurrence is called, so a change of it needs no new chain.
 """
 

@@ -1,7 +1,7 @@
 """Open places: slices that the sweep pointer has passed and the sweep has not finished.
 
-The sweep never waits at a place: it notes the place, goes on, and reads it again in each run. The
-list is kept with the sweep pointer and is bounded; while it is full, the pointer waits.
+The sweep never waits at a place: it notes the place, continues, and reads the place again in each
+run. The list is kept with the sweep pointer and is bounded; while it is full, the pointer waits.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ OF_ONE_SECOND_MAX = 32  # a crowded second with more of them is looked at again 
 class Why(StrEnum):
     """Stable words: part of the interface."""
 
-    HELD = "held"  # a notifier works on a page, or its message was sent again lately
+    HELD = "held"  # a notifier works on a page, or its message was resent recently
     UNBEGUN = "unbegun"  # no notifier has begun a page, though its message was sent again
     TAKEN_APART = (
         "taken-apart"  # a page that kept failing was closed, and its tasks got new entries

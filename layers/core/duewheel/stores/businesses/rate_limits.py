@@ -5,8 +5,8 @@ on twice; then some turns stay unused, which no promise forbids. A record has no
 record, reserved turns would be reserved again.
 
 The record of calls also holds the ends of two lines (`rules/delivery/reservations.py`).
-`lines_version` is the version of the settings that they belong to: an older release begins
-`free_us` anew without them.
+`lines_version` is the version of the settings that they belong to: an older release resets
+`free_us` without them.
 """
 
 from collections.abc import Callable

@@ -70,7 +70,7 @@ class PageLeaseStore(Struct, frozen=True):
         raise LeaseDamaged(f"the lease of page {page.page} is damaged again and again")
 
     def forget(self, damaged: UnreadableItem) -> None:
-        """Delete the damaged lease: the next run begins the page anew."""
+        """Delete the damaged lease: the next run starts the page from its beginning."""
         key = {"slot": {"S": damaged.slot}, "place": {"S": damaged.place}}
         delete = [{"DeleteRequest": {"Key": key}}]
         write_all(self.client, self.clock, self.table, delete, "damaged lease could not be deleted")

@@ -89,7 +89,7 @@ class SliceStore(Struct, frozen=True):
         self, second: int, shard: int, after: str | None, end: str | None, size: int
     ) -> tuple[list[FoundEntry], str | None]:
         """Up to `size` entries behind `after`, strongly consistent, and the last place of the page
-        if the slice goes on behind it. A page that was cut before ends at `end`. Damaged entries
+        if the slice continues behind it. A page that was cut before ends at `end`. Damaged entries
         are reported and left out."""
         low, high = addresses.entries_range(second)
         arguments: dict[str, Any] = {"ConsistentRead": True}

@@ -44,7 +44,7 @@ BEGIN_RESERVE_MS = 20_000
 BARE_MS = (
     60_000  # for a page so late, a read before the lease costs less than leases of empty pages
 )
-CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, in JSON once more
+CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, and encodes this JSON in JSON again
 
 
 class Deliver(Struct, frozen=True, kw_only=True):

@@ -101,7 +101,7 @@ class Release(Struct, frozen=True, kw_only=True):
             return
         known_ms = parking.unpaused_ms if seen.unpaused_ms else None
         self.records.give_back(parking, me, known_ms or seen.unpaused_ms)
-        # Should both links refuse, the sweeper asks for a release.
+        # If both links refuse, the sweeper sends it.
         if seen.by_parts:
             parts = [ReleaseMessage(message.biz_type, part) for part in range(PARKED_SLOTS)]
             self.message_sender.send(parts, _delay_seconds)
@@ -109,7 +109,7 @@ class Release(Struct, frozen=True, kw_only=True):
             self.message_sender.send([message])
 
     def _release_part(self, message: ReleaseMessage, part: int, me: str, deadline_ms: int) -> None:
-        """One slot. It says nothing of the other slots, and ends no parking."""
+        """Release one slot. This shows nothing about the other slots, so it ends no parking."""
         now_ms = self.clock.now_ms()
         if not self.records.take_part(message.biz_type, part, me, now_ms, self.lease_ms):
             return

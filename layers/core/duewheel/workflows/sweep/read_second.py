@@ -46,7 +46,7 @@ class SliceOfSecond(Struct, frozen=True, kw_only=True):
 
     @property
     def homes(self) -> Iterable[HomeState]:
-        """Each home once, except homes of this second, which are met in their own slice."""
+        """Each home once, except homes of this second, which are read in their own slice."""
         outside = {home: s for home, s in self.elsewhere.items() if home.second != self.second}
         return (outside | {state.home: state for state in self.whole.homes}).values()
 

@@ -35,7 +35,7 @@ _TRIES = 4
 
 
 class StatisticsContended(Exception):
-    """Another sweeper keeps writing the same minutes; the next run goes on."""
+    """Another sweeper keeps writing the same minutes; the next run continues."""
 
 
 class RecordStatistics(Struct, frozen=True):

@@ -73,8 +73,8 @@ class SweptSecond:
 
     @property
     def missing(self) -> int | None:
-        """The next shard to read. Shard 0 tells how many there are. Of shards that are counted the
-        re-entries are read, at last."""
+        """The next shard to read. Shard 0 has the number of shards. Of counted shards only the
+        re-entries are read, at the end."""
         ordered = (0, *range(self.counted, self.shards), *range(self.counted))
         return next((n for n in ordered if n not in self.finished), None)
 
@@ -173,7 +173,7 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
 
     def _set_damage_aside(self, part: SliceOfSecond) -> None:
         """An unreadable item is reported and skipped: it delays nothing else. An unreadable lease
-        is deleted, and its page is begun anew."""
+        is deleted, and its page is started again."""
         now_ms = self.clock.now_ms()
         damaged = list(part.damaged)
         leases = part.whole.leases

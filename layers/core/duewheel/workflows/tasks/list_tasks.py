@@ -1,7 +1,7 @@
 """List a page of the tasks of a business in due order, each by its current record.
 
 The index says where to look, the records say what is true. A page may be short, even empty, as long
-as its cursor says that the list goes on.
+as it has a cursor.
 """
 
 from collections.abc import Iterable
