@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
-# Without its bytecode kept, each process of the tests and each local stack compiles all the code anew.
+# Without its bytecode kept, each process of the tests and each local stack compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
@@ -62,16 +62,16 @@ check: $(CHECKS) ## format, lint, types, import rules, template, and that the en
 	$(IN_VENV)/python -m pytest tests/check
 	$(IN_CLIENT)/python -m pytest tests/check
 
-format: $(CHECKS) ## rewrite the sources as the checks want them
+format: $(CHECKS) ## format the sources, and fix what ruff can fix
 	$(IN_VENV)/ruff format $(SOURCES)
 	$(IN_VENV)/ruff check --fix $(SOURCES)
 	$(IN_VENV)/python client/make_sync.py
 
-examples: $(VENV)/ready ##m make the examples in docs/api.md anew, and what pages hold of the code
+examples: $(VENV)/ready ##m generate the examples in docs/api.md, and the tables of all pages that follow from the code
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.tables
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.examples.make
 
-openapi: $(VENV)/ready ##m make the API document anew, from the table of calls, the rules and docs/api.md
+openapi: $(VENV)/ready ##m generate the API document from the table of calls, the rules and docs/api.md
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.openapi.make
 
 golden: $(VENV)/ready ##m part of `make release`: keep what it writes, for the next ones to be held against
@@ -145,7 +145,7 @@ roll-back: $(VENV)/ready ##o lead the aliases of a stack (STACK=name) to the ver
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.roll_back "$(or $(STACK),$(error STACK=... is missing))" \
 	  $(if $(TO),--to "$(TO)") $(if $(filter yes,$(SHOW)),--show)
 
-reconcile: $(VENV)/ready ##o say what a stack (STACK=name) has lost, also of restored tables (WHEEL=..., REGISTRY=...); WRITE=yes mends it (OVERDUE=deliver or expire, PER_SECOND=n)
+reconcile: $(VENV)/ready ##o print the tasks that a stack (STACK=name) has lost, also of restored tables (WHEEL=..., REGISTRY=...); WRITE=yes repairs them (OVERDUE=deliver or expire, PER_SECOND=n)
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.reconcile "$(or $(STACK),$(error STACK=... is missing))" \
 	  $(if $(WHEEL),--wheel "$(WHEEL)") $(if $(REGISTRY),--registry "$(REGISTRY)") \
 	  $(if $(OVERDUE),--overdue "$(OVERDUE)") $(if $(filter command line,$(origin PER_SECOND)),--per-second "$(PER_SECOND)") \
@@ -154,7 +154,7 @@ reconcile: $(VENV)/ready ##o say what a stack (STACK=name) has lost, also of res
 dead-letters: $(VENV)/ready ##o list the dead-letter queue (QUEUE_URL=...), and leave it as it is
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))"
 
-redrive-dead-letters: $(VENV)/ready ##o move its messages (QUEUE_URL=...) back to the queues of their lanes (SLICE_QUEUE_URL=..., SLOW_QUEUE_URL=...), or those that asked for tasks to INGEST_QUEUE_URL=...
+redrive-dead-letters: $(VENV)/ready ##o move its messages (QUEUE_URL=...) back to the queues of their lanes (SLICE_QUEUE_URL=..., SLOW_QUEUE_URL=...), or messages of the ingest queue to INGEST_QUEUE_URL=...
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.dead_letters "$(or $(QUEUE_URL),$(error QUEUE_URL=... is missing))" \
 	  $(if $(INGEST_QUEUE_URL),--redrive-to-ingest "$(INGEST_QUEUE_URL)",--redrive-to \
 	  "$(or $(SLICE_QUEUE_URL),$(error SLICE_QUEUE_URL=... is missing))" \
@@ -162,7 +162,7 @@ redrive-dead-letters: $(VENV)/ready ##o move its messages (QUEUE_URL=...) back t
 
 PIN = $(IN_VENV)/uv pip compile --quiet --universal --no-header --no-annotate --no-emit-index-url --generate-hashes --upgrade
 
-pins: $(UV) ##m choose versions anew for the requirements files, with the hash of every file
+pins: $(UV) ##m choose versions for the requirements files, with the hash of every file
 	$(PIN) --python-version 3.11 pyproject.toml -o layers/vendor/requirements.txt
 	$(PIN) --python-version 3.11 requirements/dev.in -o requirements/dev.txt
 	$(PIN) --python-version 3.11 requirements/check.in -o requirements/check.txt

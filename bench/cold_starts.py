@@ -6,7 +6,7 @@ even if it needs them later. All run in turn, round by round, so that a busy mac
 them. A ratio is the median of the ratios of the rounds. The machine is not AWS: only the ratios are
 meaningful.
 
-make bench-cold
+    make bench-cold
 """
 
 import argparse

@@ -5,7 +5,7 @@ The real handlers with their real wiring make real HTTP calls to a receiver in a
 The time of the emulator is measured separately and subtracted everywhere. The calls of functions
 are counted in a separate round: unlike times, they do not depend on the load of the machine.
 
-make bench-cpu
+    make bench-cpu
 """
 
 import argparse

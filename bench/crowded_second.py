@@ -4,7 +4,7 @@ and with a fixed single one.
 On virtual time with the real handlers, 10 ms for every AWS call, and a governor that enforces AWS's
 limits (bench/limits.py). It shows the effect of those limits, not the speed of the code.
 
-make bench-crowd
+    make bench-crowd
 """
 
 import logging

@@ -4,7 +4,7 @@ A module is passed when one of its functions is entered. The real handlers run w
 on moto. Each runs twice, one second apart. The second run counts, when all is imported, wired and
 cached.
 
-make bench-modules
+    make bench-modules
 """
 
 import json

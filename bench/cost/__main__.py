@@ -2,7 +2,7 @@
 
 Values that one machine cannot give are assumed, and printed with the result.
 
-make cost
+    make cost
 """
 
 from bench.cost import tables

@@ -5,7 +5,7 @@ Prints its progress, and at the end the tables; writes them to docs/performance.
 docs/bench/one-machine.json and the plots beside it. With names as arguments (`celery`, `duewheel`,
 ...) only these run, and nothing is written.
 
-make bench
+    make bench
 """
 
 import argparse
