@@ -16,9 +16,10 @@ from bench.cost.counted import (
     count_idle,
     new_world,
 )
-from bench.cost.log_cost import LogCost, count_log_cost, metrics_are_on
+from bench.cost.log_cost import LogCost, change_bytes, count_log_cost
 from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN, shards_for
+from duewheel.wiring.process import CARRIED_MS
 from tests.support.alarms import alarms_of, observability, with_observability
 
 DENSITIES = (1, 10, 100, 1_000)
@@ -98,6 +99,10 @@ class Load:
                 return self.per_second
 
     @property
+    def tasks_of_a_request(self) -> int:
+        return TASKS_PER_BATCH if self.means is Means.BATCH else 1
+
+    @property
     def idle(self) -> "Load":
         return Load(profile=self.profile)
 
@@ -109,7 +114,6 @@ class CostModel:
     def __init__(self) -> None:
         self.assumed = Assumptions()
         self._counted: dict[object, Units] = {}
-        self.has_metrics = {profile: metrics_are_on(profile) for profile in PROFILES.values()}
         with new_world() as (world, resources):
             self.settings = world.settings
             mappings = resources.template.of_type("AWS::Lambda::EventSourceMapping")
@@ -239,18 +243,19 @@ class CostModel:
     def _logs(self, load: Load, units: Units) -> float:
         monthly = load.requests * MONTH_SECONDS * self.assumed.access_log_bytes
         monthly += MONTH_MINUTES * self.assumed.scheduler_log_bytes
-        if self.has_metrics[load.profile]:
-            monthly += self._metric_bytes(load, units)
+        monthly += load.requests * MONTH_SECONDS * change_bytes(load.tasks_of_a_request)
+        monthly += self._metric_bytes(load, units)
         return monthly / 1e9 * price("logs_gb")
 
     def _metric_bytes(self, load: Load, units: Units) -> float:
-        """A log line for each run that was not idle."""
-        monthly = MONTH_MINUTES * self.log_cost.bytes_per_minute
-        monthly += load.requests * MONTH_SECONDS * self.log_cost.bytes_per_create
-        if load.per_second:
-            of_a_page = self.log_cost.bytes_per_page(load.per_second / units.pages)
-            monthly += units.pages * MONTH_SECONDS * of_a_page
-        return monthly
+        """A line for each page, and one in ten seconds of each process of the api."""
+        if not load.per_second:
+            return 0
+        processes = 1 + load.requests * self.assumed.api_ms / 1000
+        lines = min(load.requests, processes * 1000 / CARRIED_MS)
+        of_a_page = self.log_cost.bytes_per_page(load.per_second / units.pages)
+        bytes_a_second = lines * self.log_cost.bytes_of_creates + units.pages * of_a_page
+        return bytes_a_second * MONTH_SECONDS
 
     @property
     def observability(self) -> float:
@@ -261,10 +266,7 @@ class CostModel:
 
     def _metrics(self, load: Load) -> float:
         """Without failures: a metric without values costs nothing."""
-        if not self.has_metrics[load.profile]:
-            return 0
-        number = self.log_cost.when_busy if load.per_second else self.log_cost.when_idle
-        return number * price("metric_month")
+        return self.log_cost.when_busy * price("metric_month") if load.per_second else 0
 
     def _function(self, name: str, runs: float, seconds: float) -> float:
         """Runs, and their billed seconds, in a second of the month."""

@@ -1,51 +1,48 @@
-"""Counts the metrics that the functions write, and the length of their lines.
+"""Counts the metrics that the functions write, and the length of their lines and records.
 
 The workflows run on moto, as for the units; each line is that of one run.
 """
 
 from dataclasses import dataclass
+from logging import makeLogRecord
 
-from bench.cost.counted import TEMPLATE, Means, create, idle_minute, new_world
+from bench.cost.counted import Means, create, idle_minute, new_world
 from duewheel import __version__
+from duewheel.interface.http import Answer, Request
+from duewheel.log import logger, logs_run
 from duewheel.metrics import LATENESS, METRICS, Counted, Source, counts, metric_lines
-from duewheel.rules.wheel.profile import Profile
+from duewheel.rules.access.grants import Access
+from functions.api.app import CALLS
 from local.aws.metrics import filters_of
-from local.aws.template import load_template
 
 _SOURCE = Source("duewheel", __version__, "INFO")
+_CALLER = "arn:aws:iam::123456789012:role/duewheel-write-orders"
+_REQUEST_ID = "UXlZLjKQoAMEPnw="
+_TASK_ID = "AQG5dxdnQAAA0tduNy2QgXjEA4x3"
 _BYTES_PER_VALUE = 3  # a lateness of two digits, and a comma
 
 
 @dataclass(frozen=True)
 class LogCost:
-    """`idle_minute`: the counts of scheduler and sweeper in one; `created`, `delivered`, `swept`:
-    those of one task each."""
+    """`created`, `delivered`, `swept`: the counts of one task each."""
 
-    idle_minute: tuple[Counted, ...]
     created: Counted
     delivered: Counted
     swept: Counted
     filters: int  # metrics that the template makes from logs, of errors
 
     @property
-    def when_idle(self) -> int:
-        return len(_names(*self.idle_minute))
-
-    @property
     def when_busy(self) -> int:
-        """And nothing fails."""
-        return len(_names(*self.idle_minute, self.created, self.delivered, self.swept))
+        """And nothing fails; while idle, none."""
+        return len(_names(self.created, self.delivered, self.swept))
 
     @property
     def at_most(self) -> int:
         return len(METRICS) + self.filters
 
     @property
-    def bytes_per_minute(self) -> int:
-        return sum(map(_size, self.idle_minute))
-
-    @property
-    def bytes_per_create(self) -> int:
+    def bytes_of_creates(self) -> int:
+        """Of one process in ten seconds."""
         return _size(self.created)
 
     def bytes_per_page(self, tasks: float) -> float:
@@ -58,10 +55,8 @@ def count_log_cost() -> LogCost:
         idle_minute(world)
         counts.take()
         idle_minute(world)
-        idle = counts.take()
-        # Two runs: both write the lag of the time pointer.
-        sweeper = {m: v for m, v in idle.values.items() if m.unit == "Seconds"}
-        scheduler = Counted(idle.counts, {m: v[:1] for m, v in sweeper.items()})
+        if counts.take() != Counted():
+            raise AssertionError("an idle stack publishes no metric")
         (task,) = create(world, Means.SINGLE, [60_000])
         created = counts.take()
         world.dispatch_until(task.due_ms // 1000)
@@ -72,12 +67,21 @@ def count_log_cost() -> LogCost:
         swept = counts.take()
     if set(delivered.values) != {LATENESS}:
         raise AssertionError("a delivery writes its lateness")
-    return LogCost((scheduler, Counted({}, sweeper)), created, delivered, swept, filters)
+    return LogCost(created, delivered, swept, filters)
 
 
-def metrics_are_on(profile: Profile) -> bool:
-    """The default of the profile."""
-    return load_template(TEMPLATE, {"Profile": profile.name}).intrinsics.holds("HasMetrics")
+def change_bytes(tasks: int) -> int:
+    """The record of a create of so many tasks by a role, as the api logs it."""
+    ids = {"task_ids": [_TASK_ID] * tasks}
+    path, log_fields = "/v1/tasks", {**ids, "biz_type": "orders"}
+    if tasks > 1:
+        path, log_fields = "/v1/tasks/batch", {**ids, "biz_types": ["orders"]}
+    request = Request(method="POST", path=path, request_id=_REQUEST_ID, access=Access(_CALLER, ()))
+    answer = Answer(201, "", log_fields=log_fields)
+    line = CALLS.match_route(request).access_log_line(request, answer) or {}
+    record = makeLogRecord({"levelname": "INFO", "msg": "change", **line})
+    written = logs_run(lambda *_: logger.registered_formatter.format(record))
+    return len(written({"requestContext": {"requestId": _REQUEST_ID}}, None)) + 1
 
 
 def _names(*counted: Counted) -> set[str]:

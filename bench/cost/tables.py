@@ -7,6 +7,7 @@ from bench.cost import create_cost
 from bench.cost.bill import DENSITIES, IDLE, MONTH_SECONDS, PRICES, Bill, CostModel, Load, price
 from bench.cost.competitors import competitors
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, Means
+from bench.cost.log_cost import change_bytes
 from duewheel.rules.wheel.profile import ECONOMY, PRECISE
 
 BUSIEST = DENSITIES[-1]
@@ -187,18 +188,23 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ),
         ("access log", f"{assumed.access_log_bytes} bytes a request", "assumed"),
         ("scheduler log", f"{assumed.scheduler_log_bytes} bytes a minute", "assumed"),
-        ("metrics, by default", _metrics_by_profile(model), "template"),
         (
             "metrics that come to be",
-            f"{log_cost.when_idle} while idle, {log_cost.when_busy} at work, "
+            f"none while idle, {log_cost.when_busy} at work, "
             f"{log_cost.at_most} when everything fails, at {price('metric_month'):.2f} dollars "
             "each",
             "counted",
         ),
         (
             "lines of metrics",
-            f"{log_cost.bytes_per_minute} bytes a minute, {log_cost.bytes_per_create} a create, "
+            f"{log_cost.bytes_of_creates} bytes in ten seconds of each process of the api, "
             f"{log_cost.bytes_per_page(1):.0f} a page and 3 for each more of its tasks",
+            "counted",
+        ),
+        (
+            "the record of who created",
+            f"{change_bytes(1)} bytes a task, {change_bytes(TASKS_PER_BATCH):,} a batch of "
+            f"{TASKS_PER_BATCH}",
             "counted",
         ),
     ):
@@ -207,13 +213,6 @@ def assumptions(model: CostModel) -> Iterable[str]:
         "\nLeft out: cold starts, data transfer, KMS requests, retries, reads by callers, the "
         "storage of tasks not yet due, free tiers, tracing. The filters behind the alarms publish "
         "only what they find: on a healthy stack nothing."
-    )
-
-
-def _metrics_by_profile(model: CostModel) -> str:
-    return ", ".join(
-        f"{'on' if has_metrics else 'off'} in {profile.name}"
-        for profile, has_metrics in model.has_metrics.items()
     )
 
 

@@ -25,7 +25,7 @@ from duewheel.rules.refusals import Refusal, Unavailable
 from duewheel.settings import SettingsError
 from duewheel.stores.dynamodb import is_for_load
 from duewheel.wiring import api as wiring
-from duewheel.wiring.process import writes_metrics
+from duewheel.wiring.process import carries_metrics
 
 CALLS = Calls(
     {
@@ -40,7 +40,7 @@ CALLS = Calls(
 
 
 @logs_run
-@writes_metrics
+@carries_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     request = Request.of(event)
     if request.is_for_console:

@@ -6,6 +6,7 @@ from bench.cost import create_cost
 from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load, price
 from bench.cost.competitors import competitors
 from bench.cost.counted import TASKS_PER_BATCH, TEMPLATE, Units
+from bench.cost.log_cost import change_bytes
 from duewheel.rules.wheel.profile import ECONOMY, PRECISE, Profile
 from duewheel.rules.wheel.sharding import SAMPLED_ONE_IN
 from local.aws.template import load_template
@@ -50,19 +51,21 @@ def test_a_lone_task_is_billed_by_its_units_and_the_lead_of_its_notifier(
 def test_metrics_cost_what_is_stated(model: CostModel) -> None:
     """docs/observability.md and the template say so."""
     log_cost = model.log_cost
-    dollars = [
-        n * price("metric_month")
-        for n in (log_cost.when_idle, log_cost.when_busy, log_cost.at_most)
-    ]
-    assert dollars == pytest.approx([1.20, 2.70, 6.60])
-    assert model.bill(IDLE).metrics == dollars[0]
-    assert model.bill(Load(1)).metrics == dollars[1]
-    assert model.bill(Load(profile=ECONOMY)).metrics == 0, "its idle month has no room for them"
+    dollars = [n * price("metric_month") for n in (log_cost.when_busy, log_cost.at_most)]
+    assert dollars == pytest.approx([1.50, 6.00])
+    assert model.bill(IDLE).metrics == model.bill(Load(profile=ECONOMY)).metrics == 0
+    assert model.bill(Load(1)).metrics == dollars[0]
+
+
+def test_the_record_of_who_created_is_counted_as_it_is_written() -> None:
+    one, hundred = change_bytes(1), change_bytes(TASKS_PER_BATCH)
+    assert 200 < one < 320
+    assert hundred - one == pytest.approx(99 * len('"AQG5dxdnQAAA0tduNy2QgXjEA4x3",'), abs=20)
 
 
 def test_observability_costs_what_is_stated(model: CostModel) -> None:
     """docs/operations.md and the template say so."""
-    assert model.observability == pytest.approx(4.90)
+    assert model.observability == pytest.approx(5.00)
 
 
 def test_a_message_costs_what_its_page_says(model: CostModel) -> None:

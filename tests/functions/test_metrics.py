@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from duewheel import __version__
 from duewheel.log import logger
-from duewheel.metrics import counts
+from duewheel.metrics import POINTER_LAG, counts
 from duewheel.rules.instants import ms_from_rfc3339
 from duewheel.rules.wheel.open_places import OpenPlace, Why
 from duewheel.rules.wheel.queue_messages import PageMessage, encode
@@ -99,22 +99,41 @@ def test_each_run_tells_what_it_did_in_one_line(lines: Lines, wired: ManualClock
     lead()
     wired.advance_ms(7)
     deliver()
-    wired.advance_ms(200_000)
+    wired.advance_ms(400_000)
     sweeper.handler({}, Context())
     assert lines.told == [
         {"Created": 1},
-        {"LeaderChanges": 1, "Ticks": 1, "PointerLag": [0]},
         {"FailedAttempts": 1, "Dead": 1, "Pages": 1, "Lateness": [7]},
-        {"SweepLag": [240], "PointerLag": [200]},
+        {"PointerLag": [400], "SweepLag": [440]},
     ]
 
 
-def test_with_nothing_to_do_lags_and_ticks_are_told_all_the_same(lines: Lines) -> None:
-    lead()
+def test_with_nothing_to_do_nothing_is_told(lines: Lines, wired: ManualClock) -> None:
+    for _ in range(3):
+        lead()
+        sweeper.handler({}, Context())
+        wired.advance_ms(3_000)
+    assert lines.texts == []
+
+
+@pytest.mark.parametrize(("lag", "told"), [(10, []), (11, [{"PointerLag": [11]}])])
+def test_a_lag_is_told_where_it_is_not_small(
+    lines: Lines, lag: int, told: list[dict[str, Any]]
+) -> None:
+    counts.measured(POINTER_LAG, lag)
     sweeper.handler({}, Context())
-    scheduler_line, sweeper_line = map(set, lines.told)
-    assert scheduler_line == {"LeaderChanges", "Ticks", "PointerLag"}
-    assert sweeper_line == {"SweepLag", "PointerLag"}
+    assert lines.told == told
+
+
+def test_requests_of_ten_seconds_share_a_line(lines: Lines, wired: ManualClock) -> None:
+    """The first is told at once; the others by the first request after the ten seconds."""
+    for _ in range(3):
+        create()
+        wired.advance_ms(3_000)
+    assert lines.told == [{"Created": 1}]
+    wired.advance_ms(1_000)
+    assert call("GET", "/v1/health")[0] == 200
+    assert lines.told[1:] == [{"Created": 2}]
 
 
 def test_open_places_are_told_by_their_number_and_the_age_of_the_oldest(
@@ -187,7 +206,9 @@ def test_what_did_nothing_says_nothing(lines: Lines) -> None:
     assert lines.texts == []
 
 
-def test_a_run_that_fails_tells_what_it_did_until_then(lines: Lines) -> None:
+def test_a_run_that_fails_tells_what_it_did_until_then(lines: Lines, wired: ManualClock) -> None:
+    process.origin()
+    wired.advance_ms(400_000)
     with (
         patch.object(PointerStore, "claim", side_effect=OSError("a cable is loose")),
         pytest.raises(OSError, match="cable"),
@@ -246,8 +267,9 @@ def queued(*texts: str) -> dict[str, Any]:
     return {"Records": records}
 
 
-def test_a_create_that_is_repeated_is_counted_once(lines: Lines) -> None:
+def test_a_create_that_is_repeated_is_counted_once(lines: Lines, wired: ManualClock) -> None:
     assert [create(key="order-17", delay_seconds=600) for _ in range(2)] == [201, 200]
+    wired.advance_ms(process.CARRIED_MS)
     tasks = [{"biz_type": "orders", "callback": {"url": NOBODY}, "delay_seconds": 600}] * 3
     assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
     assert lines.told == [{"Created": 1}, {"Created": 3}]
@@ -261,9 +283,12 @@ def test_creates_beyond_the_limit_of_their_business_are_counted(lines: Lines) ->
     assert lines.told == [{"Created": 2, "CreatesRefused": 3}]
 
 
-def test_what_aws_refuses_for_load_after_all_tries_is_counted_once(lines: Lines) -> None:
+def test_what_aws_refuses_for_load_after_all_tries_is_counted_once(
+    lines: Lines, wired: ManualClock
+) -> None:
     create(delay_seconds=600)  # what is written once has been
     lines.texts.clear()
+    wired.advance_ms(process.CARRIED_MS)
 
     def refuse(request: Any, handle: Handle) -> Reply | None:
         is_meant = operation_of(request) == "PutItem" and is_busy
@@ -273,6 +298,7 @@ def test_what_aws_refuses_for_load_after_all_tries_is_counted_once(lines: Lines)
     with answered_by(refuse):
         assert create(delay_seconds=600) == 503
         is_busy = False
+        wired.advance_ms(process.CARRIED_MS)
         assert create(delay_seconds=600) == 201
     assert lines.told == [{"Throttles": 2}, {"Created": 1}], "it is placed anew, once"
 

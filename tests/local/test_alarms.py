@@ -136,11 +136,11 @@ def test_queues_that_refuse_hold_the_time_pointer_and_set_off_that_on_its_lag(
 
 
 @pytest.mark.exhaustive
-def test_a_sweeper_that_does_not_run_sets_off_that_on_its_lag(watched: WatchedStack) -> None:
+def test_a_sweeper_that_does_not_run_sets_off_that_on_sweeps(watched: WatchedStack) -> None:
     watched.switches.stopped = {"sweeper"}
-    goes_off(watched, "SweepLag", lambda: watched.passes(minutes=1))
+    goes_off(watched, "Sweeps", lambda: watched.passes(minutes=1))
     watched.switches.stopped = set()
-    is_over(watched, "SweepLag")
+    is_over(watched, "Sweeps")
 
 
 @pytest.mark.exhaustive

@@ -118,6 +118,7 @@ class Switches(Faults):
         if function.folder in self.full:
             self._note("Throttles", function)
             raise Refused(function.folder)
+        self._note("Invocations", function)
         if function.folder in self.failing:
             self._note("Errors", function)
             raise Refused(function.folder)

@@ -27,6 +27,7 @@ from tests.support.rights_in_use import CUSTOMER_KEY
 
 ROOT = Path(__file__).parents[2]
 OF_AWS = {
+    ("AWS/Lambda", "Invocations"): "FunctionName",
     ("AWS/Lambda", "Errors"): "FunctionName",
     ("AWS/Lambda", "Throttles"): "FunctionName",
     ("AWS/Lambda", "ConcurrentExecutions"): "FunctionName",
@@ -190,7 +191,7 @@ def test_where_silence_is_what_is_wrong_the_alarm_tells_of_it(emulator: Emulator
         for alarm in nested.template.of_type("AWS::CloudWatch::Alarm")
         if "InsufficientDataActions" in alarm.properties
     }
-    assert set(silent) == {"TicksAlarm", "SweepLagAlarm"}
+    assert set(silent) == {"TicksAlarm", "SweepsAlarm"}
     for properties in silent.values():
         assert properties["TreatMissingData"] == "missing"
         assert properties["InsufficientDataActions"] == properties["AlarmActions"]

@@ -29,12 +29,11 @@ def traces(resources: Resources) -> set[Any]:
     ("parameters", "expected"),
     [
         ({}, "on"),
-        ({"Profile": "economy"}, "off"),
-        ({"Profile": "economy", "Metrics": "on"}, "on"),
+        ({"Metrics": "by-profile"}, "on"),
         ({"Metrics": "off"}, "off"),
     ],
 )
-def test_metrics_are_written_where_the_idle_month_can_bear_them_or_as_one_says(
+def test_metrics_are_written_unless_they_are_off_and_where_a_release_before_chose_by_profile(
     emulator: Emulator, parameters: dict[str, str], expected: str
 ) -> None:
     resources = with_parameters(**parameters)

@@ -21,6 +21,7 @@ _COUNT = "Count"
 class Metric(Struct, frozen=True):
     name: str
     unit: str = _COUNT
+    least: int = 0  # smaller values are usual, and not published
 
 
 # Of the notifier
@@ -37,11 +38,9 @@ BREAKERS_OPENED = Metric("BreakersOpened")
 CREATED = Metric("Created")
 CREATES_REFUSED = Metric("CreatesRefused")
 # Of the scheduler
-TICKS = Metric("Ticks")
-LEADER_CHANGES = Metric("LeaderChanges")
-POINTER_LAG = Metric("PointerLag", "Seconds")  # of the sweeper as well
+POINTER_LAG = Metric("PointerLag", "Seconds", least=11)  # of the sweeper as well
 # Of the sweeper
-SWEEP_LAG = Metric("SweepLag", "Seconds")
+SWEEP_LAG = Metric("SweepLag", "Seconds", least=301)  # the sweep delay, and three minutes
 OPEN_PLACES = Metric("OpenPlaces")
 OPEN_PLACE_AGE = Metric("OpenPlaceAge", "Seconds")  # of the oldest
 SWEPT = Metric("Swept")
@@ -62,8 +61,6 @@ METRICS = (
     BREAKERS_OPENED,
     CREATED,
     CREATES_REFUSED,
-    TICKS,
-    LEADER_CHANGES,
     POINTER_LAG,
     SWEEP_LAG,
     OPEN_PLACES,
@@ -138,8 +135,9 @@ class Counts:
                 self._counts[metric] += number
 
     def measured(self, metric: Metric, value: int) -> None:
-        with self._lock:
-            self._values[metric].append(value)
+        if value >= metric.least:
+            with self._lock:
+                self._values[metric].append(value)
 
     def take(self) -> Counted:
         """Return all counts so far, and reset them."""

@@ -32,6 +32,7 @@ NOW_MS = 1_800_000_000_250
 MINUTE_MS = 60_000
 BUCKETS = 10_000_000  # as the template has it by default
 FILTERED = {"Rescued", "Damaged"}
+LARGE = {"PointerLag", "SweepLag"}  # which come with an outage alone
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +179,7 @@ def test_every_metric_there_is_comes_to_be(service: Service, story: Story) -> No
     fails_at_a_message(service)
     meets_throttling(service)
     passes(service, minutes=6)
-    assert set(sums(service)) == {metric.name for metric in METRICS} | FILTERED
+    assert set(sums(service)) | LARGE == {metric.name for metric in METRICS} | FILTERED
 
 
 def test_what_functions_and_the_wheel_count_is_read_back(service: Service) -> None:
@@ -186,7 +187,7 @@ def test_what_functions_and_the_wheel_count_is_read_back(service: Service) -> No
     passes(service, minutes=3)
     told = sums(service)
     assert told["Created"] == told["Delivered"] >= 3
-    assert {"Ticks", "Lateness", "SweepLag"} <= told.keys()
+    assert {"Lateness", "Swept"} <= told.keys()
 
 
 @pytest.mark.parametrize(
@@ -240,8 +241,8 @@ def test_a_minute_holds_what_came_in_it() -> None:
 def test_a_day_is_kept_and_of_a_minute_so_many_values() -> None:
     metrics = Metrics()
     for minute in range(3 * MINUTES_KEPT):
-        metrics.add("Ticks", "Count", [1], minute * MINUTE_MS)
-    kept = metrics.minutes("Ticks")
+        metrics.add("Pages", "Count", [1], minute * MINUTE_MS)
+    kept = metrics.minutes("Pages")
     assert (len(kept), min(kept)) == (MINUTES_KEPT, 2 * MINUTES_KEPT)
     metrics.add("Lateness", "Milliseconds", list(range(VALUES_KEPT + 10)), NOW_MS)
     (minute,) = metrics.minutes("Lateness").values()

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.metrics import LEADER_CHANGES, POINTER_LAG, TICKS, counts
+from duewheel.metrics import POINTER_LAG, counts
 from duewheel.rules.wheel import leader_election, timing
 from duewheel.rules.wheel.leader_election import Pointer, Step
 from duewheel.rules.wheel.profile import Profile
@@ -45,7 +45,6 @@ class Lead(Struct, frozen=True, kw_only=True):
                     seen = leader_election.led_ahead(seen, self.profile.ahead_seconds, now_ms)
                     mine = self.pointers.claim(seen, me, now_ms)
                     if mine is not None:
-                        counts.add(LEADER_CHANGES)
                         logger.info(
                             "took leadership", action="lead", epoch=mine.epoch, at=mine.position
                         )
@@ -108,7 +107,6 @@ class Lead(Struct, frozen=True, kw_only=True):
                 # The pointer may wait for AWS's time, which any reply updates.
                 self.pointers.read(pointers.TIME, self.origin, strongly=False)
             last = self.dispatch.tick(dispatched, ahead_ms)
-            counts.add(TICKS)
             return last, 0
         except Exception:
             if failed + 1 >= FAILED_TICKS_MAX:
