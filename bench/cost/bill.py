@@ -39,17 +39,21 @@ def price(name: str) -> float:
 class Assumptions:
     callback_ms: int = 100
     settle_ms: int = 50  # after the last callback of a page
-    api_ms: int = 25  # one request that creates one task
-    api_ms_per_batched_task: float = 0.6
+    api_wait_ms: float = 8  # a request to DynamoDB, and Lambda's own part
     planning_ms_per_run: float = 3  # of a timer, in the notifier
     sweeper_ms_per_second: float = 20
     sweeper_cpu_ms_per_task: float = 0.2  # of a whole processor; the function has a share of one
     access_log_bytes: int = 450
-    scheduler_log_bytes: int = 1_500  # a minute
+    scheduler_log_bytes: int = 400  # a minute: two records
     short_run_seconds: float = 3  # of a scheduler that does not stay
     early_ms: int = 500  # by which a message is early that is delayed by whole seconds
     businesses: int = 1  # that have tasks in a minute
     poll_seconds: int = 20  # a long poll
+
+
+# Of a whole processor, of which a function has a share: `make bench-cpu`, docs/performance.md.
+CREATE_CPU_MS = 2.1
+BATCHED_CREATE_CPU_MS = 0.19
 
 
 @dataclass
@@ -184,8 +188,16 @@ class CostModel:
 
     @property
     def sweeper_ms_per_task(self) -> float:
-        share = min(1, self.memory_gb["sweeper"] * 1024 / limits.LAMBDA_VCPU_MB.value)
-        return self.assumed.sweeper_cpu_ms_per_task / share
+        return self.assumed.sweeper_cpu_ms_per_task / self._share("sweeper")
+
+    def api_ms(self, tasks: int) -> float:
+        """Of a request that creates so many."""
+        cpu_ms = CREATE_CPU_MS + (tasks > 1) * tasks * BATCHED_CREATE_CPU_MS
+        return self.assumed.api_wait_ms + cpu_ms / self._share("api")
+
+    def _share(self, function: str) -> float:
+        """Of a whole processor."""
+        return min(1, self.memory_gb[function] * 1024 / limits.LAMBDA_VCPU_MB.value)
 
     def per_million(self, load: Load) -> float:
         """Without the cost of the idle month."""
@@ -229,16 +241,16 @@ class CostModel:
         return self._function("notifier", units.pages, busy_ms / 1000)
 
     def _api(self, load: Load) -> float:
-        busy_ms = load.requests * self.assumed.api_ms
-        if load.means is Means.BATCH:
-            busy_ms += load.per_second * self.assumed.api_ms_per_batched_task
+        busy_ms = load.requests * self.api_ms(load.tasks_of_a_request)
         return self._function("api", load.requests, busy_ms / 1000)
 
     def _storage(self, units: Units, load: Load) -> float:
-        each = units.task_bytes + load.list_index * units.listed_bytes
-        kept = each * self.settings.retention_seconds + units.lease_bytes * LEASES_KEPT_SECONDS
-        monthly = price("dynamodb_storage_gb_month") + price("dynamodb_backup_gb_month")
-        return kept / 1e9 * monthly
+        """Point-in-time recovery is billed by the table, without its global indexes."""
+        retention_seconds = self.settings.retention_seconds
+        table = units.task_bytes * retention_seconds + units.lease_bytes * LEASES_KEPT_SECONDS
+        index = load.list_index * units.listed_bytes * retention_seconds
+        stored = (table + index) * price("dynamodb_storage_gb_month")
+        return (stored + table * price("dynamodb_backup_gb_month")) / 1e9
 
     def _logs(self, load: Load, units: Units) -> float:
         monthly = load.requests * MONTH_SECONDS * self.assumed.access_log_bytes
@@ -251,7 +263,7 @@ class CostModel:
         """A line for each page, and one in ten seconds of each process of the api."""
         if not load.per_second:
             return 0
-        processes = 1 + load.requests * self.assumed.api_ms / 1000
+        processes = 1 + load.requests * self.api_ms(load.tasks_of_a_request) / 1000
         lines = min(load.requests, processes * 1000 / CARRIED_MS)
         of_a_page = self.log_cost.bytes_per_page(load.per_second / units.pages)
         bytes_a_second = lines * self.log_cost.bytes_of_creates + units.pages * of_a_page

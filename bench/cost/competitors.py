@@ -31,6 +31,13 @@ def competitors() -> tuple[Competitor, ...]:
             "both adjustable; one schedule a request",
         ),
         Competitor(
+            "EventBridge Scheduler, without HTTP",
+            price("eventbridge_scheduler_invocations_million"),
+            "one invocation, which puts a message into a queue or runs a function of yours; "
+            "what receives it left out",
+            "the same",
+        ),
+        Competitor(
             "Step Functions, standard",
             3 * transitions,
             "three transitions: start, wait, call; the call itself left out",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from bench.cost.bill import MONTH_SECONDS, CostModel, pollers_of, price
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, TEMPLATE, Ledger, Units, new_world
+from bench.cost.log_cost import change_bytes
 from duewheel.rules.access.grants import Access, Grant, Permit, Right
 from duewheel.rules.ingest.message import KEY_ATTRIBUTE, IngestMessage
 from duewheel.rules.tasks.idempotency import idempotent_request
@@ -52,9 +53,8 @@ class IdleQueue:
 
 
 def ways(model: CostModel, tasks: int) -> list[Way]:
-    assumed = model.assumed
-    busy_ms = assumed.api_ms + (tasks > 1) * tasks * assumed.api_ms_per_batched_task
-    of_a_call = {"http_requests": 1, "log_bytes": assumed.access_log_bytes}
+    busy_ms, logged = model.api_ms(tasks), change_bytes(tasks)
+    of_a_call = {"http_requests": 1, "log_bytes": model.assumed.access_log_bytes + logged}
     by_message = counted(_by_message, tasks)
     return [
         Way("a call", tasks, Units(), 1, busy_ms, **of_a_call),
@@ -69,6 +69,7 @@ def ways(model: CostModel, tasks: int) -> list[Way]:
                 1 / together,
                 busy_ms,
                 sqs_requests=sqs_requests(len(body_of(tasks)), together),
+                log_bytes=logged,  # with other names, about as long
             )
             for together in (MESSAGES_OF_A_RUN, 1)
         ),

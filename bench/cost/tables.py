@@ -4,7 +4,18 @@ from collections.abc import Iterable
 from dataclasses import fields
 
 from bench.cost import create_cost
-from bench.cost.bill import DENSITIES, IDLE, MONTH_SECONDS, PRICES, Bill, CostModel, Load, price
+from bench.cost.bill import (
+    BATCHED_CREATE_CPU_MS,
+    CREATE_CPU_MS,
+    DENSITIES,
+    IDLE,
+    MONTH_SECONDS,
+    PRICES,
+    Bill,
+    CostModel,
+    Load,
+    price,
+)
 from bench.cost.competitors import competitors
 from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, Means
 from bench.cost.log_cost import change_bytes
@@ -104,15 +115,14 @@ def create_costs(model: CostModel) -> Iterable[str]:
             f"{way.more.dynamodb_requests:g}",
             f"{way.sqs_requests:g}",
             f"{way.runs:g}",
-            f"{way.busy_ms:g}",
+            f"{way.busy_ms:.0f}",
             f"{dollars:.2f}",
             f"{dollars / way.tasks:.3f}",
         )
     idle = create_cost.idle_queue(model)
     yield (
         f"\nWith `IngestQueue=on` an idle month costs {idle.dollars:.2f} dollars more: "
-        f"{idle.polls:,.0f} polls, and {idle.alarms} alarm. "
-        "The audit line that either writes to a log is left out."
+        f"{idle.polls:,.0f} polls, and {idle.alarms} alarm."
     )
 
 
@@ -140,7 +150,6 @@ def assumptions(model: CostModel) -> Iterable[str]:
     sizes = ", ".join(f"{name} {memory[name] * 1024:.0f}" for name in sorted(memory))
     billed = ", ".join(f"{model.notifier_ms(Load(n)) / 1000:.2f}" for n in DENSITIES)
     densities = ", ".join(f"{n:,}" for n in DENSITIES)
-    batch_ms = assumed.api_ms + assumed.api_ms_per_batched_task * TASKS_PER_BATCH
     yield "\nAssumptions:\n"
     yield from _head("what", "value", "from")
     for row in (
@@ -160,8 +169,19 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ("due instants", "evenly over their second, known a minute before", "assumed"),
         ("runs of the notifier", "one for each page", "assumed"),
         (f"so one takes, at {densities} a second", f"{billed} s", "computed"),
-        ("one create takes the api function", f"{assumed.api_ms} ms", "assumed"),
-        (f"a batch of {TASKS_PER_BATCH} takes it", f"{batch_ms:.0f} ms", "assumed"),
+        (
+            "one create takes the api function",
+            f"{model.api_ms(1):.0f} ms, a batch of {TASKS_PER_BATCH} {model.api_ms(100):.0f} ms",
+            f"{CREATE_CPU_MS} ms of a processor, {BATCHED_CREATE_CPU_MS} a task of a batch, by "
+            f"`make bench-cpu`, and {assumed.api_wait_ms} ms of waiting, assumed",
+        ),
+        (
+            "rotation of the key adds",
+            f"{price('kms_key_month'):.2f} dollars a month after the first year, the same after "
+            "the second, then no more; in no total",
+            "list price",
+        ),
+        ("point-in-time recovery", "of the table, not of its global indexes", "AWS documents it"),
         ("planning one run of a timer", f"{assumed.planning_ms_per_run} ms", "assumed"),
         (f"the scheduler runs, {PRECISE.name}", "twice, leader and standby", "by design"),
         (f"the same, {ECONOMY.name}", f"{assumed.short_run_seconds} s a minute", "assumed"),

@@ -68,6 +68,23 @@ def test_observability_costs_what_is_stated(model: CostModel) -> None:
     assert model.observability == pytest.approx(5.00)
 
 
+def test_a_create_is_billed_for_its_share_of_a_processor_and_its_waiting(
+    model: CostModel,
+) -> None:
+    """2.1 ms of a whole processor, of which 512 MB have 512 / 1,769, and 8 ms."""
+    assert model.api_ms(1) == pytest.approx(2.1 * 1_769 / 512 + 8)
+    assert model.api_ms(100) == pytest.approx((2.1 + 100 * 0.19) * 1_769 / 512 + 8)
+
+
+@pytest.mark.soak
+def test_the_list_index_is_stored_and_not_backed_up(model: CostModel) -> None:
+    with_it, without = (
+        model.bill(Load(1, list_index=listed)).storage_and_backups for listed in (True, False)
+    )
+    kept_bytes = model.delivery(Load(1)).listed_bytes * model.settings.retention_seconds
+    assert with_it - without == pytest.approx(kept_bytes / 1e9 * price("dynamodb_storage_gb_month"))
+
+
 def test_a_message_costs_what_its_page_says(model: CostModel) -> None:
     alone = {way.name: way for way in create_cost.ways(model, 1)}
     writes = {name: way.more.write for name, way in alone.items()}
