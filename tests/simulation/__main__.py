@@ -76,7 +76,7 @@ def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
     print(f"untrue {len(report.untrue)}, ", end="")
     print(f"disobeyed {len(report.disobeyed)}, left at work {len(report.left_at_work)}, ", end="")
     print(f"deleted wrongly {len(report.deleted_wrongly)}, ", end="")
-    print(f"inconsistent {len(report.inconsistent)}")
+    print(f"inconsistent {len(report.inconsistent)}, not once {len(report.not_once)}")
     print(
         f"  of messages: lost {len(messages.lost)}, made twice {len(messages.made_twice)}, ", end=""
     )

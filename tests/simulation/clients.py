@@ -1,7 +1,7 @@
 """Those who use the service: each does, by chance, one of the things that callers do."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from random import Random
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.simulation.faults import FLAKY_HOST
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
 from tests.simulation.owners import DORMANT, LIMITED, NARROW, Owners
 from tests.simulation.senders import Senders
-from tests.simulation.service import Service
+from tests.simulation.service import NO_HEADERS, Service
 from tests.support.clock import NOON_MS
 
 BUSINESSES = ("orders", "invoices", "parcels", LIMITED, NARROW)
@@ -66,7 +66,7 @@ class Clients:
     def _any_story(self) -> Story:
         stories = (self._batch, self._batch, self._left_alone, self._steered, self._watched)
         stories += (self._repeated, self._revived, self._crowded, self.senders.send_some)
-        stories += (self.owners.pause_one, self.owners.run_a_timer)
+        stories += (self._once, self.owners.pause_one, self.owners.run_a_timer)
         if self._far_seconds is not None:
             stories += (self._far,)
         return self._chance.choice(stories)
@@ -172,6 +172,22 @@ class Clients:
         task = {**self._new(self._in_seconds()), "key": f"order-{self._number()}"}
         await self._create_surely(task)
 
+    async def _once(self) -> None:
+        """Under an idempotency key, until it is answered and for a while after that."""
+        tasks = [self._new(self._in_seconds()) for _ in range(self._chance.randint(1, 5))]
+        headers = {"idempotency-key": f"request-{self._number()}"}
+        for _ in range(self._chance.randint(4, 8)):
+            asked, answer = await self._ask("POST", "/v1/tasks/batch", {"tasks": tasks}, headers)
+            results = answer["results"] if asked.status == 200 else []
+            for task, result in zip(tasks, results, strict=False):
+                is_created = result["status"] == 201
+                self.ledger.repeated(
+                    task["payload"]["n"], result["task"]["task_id"] if is_created else None
+                )
+                if is_created:
+                    self._note(asked, result["task"])
+            await asyncio.sleep(self._chance.uniform(0, 20))
+
     async def _create_surely(self, task: Any) -> Known | None:
         for _ in range(6):
             asked, answer = await self._ask("POST", "/v1/tasks", task)
@@ -206,9 +222,11 @@ class Clients:
             self._named.setdefault(path, set()).add(known.task_id)
         return known
 
-    async def _ask(self, method: str, path: str, body: Any = None) -> tuple[Asked, Any]:
+    async def _ask(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = NO_HEADERS
+    ) -> tuple[Asked, Any]:
         begun = self._service.seconds()
-        reply = await self._service.request(method, path, body)
+        reply = await self._service.request(method, path, body, headers)
         status, answer = reply or (None, None)
         if status is None or status >= 500:
             self.ledger.refused += 1

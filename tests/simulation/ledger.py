@@ -106,8 +106,19 @@ class Ledger:
         self.pauses: list[Pause] = []
         self.timers: list[KnownTimer] = []
         self.refused = 0  # creates that were answered 5xx, or not at all
+        # Of tasks that were requested under idempotency keys, by their numbers: the answer.
+        self.once: dict[int, str | None] = {}
+        self.answered_otherwise: list[str] = []
 
     def created(self, task_id: str, due: DueAsked) -> Known:
         known = self.tasks.setdefault(task_id, Known(task_id, []))
         known.dues.append(due)
         return known
+
+    def repeated(self, number: int, task_id: str | None) -> None:
+        """None: it was not answered as created."""
+        before = self.once.setdefault(number, task_id)
+        if before is None:
+            self.once[number] = task_id
+        elif task_id != before:
+            self.answered_otherwise.append(f"{number} was {before} and then {task_id}")

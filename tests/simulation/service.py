@@ -9,7 +9,7 @@ import json
 import logging
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any
@@ -46,6 +46,7 @@ from tests.simulation.wire import Wire
 from tests.support.clock import NOON_MS
 from tests.support.governor import Governor
 
+NO_HEADERS: Mapping[str, str] = {}
 HANDLERS = {
     "api": api.handler,
     "ingest": ingest.handler,
@@ -215,12 +216,14 @@ class Service:
         finally:
             run.environment.notifier = notifier_wiring._threads.notifier
 
-    async def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any] | None:
+    async def request(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = NO_HEADERS
+    ) -> tuple[int, Any] | None:
         """What a client gets: status and body, or nothing when the answer was lost."""
         event = {
             "rawPath": path.partition("?")[0],
             "rawQueryString": path.partition("?")[2],
-            "headers": {},
+            "headers": dict(headers),
             "requestContext": {"http": {"method": method, "path": path}, "requestId": "r"},
         }
         if body is not None:

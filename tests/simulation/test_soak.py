@@ -23,6 +23,8 @@ from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from functions.ingest import app as ingest
 from local.chaos.aws_faults import Handle, Reply, operation_of
+from tests.simulation import clients
+from tests.simulation.clients import Clients
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.invocation import current
 from tests.simulation.service import Service
@@ -130,7 +132,11 @@ def test_in_a_minute_in_which_nothing_goes_wrong_no_promise_is_broken() -> None:
 
 @pytest.mark.exhaustive
 def test_a_task_whose_entry_is_never_put_is_found_lost() -> None:
-    with patch.object(EntryWriter, "put", lambda self, home, instant_ms: self.address(instant_ms)):
+    all_retry = patch.object(clients, "RECEIVERS", ("busy/1",))
+    never = patch.object(
+        EntryWriter, "put", lambda self, home, instant_ms: self.address(instant_ms)
+    )
+    with all_retry, never:
         report = report_of(small(tasks=10, seed=3, settling_seconds_max=60))
     assert len(report.lost) > 1  # one is pending
 
@@ -193,7 +199,7 @@ def test_a_task_that_expires_while_it_waits_is_found() -> None:
 @pytest.mark.soak
 def test_a_message_that_is_answered_for_before_its_tasks_are_made_is_found_lost() -> None:
     with patch.object(ingest, "_is_done", return_value=True):
-        report = report_of(small(tasks=15, seed=WITH_MESSAGES, settling_seconds_max=60))
+        report = report_of(small(tasks=30, seed=WITH_MESSAGES, settling_seconds_max=60))
     assert report.messages.lost
 
 
@@ -212,6 +218,33 @@ def test_a_message_that_is_forgotten_when_it_comes_again_is_found_made_twice() -
         patch.object(RequestRecords, "replace", return_value=True),
     ):
         assert report_of(soak).messages.made_twice
+
+
+@pytest.mark.soak
+def test_a_request_that_is_forgotten_when_it_is_repeated_is_found_created_again() -> None:
+    with repeating_requests(), patch.object(RequestRecords, "claim", return_value=None):
+        broken = report_of(small(15, 1, settling_seconds_max=60)).not_once
+    assert any("was created" in each for each in broken)
+    assert any("and then" in each for each in broken)
+
+
+@pytest.mark.soak
+def test_a_request_whose_tasks_a_repeat_does_not_find_is_found_created_again() -> None:
+    with repeating_requests(), patch.object(TaskStore, "present", return_value=set()):
+        assert report_of(small(30, 1, settling_seconds_max=60)).not_once
+
+
+@pytest.mark.soak
+def test_requests_that_are_repeated_whatever_goes_wrong_are_carried_out_once() -> None:
+    with repeating_requests():
+        report, faults, _ = soaked(small(60, 1, ROUGH))
+    assert report.broken == []
+    assert faults.injected.total() >= 20
+
+
+def repeating_requests() -> Any:
+    """All clients send requests under idempotency keys."""
+    return patch.object(Clients, "_any_story", lambda mine: mine._once)
 
 
 @pytest.mark.soak

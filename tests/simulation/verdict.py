@@ -1,10 +1,12 @@
 """The service held against what its clients know: what was lost, early, undue."""
 
+import json
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from duewheel.rules.tasks.task import Status
+from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.tasks import codec
 from tests.simulation.invocation import DUPLICATE, Invocation
 from tests.simulation.ledger import Known, Ledger
@@ -33,6 +35,7 @@ class Report:
     left_at_work: list[str] = field(default_factory=list)  # as Lambda freezes it
     deleted_wrongly: list[str] = field(default_factory=list)  # by time, or not
     inconsistent: list[str] = field(default_factory=list)  # as the service's own audit says
+    not_once: list[str] = field(default_factory=list)  # under an idempotency key
 
     @property
     def _sweep_behind(self) -> list[str]:
@@ -52,6 +55,7 @@ class Report:
             *(f"deleted wrongly: {each}" for each in self.deleted_wrongly),
             *self._sweep_behind,
             *(f"inconsistent: {each}" for each in self.inconsistent),
+            *(f"not once under its idempotency key: {each}" for each in self.not_once),
             *self.messages.broken,
         ]
 
@@ -72,6 +76,7 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
     for call in calls:
         by_task[call.task_id].append(call)
     report = Report(created=len(ledger.tasks), calls=len(calls))
+    report.not_once += [*ledger.answered_otherwise, *_created_again(ledger, tasks.values())]
     for task_id, task in tasks.items():
         report.by_status[task.status.value] += 1
         if task.status is Status.PENDING:
@@ -90,6 +95,12 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
         dropped = [by for of_task, by in received.dropped if of_task == task_id]
         _judge_calls(report, known, by_task[task_id], dropped)
     return report
+
+
+def _created_again(ledger: Ledger, tasks: Iterable[Task]) -> list[str]:
+    payloads = Counter(task.payload for task in tasks)
+    made = {number: payloads[json.dumps({"n": number})] for number in ledger.once}
+    return [f"{number} was created {times} times" for number, times in made.items() if times > 1]
 
 
 def _judge_calls(
