@@ -15,7 +15,7 @@ from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Written, as_read, write_if
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.tasks import codec
-from duewheel.stores.tasks.keys import KeyStore
+from duewheel.stores.tasks.keys import KeyStore, Taken
 from duewheel.stores.wheel.sharding import HeaderStore
 from infra.operate.reconciling import WRITERS, NotReconciled, Reconciling, line_of
 from infra.operate.restored import (
@@ -134,9 +134,10 @@ class BringBack(Struct, frozen=True):
         tasks, keys = self.run.tasks, KeyStore(self.run.tasks)
         is_by_key = task.key is not None and task.is_live
         try:
-            named = keys.home(task.biz_type, str(task.key)) if is_by_key else None
+            key = keys.read(task.biz_type, str(task.key)) if is_by_key else None
         except UnreadableItem:
-            is_by_key, named = False, None  # it is repaired when its task exists
+            is_by_key, key = False, None  # it is repaired when its task exists
+        named = None if key is None else key.home
         if named is not None and named != task.home and self.run.is_live(named):
             return KEY_TAKEN
         headers = HeaderStore(tasks.client, self.run.clock, tasks.table, tasks.buckets)
@@ -148,7 +149,9 @@ class BringBack(Struct, frozen=True):
         if lost.fate is Fate.EDITED and not self._is_deleted(task, lost):
             return CHANGED
         if is_by_key and named != task.home:
-            return None if keys.create(task, named) else KEY_TAKEN
+            is_absent = named is not None and not tasks.items_at([named])
+            taken = keys.take(task, key, is_absent=is_absent)
+            return None if taken is Taken.YES else KEY_TAKEN
         tasks.create(task)
         return None
 

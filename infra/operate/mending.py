@@ -105,7 +105,10 @@ class Mending:
         task, current = self._task, self._item(keys.key_of(self._task))
         named = _home_in(current, keys.home_named_by)
         if named is not None and named != task.home:
-            for other in self._tasks.items_at([named]):
+            others = self._tasks.items_at([named])
+            if not others:  # a claim: its creator may be about to put the task
+                self._actions.append({"Put": self._tasks.burial_request(named)})
+            for other in others:
                 if not _has_key(other, task):
                     continue
                 if other.get("status") == {"S": Status.PENDING.value}:

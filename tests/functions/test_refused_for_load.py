@@ -55,7 +55,7 @@ def test_a_batch_that_was_carried_out_in_part_is_not_said_to_have_written_nothin
     """Whoever is told so repeats it, and has no key that makes this harmless."""
     of = owned(wired, MINE)
     plain = {"biz_type": of.biz_type, "delay_seconds": 60, "callback": HOOK}
-    with patch.object(KeyStore, "home", side_effect=Throttled("refused")):
+    with patch.object(KeyStore, "read", side_effect=Throttled("refused")):
         answer = asked(
             OPERATOR, "POST", "/v1/tasks/batch", {"tasks": [plain, plain, {**plain, "key": "17"}]}
         )

@@ -181,8 +181,20 @@ def test_a_key_that_names_what_has_ended_or_is_gone_names_its_live_task_again(
     for _ in range(2):
         edit(world, keys.key_of(task), task={"S": ended.home.name})
         mended(world)
-        assert world.keys.home("orders", "order-17") == task.home
+        assert world.home_of_key("orders", "order-17") == task.home
         delete(world, key_of(world, ended))
+    assert audited(world) == []
+
+
+def test_a_key_that_is_being_claimed_goes_back_to_its_live_task(world: World) -> None:
+    """The creator cannot put its task any more, and finds the live one."""
+    task = world.created_by_key(world.new(600_000, key="order-17")).task
+    delete(world, keys.key_of(task))
+    repaired: list[str] = []
+    world.recorder.once("PutItem", lambda: repaired.extend(mended(world)), of="pending")
+    found = world.created_by_key(world.new(600_000, key="order-17"))
+    assert len(repaired) == 1
+    assert (found.task.home, found.is_new) == (task.home, False)
     assert audited(world) == []
 
 

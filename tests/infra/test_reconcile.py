@@ -250,7 +250,7 @@ def test_a_key_that_names_another_live_task_by_now_stays_with_it(world: World) -
     other = world.created_by_key(world.new(7_200_000, key="order-17")).task
     made = reconcile(world)
     assert made.found[f"left: {KEY_TAKEN}"] == 1
-    assert world.keys.home("orders", "order-17") == other.home
+    assert world.home_of_key("orders", "order-17") == other.home
     assert world.tasks.get(task.home) is None
     assert audited(world) == []
 

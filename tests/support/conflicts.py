@@ -47,7 +47,13 @@ def conflicts(is_wanted: Wanted, times: int = FOR_EVER) -> Iterator[Conflicts]:
 def of_keys(operation: str, body: dict[str, Any]) -> bool:
     """The release of a key."""
     slot = body.get("Key", {}).get("slot", {}).get("S", "")
-    return operation == "UpdateItem" and slot.startswith("key#")
+    is_release = "expires_at" in body.get("UpdateExpression", "")
+    return operation == "UpdateItem" and slot.startswith("key#") and is_release
+
+
+def of_claims(operation: str, body: dict[str, Any]) -> bool:
+    slot = body.get("Item", {}).get("slot", {}).get("S", "")
+    return operation == "PutItem" and slot.startswith("key#")
 
 
 def of_homes(operation: str, body: dict[str, Any]) -> bool:

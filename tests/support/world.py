@@ -254,7 +254,15 @@ class World:
         return [made.task if isinstance(made, Made) else made for made in results]
 
     def created_by_key(self, new: NewTask) -> Made:
-        return self.keyed.create(self.placed(new))
+        """As by a call: a task whose home was buried is placed anew."""
+        (result,) = self.create([new])
+        if isinstance(result, Refusal):
+            raise result
+        return result
+
+    def home_of_key(self, biz_type: str, key: str | None) -> Address | None:
+        named = self.keys.read(biz_type, str(key))
+        return None if named is None else named.home
 
     def read(self, task: Task) -> Task:
         found = self.tasks.get(task.home)

@@ -154,7 +154,7 @@ def test_what_it_wrote_can_be_looked_up_and_steered(upgraded: World) -> None:
     }
     for task in tasks.values():
         if task.key is not None:
-            assert upgraded.keys.home(task.biz_type, task.key) == task.home
+            assert upgraded.home_of_key(task.biz_type, task.key) == task.home
     (dead,) = [task for task in tasks.values() if task.status is Status.DEAD]
     upgraded.redrive(dead.task_id)
     far = next(task for task in tasks.values() if task.biz_type == "other")

@@ -23,6 +23,7 @@ from tests.support.conflicts import (
     A_MOMENT,
     Wanted,
     conflicts,
+    of_claims,
     of_homes,
     of_keys,
     of_transactions,
@@ -52,7 +53,7 @@ def swept(world: World, task: Task) -> None:
 # The client
 
 
-@pytest.mark.parametrize("wanted", [of_homes, of_transactions], ids=["single", "transaction"])
+@pytest.mark.parametrize("wanted", [of_homes, of_claims], ids=["task", "key"])
 def test_a_write_of_what_a_transaction_holds_for_a_moment_is_carried_out(
     world: World, wanted: Wanted
 ) -> None:
@@ -252,18 +253,18 @@ def test_a_key_that_the_sweep_cannot_release_is_released_by_a_later_run(world: W
 
 
 def test_a_key_taken_again_as_its_task_settles_is_taken_or_refused_for_load(world: World) -> None:
-    """The taker's transaction checks the task that is being settled at this moment."""
+    """A redrive's transaction holds the key at this moment."""
     task = keyed(world)
     world.come_up(task)
-    with conflicts(of_transactions), pytest.raises(TooManyWrites):
+    with conflicts(of_claims), pytest.raises(TooManyWrites):
         keyed(world, in_ms=90_000)
-    with conflicts(of_transactions, times=A_MOMENT):
+    with conflicts(of_claims, times=A_MOMENT):
         standby = keyed(world, in_ms=90_000)
     assert world.keyed.read("orders", "order-17").home == standby.home
 
 
 def test_a_task_settles_while_its_key_is_being_taken_again(world: World) -> None:
-    """The taker waits for the end; its transaction holds the key when that is released."""
+    """A redrive's transaction holds the key when that is released."""
     task = keyed(world)
     message = world.dispatched(task)
     with conflicts(of_keys, times=A_MOMENT) as met:
@@ -343,7 +344,7 @@ def test_what_keeps_meeting_a_transaction_is_refused_for_load(world: World) -> N
         lambda: made(world, 5),
         lambda: keyed(world),
     ]
-    with conflicts(of_transactions):
+    with conflicts(lambda *of: of_transactions(*of) or of_claims(*of)):
         for act in refused:
             with pytest.raises(Refusal) as refusal:
                 act()

@@ -179,7 +179,7 @@ def test_a_batch_that_fails_leaves_no_write_under_way(world: World) -> None:
     begun: list[Call] = []
 
     def fail_at_first(call: Call) -> None:
-        if call.operation == "TransactWriteItems":
+        if call.operation == "PutItem" and "task" in call.request["Item"]:
             begun.append(call)
             if len(begun) == 1:
                 raise ClientError({"Error": {"Code": "InternalServerError"}}, call.operation)

@@ -182,7 +182,7 @@ def test_an_expired_record_frees_its_key_before_ttl_deletes_it(world: World) -> 
 
 def test_of_two_creates_at_once_one_makes_the_task(world: World) -> None:
     made: list[Made] = []
-    world.recorder.once("TransactWriteItems", lambda: made.append(world.created_by_key(new(world))))
+    world.recorder.once("PutItem", lambda: made.append(world.created_by_key(new(world))))
     second = world.created_by_key(new(world))
 
     assert made[0].is_new
@@ -243,7 +243,7 @@ def test_a_redriven_task_keeps_its_key_and_its_key_does_not_expire(world: World)
 
 def test_a_take_over_loses_against_a_redrive_that_was_faster(world: World) -> None:
     task = dead(world)
-    world.recorder.once("TransactWriteItems", lambda: world.redrive(task.task_id))
+    world.recorder.once("PutItem", lambda: world.redrive(task.task_id))
     assert not post_same(world).is_new
     assert world.read(task).is_live
 
@@ -257,8 +257,9 @@ def test_a_late_release_does_not_let_a_redriven_tasks_key_expire(world: World) -
     assert "expires_at" not in item
 
 
-def test_a_create_whose_answer_was_lost_is_the_creates_own(world: World) -> None:
-    world.recorder.lose_answer(world.dynamodb, "TransactWriteItems")
+@pytest.mark.parametrize("number", [1, 2], ids=["claim", "task"])
+def test_a_create_whose_answer_was_lost_is_the_creates_own(world: World, number: int) -> None:
+    world.recorder.lose_answer(world.dynamodb, "PutItem", at=number)
     assert world.created_by_key(new(world)).is_new
     assert len([item for item in world.items() if "status" in item]) == 1
 

@@ -11,7 +11,7 @@ from duewheel.wiring.wheel import entry_writer, keys, tasks, turns
 from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
 from duewheel.workflows.tasks.check_admission import Admission, LimitCreateRate
 from duewheel.workflows.tasks.create_idempotent import CreateIdempotent
-from duewheel.workflows.tasks.create_tasks import TRANSACTIONS_AT_ONCE, CreateTasks
+from duewheel.workflows.tasks.create_tasks import KEYED_AT_ONCE, CreateTasks
 from duewheel.workflows.tasks.keyed_tasks import KeyedTasks
 
 
@@ -40,6 +40,7 @@ def cancel_task() -> CancelTask:
 @once
 def keyed_tasks() -> KeyedTasks:
     return KeyedTasks(
+        clock=clock(),
         keys=keys(),
         entry_writer=entry_writer(),
         admission=admission(),
@@ -55,7 +56,7 @@ def create_tasks() -> CreateTasks:
         entry_writer=entry_writer(),
         admission=admission(),
         keyed=keyed_tasks(),
-        transactions=ThreadPoolExecutor(TRANSACTIONS_AT_ONCE),
+        keyed_writers=ThreadPoolExecutor(KEYED_AT_ONCE),
     )
 
 

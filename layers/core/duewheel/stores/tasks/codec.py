@@ -57,6 +57,7 @@ from duewheel.stores.item_attributes import (
 )
 
 VERSION_MAX = 10**15
+TOMBSTONE_SECONDS = 7 * 86_400  # far longer than any create is under way
 _ITEM_BYTES_MAX = 400 * 1024
 _ROWS_MAX = 100
 # Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
@@ -316,6 +317,15 @@ def reentry_item(entry: Address, home: Address, buckets: int, now_ms: int) -> di
         "v": {"N": str(USUAL_VERSION)},
         "home": {"S": home.name},
         "written_ms": {"N": str(now_ms)},
+    }
+
+
+def tombstone_item(home: Address, buckets: int, now_ms: int) -> dict[str, Any]:
+    """Keeps a task from being put at this home. It is a re-entry of a task that is not there, and
+    was not for long: every reader passes it, and the sweep deletes it with its second."""
+    return {
+        **reentry_item(home, home, buckets, 0),
+        "expires_at": {"N": str(now_ms // 1000 + TOMBSTONE_SECONDS)},
     }
 
 

@@ -8,6 +8,7 @@ leaves a key without a TTL. The sweep reads every task once after its end, and r
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
 from heapq import merge
 from typing import Any
 
@@ -22,7 +23,15 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.stores import item_attributes
-from duewheel.stores.dynamodb import Item, Throttled, get_batch, transact, write_if
+from duewheel.stores.dynamodb import (
+    Item,
+    Throttled,
+    Written,
+    as_read,
+    get_batch,
+    transact,
+    write_if,
+)
 from duewheel.stores.item_attributes import readable_ones, reads_an_item
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.tasks import TaskStore
@@ -33,47 +42,103 @@ _SLOT_SPARE = 4
 
 _SETTLED = "attribute_not_exists(place) OR #status <> :pending"
 
+CLAIM_VERSION = 3
+_USUAL = {"N": str(item_attributes.USUAL_VERSION)}
+
+
+class NamedKey(Struct, frozen=True):
+    """A key item as it was read, and the home that it names."""
+
+    item: Item
+    home: Address
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether its task is about to be put; or its creator has crashed."""
+        return self.item.get("v") == {"N": str(CLAIM_VERSION)}
+
+
+class Taken(Enum):
+    YES = "the key names the task, which is stored"
+    LOST = "another writer was first"
+    BURIED = "the home was buried, and the task needs another place"
+
 
 class KeyStore(Struct, frozen=True):
     tasks: TaskStore
     readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(8))
 
-    def home(self, biz_type: str, key: str) -> Address | None:
-        """The home of the task that the key names, live or not. Raises UnreadableItem, and reports
-        it, if the key item is damaged."""
+    def read(self, biz_type: str, key: str) -> NamedKey | None:
+        """The key as it is, strongly consistent. Raises UnreadableItem, and reports it, if the key
+        item is damaged."""
         answer = self.tasks.client.get_item(
             TableName=self.tasks.table, Key=key_named(biz_type, key), ConsistentRead=True
         )
         item = answer.get("Item")
         try:
-            return home_named_by(item) if item else None
+            return NamedKey(item, home_named_by(item)) if item else None
         except UnreadableItem as damaged:
             report_unreadable(damaged)
             raise
 
-    def create(self, task: Task, replacing: Address | None) -> bool:
-        """Put the task and let its key name it, in one transaction. False if the key now names
-        another home than `replacing`, or if that task is live."""
-        actions = [
-            self._put(item_of(task), **_names(replacing)),
-            self._put(self.tasks.item(task), ConditionExpression="attribute_not_exists(place)"),
-        ]
-        if replacing is not None:
-            actions.append(self.check_settled(replacing))
-        return transact(self.tasks.client, actions)
+    def take(self, task: Task, key: NamedKey | None, *, is_absent: bool) -> Taken:
+        """Claim the key for the task, and put the task. `key` is as it was read before the home
+        that it names, which had ended, or was absent."""
+        if key is not None and is_absent and not self.tasks.bury(key.home):
+            return Taken.LOST
+        if not self._claim(task, key):
+            return Taken.LOST
+        if not self.tasks.create_unburied(task):
+            return Taken.BURIED
+        self._confirm(task)
+        return Taken.YES
 
-    def redrive(self, before: Task, after: Task) -> bool:
-        """Make a dead task live again, if its key still names it or names nothing."""
+    def _claim(self, task: Task, key: NamedKey | None) -> bool:
+        claim = {**item_of(task), "v": {"N": str(CLAIM_VERSION)}}
+        result = write_if(
+            self.tasks.client.put_item,
+            TableName=self.tasks.table,
+            Item=claim,
+            **as_read(key.item if key is not None else None),
+        )
+        # Refused, it may still be ours: an earlier try of the same write.
+        return isinstance(result, Written) or (result.item or {}).get("task") == claim["task"]
+
+    def _confirm(self, task: Task) -> None:
+        """Give the key the usual version, for the release before, which does not bury. The task is
+        stored: nothing else depends on it."""
+        try:
+            write_if(
+                self.tasks.client.update_item,
+                TableName=self.tasks.table,
+                Key=key_of(task),
+                UpdateExpression="SET v = :v",
+                ConditionExpression="#task = :home",
+                ExpressionAttributeNames={"#task": "task"},
+                ExpressionAttributeValues={":v": _USUAL, ":home": {"S": task.home.name}},
+            )
+        except (ClientError, BotoCoreError, Throttled) as error:
+            logger.warning(
+                "key left as a claim",
+                action="key-not-confirmed",
+                task_id=task.task_id,
+                error=str(error),
+            )
+
+    def redrive(self, before: Task, after: Task, buried: Address | None = None) -> bool:
+        """Make a dead task live again, if its key names it, or nothing, or a home that was
+        `buried`. Key and task change in one transaction, so a claim that was begun before fails."""
         key_update = {
             "TableName": self.tasks.table,
             "Key": key_of(before),
             "UpdateExpression": "SET #task = :home, redrives = :redrives, v = :v REMOVE expires_at",
-            "ConditionExpression": "attribute_not_exists(place) OR #task = :home",
+            "ConditionExpression": "attribute_not_exists(place) OR #task IN (:home, :buried)",
             "ExpressionAttributeNames": {"#task": "task"},
             "ExpressionAttributeValues": {
                 ":home": {"S": before.home.name},
+                ":buried": {"S": (buried or before.home).name},
                 ":redrives": {"N": str(after.redrives)},
-                ":v": {"N": str(item_attributes.USUAL_VERSION)},
+                ":v": _USUAL,
             },
         }
         home_update = self.tasks.update_request(before, after)
@@ -127,9 +192,6 @@ class KeyStore(Struct, frozen=True):
         )
         return [(item["place"]["S"], _home_if_readable(item)) for item in answer["Items"]]
 
-    def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
-        return {"Put": {"TableName": self.tasks.table, "Item": item, **condition}}
-
     def check_settled(self, home: Address) -> dict[str, Any]:
         """Of a transaction that lets a key name another task than this."""
         return {
@@ -151,11 +213,12 @@ def release(
         tasks.client.update_item,
         TableName=tasks.table,
         Key=key,
-        UpdateExpression="SET expires_at = :expires_at",
+        UpdateExpression="SET expires_at = :expires_at, v = :v",
         ConditionExpression="#task = :home AND redrives = :redrives",
         ExpressionAttributeNames={"#task": "task"},
         ExpressionAttributeValues={
             ":expires_at": {"N": str(expires_at)},
+            ":v": _USUAL,
             ":home": {"S": home.name},
             ":redrives": {"N": str(redrives)},
         },
@@ -173,22 +236,11 @@ def _home_if_readable(item: Item) -> Address | None:
     return next(iter(readable_ones([item], home_named_by)), None)
 
 
-def _names(home: Address | None) -> dict[str, Any]:
-    """The condition that a key is free, or names this home."""
-    if home is None:
-        return {"ConditionExpression": "attribute_not_exists(place)"}
-    return {
-        "ConditionExpression": "#task = :old",
-        "ExpressionAttributeNames": {"#task": "task"},
-        "ExpressionAttributeValues": {":old": {"S": home.name}},
-    }
-
-
 def item_of(task: Task) -> dict[str, Any]:
     """The attributes by which its key names a live task."""
     return {
         **key_of(task),
-        "v": {"N": str(item_attributes.USUAL_VERSION)},
+        "v": _USUAL,
         "task": {"S": task.home.name},
         "redrives": {"N": str(task.redrives)},
     }

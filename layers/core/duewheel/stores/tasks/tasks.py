@@ -50,6 +50,21 @@ class TaskStore(Struct, frozen=True, kw_only=True):
         computed. It is left as it is: False."""
         return isinstance(write_if(self.client.put_item, **self.put_request(task)), Written)
 
+    def create_unburied(self, task: Task) -> bool:
+        """Put if absent, like `create`; False if the place was buried."""
+        result = write_if(self.client.put_item, **self.put_request(task))
+        return isinstance(result, Written) or not codec.is_reentry(result.item or {})
+
+    def bury(self, home: Address) -> bool:
+        """See to it that no task can be put at this home. False if one is there."""
+        result = write_if(self.client.put_item, **self.burial_request(home))
+        return isinstance(result, Written) or codec.is_reentry(result.item or {})
+
+    def burial_request(self, home: Address) -> dict[str, Any]:
+        """The put of a tombstone if absent."""
+        now_ms = self.clock.now_ms()
+        return self._put_if_absent(codec.tombstone_item(home, self.buckets, now_ms))
+
     def create_with_entry(self, task: Task) -> bool:
         """Put a task and the entry elsewhere that it names, in one transaction. False if the task
         is there already."""

@@ -1,7 +1,7 @@
 """Create the tasks of one request: place them, store them, announce those that are near.
 
 Tasks without keys are stored by BatchWriteItem, or by one write if there is one; each keyed task by
-a transaction. A task that DynamoDB throttles is placed again, once.
+its own writes. A task that DynamoDB throttles is placed again, once.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.keyed_tasks import KeyedTasks
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
-TRANSACTIONS_AT_ONCE = 16
+KEYED_AT_ONCE = 16
 
 
 class CreateTasks(Struct, frozen=True, kw_only=True):
@@ -27,7 +27,7 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
     entry_writer: EntryWriter
     admission: Admission
     keyed: KeyedTasks
-    transactions: ThreadPoolExecutor
+    keyed_writers: ThreadPoolExecutor
 
     def __call__(self, requested: Sequence[NewTask | Refusal]) -> list[Made | Refusal]:
         """Answers per task, in order; a task that was refused before stays refused."""
@@ -43,7 +43,7 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
             return [self._one(tasks[0])]
         plain = iter(self._many([task for task in tasks if task.key is None]))
         keyed = [task for task in tasks if task.key is not None]
-        made = iter(fan_out(self.transactions, self._one, keyed))
+        made = iter(fan_out(self.keyed_writers, self._one, keyed))
         return [next(plain) if task.key is None else next(made) for task in tasks]
 
     def _placed_and_stored(self, news: Sequence[NewTask]) -> list[Made | Refusal]:

@@ -59,7 +59,13 @@ class RedriveTask(Struct, frozen=True):
     def _bring_back(self, dead: Task, redriven: Task) -> bool:
         if dead.key is None:
             return self.tasks.change(dead, redriven)
-        return self.keys.redrive(dead, redriven)
+        if self.keys.redrive(dead, redriven):
+            return True
+        named = self.keys.read(dead.biz_type, dead.key)
+        if named is None or named.home == dead.home or self.tasks.get(named.home) is not None:
+            return False
+        # Claimed, by a creator who crashed or is slower; or its task has been deleted since.
+        return self.tasks.bury(named.home) and self.keys.redrive(dead, redriven, named.home)
 
 
 class Redriven(Struct, frozen=True):

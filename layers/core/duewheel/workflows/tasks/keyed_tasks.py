@@ -1,11 +1,15 @@
 """Tasks under the caller's own keys: create once, upsert, beat, read, cancel.
 
-A key names one live task. A request that finds the key naming an ended task takes the key over in a
-transaction that checks just that. So of two such requests, or of one and a redrive, one wins.
+A key names one live task. A request that finds no live task there claims the key, on condition that
+it is as it was read, and then puts the task. So of two such requests, or of one and a redrive,
+one wins.
 """
+
+from contextlib import suppress
 
 from msgspec import Struct
 
+from duewheel.clock import Clock
 from duewheel.metrics import CREATED, counts
 from duewheel.rules.refusals import (
     AlreadySettled,
@@ -17,9 +21,8 @@ from duewheel.rules.refusals import (
 from duewheel.rules.tasks import upsert
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.tasks.upsert import KeyState
-from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.dynamodb import unavailable_when_throttled
-from duewheel.stores.tasks.keys import KeyStore
+from duewheel.stores.tasks.keys import KeyStore, NamedKey, Taken
 from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
 from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.write_entries import EntryWriter
@@ -27,10 +30,14 @@ from duewheel.workflows.tries import until_won
 
 # A lost race shows that another writer was first; after a few in a row the call is refused.
 _TRIES = 4
+# For another creator to put the task that it has claimed the key for: far below the margin within
+# which a new entry is direct.
+_PAUSES_SECONDS = (0.05, 0.1, 0.2)
 _CONTENDED = "Too many requests use this key at once."
 
 
 class KeyedTasks(Struct, frozen=True, kw_only=True):
+    clock: Clock
     keys: KeyStore
     entry_writer: EntryWriter
     admission: Admission
@@ -48,9 +55,18 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
                 case KeyState.OTHER:
                     raise KeyTaken("The key names a live task made by another body.", "key")
                 case _:
-                    return Made(task) if self._take(task, named) else None
+                    return self._made(task, named, found)
 
         return until_won(try_once, _TRIES, Unavailable(_CONTENDED))
+
+    def _made(self, task: Task, named: NamedKey | None, found: Task | None) -> Made | None:
+        match self._take(task, named, found):
+            case Taken.YES:
+                return Made(task)
+            case Taken.LOST:
+                return None
+            case Taken.BURIED:
+                raise TooManyWrites  # the caller of this places the task anew
 
     def upsert(self, new: NewTask) -> Made:
         """Create, or change the live task; the beat of a watchdog is one write."""
@@ -60,7 +76,8 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
             named, task = self._look(new.biz_type, new.key)
             if task is None or not task.is_live:
                 (placed,) = self.entry_writer.placed([new])
-                return Made(placed) if self._take(placed, named) else None
+                is_taken = self._take(placed, named, task) is Taken.YES
+                return Made(placed) if is_taken else None
             self.admission.check_change(new)
             try:
                 rescheduled = self.change_pending(
@@ -74,30 +91,34 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
 
     def read(self, biz_type: str, key: str) -> Task:
         """The task that the key names; an ended one as long as its record is kept."""
-        _, task = self._look(biz_type, key)
-        if task is None:
-            raise UnknownTask("There is no task with this key.", "key")
-        return task
+        named = self.keys.read(biz_type, key)
+        if named is not None:
+            with suppress(UnknownTask):
+                return self.change_pending.find(named.home)
+        raise UnknownTask("There is no task with this key.", "key")
 
     def cancel(self, biz_type: str, key: str) -> Task:
         return self.cancel_task.at(self.read(biz_type, key).home)
 
-    def _look(self, biz_type: str, key: str | None) -> tuple[Address | None, Task | None]:
-        named = self.keys.home(biz_type, str(key))
-        if named is None:
-            return None, None
-        try:
-            return named, self.change_pending.find(named)
-        except UnknownTask:
-            return named, None
+    def _look(self, biz_type: str, key: str | None) -> tuple[NamedKey | None, Task | None]:
+        """The key first: a claim fails if its task is redriven after that. A claim without its task
+        is given time, since to bury it costs its creator another try."""
+        pauses = iter(_PAUSES_SECONDS)
+        while True:
+            named = self.keys.read(biz_type, str(key))
+            task = None if named is None else self.keys.tasks.get(named.home)
+            if named is None or task is not None or not named.is_claim:
+                return named, task
+            pause_seconds = next(pauses, None)
+            if pause_seconds is None:
+                return named, None
+            self.clock.sleep(pause_seconds)
 
-    def _take(self, task: Task, replacing: Address | None) -> bool:
+    def _take(self, task: Task, named: NamedKey | None, found: Task | None) -> Taken:
         self.admission.check_create(task)
         with unavailable_when_throttled(TooManyWrites()):
-            taken = self.keys.create(task, replacing)
-        # It may be the result of an earlier try of the same transaction.
-        if not taken and self.keys.home(task.biz_type, str(task.key)) != task.home:
-            return False
-        counts.add(CREATED)
-        self.entry_writer.announce([task.home])
-        return True
+            taken = self.keys.take(task, named, is_absent=found is None)
+        if taken is Taken.YES:
+            counts.add(CREATED)
+            self.entry_writer.announce([task.home])
+        return taken

@@ -1,0 +1,415 @@
+"""Keys are claimed before their tasks are put: what a claim without its task means to others."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from random import Random
+from threading import Barrier, Event
+from typing import Any
+
+import pytest
+
+from duewheel.rules.refusals import (
+    KeyTaken,
+    NewerItem,
+    NotRedrivable,
+    Refusal,
+    TooManyWrites,
+    Unavailable,
+    UnknownTask,
+)
+from duewheel.rules.sweep.audit import AuditRequest
+from duewheel.rules.tasks.task import Made, Status, Task
+from duewheel.stores import item_attributes
+from duewheel.stores.tasks import codec
+from duewheel.stores.tasks.keys import CLAIM_VERSION
+from tests.support.bounds import quick_first
+from tests.support.minutes import minutes_pass
+from tests.support.receiver import GONE, OK
+from tests.support.recorder import Call, Death
+from tests.support.stories import Story, interleavings
+from tests.support.world import World
+
+KEY = "order-17"
+DAY_MS = 86_400_000
+PENDING = {"S": "pending"}
+
+
+def create(world: World, digest: str = "same", in_ms: int = 60_000) -> Made | Refusal:
+    """As the API does: a task whose home was buried is placed anew."""
+    (result,) = world.create([world.new(in_ms, key=KEY, digest=digest)])
+    return result
+
+
+def made(world: World, **fields: Any) -> Task:
+    result = create(world, **fields)
+    assert isinstance(result, Made)
+    return result.task
+
+
+def homes(world: World) -> list[dict[str, Any]]:
+    return [item for item in world.items() if "status" in item]
+
+
+def tombstones(world: World) -> list[dict[str, Any]]:
+    return [item for item in world.items() if codec.is_reentry(item)]
+
+
+def key_item(world: World) -> dict[str, Any]:
+    (item,) = [item for item in world.items() if "task" in item]
+    return item
+
+
+def is_put_of_task(call: Call) -> bool:
+    return call.operation == "PutItem" and "status" in call.request["Item"]
+
+
+def crash_after_the_claim(world: World, in_ms: int = 60_000) -> dict[str, Any]:
+    """The put of the task, which was not made."""
+    puts = []
+
+    def die(call: Call) -> None:
+        if is_put_of_task(call):
+            puts.append(call.request)
+            raise Death
+
+    world.recorder.before = die
+    with pytest.raises(Death):
+        create(world, in_ms=in_ms)
+    world.recorder.before = None
+    return puts[0]
+
+
+def dead(world: World) -> Task:
+    world.receiver.answer = lambda received: GONE
+    task = made(world, in_ms=0)
+    world.drain()
+    world.receiver.answer = lambda received: OK
+    return task
+
+
+@contextmanager
+def before_the_put(world: World, happens: Callable[[], object]) -> Iterator[None]:
+    """Once, between the claim and the put of its task."""
+
+    def hook(call: Call) -> None:
+        if is_put_of_task(call):
+            world.recorder.before = None
+            happens()
+
+    world.recorder.before = hook
+    yield
+    world.recorder.before = None
+
+
+def test_a_claim_is_a_key_of_the_usual_version_once_its_task_is_there(world: World) -> None:
+    crash_after_the_claim(world)
+    assert key_item(world)["v"] == {"N": str(CLAIM_VERSION)}
+    made(world)
+    assert key_item(world)["v"] == {"N": str(item_attributes.USUAL_VERSION)}
+
+
+def test_a_claim_whose_creator_crashed_names_no_task(world: World) -> None:
+    crash_after_the_claim(world)
+    with pytest.raises(UnknownTask):
+        world.keyed.read("orders", KEY)
+    with pytest.raises(UnknownTask):
+        world.keyed.cancel("orders", KEY)
+    assert not homes(world)
+
+
+@pytest.mark.parametrize("by", ["create", "upsert"])
+def test_the_key_of_a_crashed_creator_is_taken_and_its_late_put_fails(
+    world: World, by: str
+) -> None:
+    late = crash_after_the_claim(world)
+    if by == "create":
+        task = made(world)
+    else:
+        task = world.keyed.upsert(world.new(60_000, key=KEY, digest="same")).task
+    with pytest.raises(world.unrecorded.exceptions.ConditionalCheckFailedException):
+        world.unrecorded.put_item(**late)
+    assert [codec.address_of(item) for item in homes(world)] == [task.home]
+    assert world.keyed.read("orders", KEY) == task
+
+
+def test_a_creator_who_was_buried_is_placed_anew_and_finds_the_other(world: World) -> None:
+    other: list[Task] = []
+    with before_the_put(world, lambda: other.append(made(world))):
+        found = create(world)
+    assert found == Made(other[0], is_new=False)
+    assert len(homes(world)) == 1
+
+
+def test_a_creator_who_was_buried_learns_that_another_body_has_the_key(world: World) -> None:
+    with before_the_put(world, lambda: made(world, digest="another")):
+        assert isinstance(create(world), KeyTaken)
+
+
+def test_a_creator_who_was_buried_by_one_that_crashed_creates_elsewhere(world: World) -> None:
+    """The other dies after the tombstone, before it has the key."""
+
+    def dies_as_it_claims() -> None:
+        def die(call: Call) -> None:
+            if call.operation == "PutItem" and "task" in call.request["Item"]:
+                raise Death
+
+        world.recorder.before = die
+        with pytest.raises(Death):
+            create(world)
+        world.recorder.before = None
+
+    with before_the_put(world, dies_as_it_claims):
+        task = made(world)
+    (tombstone,) = tombstones(world)
+    assert codec.address_of(tombstone) != task.home
+    assert world.keyed.read("orders", KEY) == task
+
+
+def test_an_upsert_that_was_buried_places_its_task_anew(world: World) -> None:
+    other: list[Task] = []
+    with before_the_put(world, lambda: other.append(made(world))):
+        changed = world.keyed.upsert(world.new(90_000, key=KEY, digest="upsert"))
+    assert not changed.is_new
+    assert changed.task.home == other[0].home
+
+
+def test_a_creator_waits_for_one_that_is_about_to_put_its_task(world: World) -> None:
+    """Nothing is buried."""
+    late = crash_after_the_claim(world)
+    sleep = world.clock.sleep
+
+    def put_meanwhile(seconds: float) -> None:
+        world.clock.sleep = sleep  # type: ignore[method-assign]
+        world.unrecorded.put_item(**late)
+
+    world.clock.sleep = put_meanwhile  # type: ignore[method-assign]
+    found = create(world)
+    assert isinstance(found, Made)
+    assert not found.is_new
+    assert not tombstones(world)
+
+
+def test_a_creator_that_is_buried_wherever_it_is_placed_is_asked_to_try_again(
+    world: World,
+) -> None:
+    def bury(call: Call) -> None:
+        if is_put_of_task(call):
+            world.recorder.before = None
+            world.tasks.bury(codec.address_of(call.request["Item"]))
+            world.recorder.before = bury
+
+    world.recorder.before = bury
+    assert isinstance(create(world), TooManyWrites)
+    world.recorder.before = None
+    assert made(world).is_live
+
+
+def test_a_redrive_takes_the_key_of_a_crashed_creator(world: World) -> None:
+    task = dead(world)
+    late = crash_after_the_claim(world)
+    assert world.redrive(task.task_id).is_live
+    with pytest.raises(world.unrecorded.exceptions.ConditionalCheckFailedException):
+        world.unrecorded.put_item(**late)
+    assert world.keyed.read("orders", KEY).home == task.home
+    assert key_item(world)["v"] == {"N": str(item_attributes.USUAL_VERSION)}
+
+
+def test_a_redrive_between_claim_and_put_has_the_key(world: World) -> None:
+    task = dead(world)
+    with before_the_put(world, lambda: world.redrive(task.task_id)):
+        found = create(world)
+    assert isinstance(found, Made)
+    assert (found.task.home, found.is_new) == (task.home, False)
+
+
+def test_a_redrive_does_not_take_the_key_of_a_task_that_was_put_meanwhile(world: World) -> None:
+    task = dead(world)
+    late = crash_after_the_claim(world)
+
+    def put_before_the_burial(call: Call) -> None:
+        if call.operation == "PutItem" and "expires_at" in call.request["Item"]:
+            world.recorder.before = None
+            world.unrecorded.put_item(**late)
+
+    world.recorder.before = put_before_the_burial
+    with pytest.raises(NotRedrivable):
+        world.redrive(task.task_id)
+    assert world.keyed.read("orders", KEY).is_live
+
+
+def test_a_task_is_stored_though_its_claim_cannot_be_confirmed(world: World) -> None:
+    world.recorder.refuse("UpdateItem", of="SET v = ")
+    task = made(world, in_ms=0)
+    world.recorder.before = None
+    assert key_item(world)["v"] == {"N": str(CLAIM_VERSION)}
+    assert create(world) == Made(task, is_new=False)
+    world.drain()
+    assert world.read(task).status is Status.DELIVERED
+    assert key_item(world)["v"] == {"N": str(item_attributes.USUAL_VERSION)}, "as it is released"
+
+
+def test_the_release_before_leaves_a_claim_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take the key without a tombstone."""
+    crash_after_the_claim(world)
+    monkeypatch.setattr(item_attributes, "ITEM_VERSION", CLAIM_VERSION - 1)
+    before = world.items()
+    with pytest.raises(NewerItem):
+        world.keyed.read("orders", KEY)
+    with pytest.raises(NewerItem):
+        world.created_by_key(world.new(key=KEY))
+    assert world.items() == before
+
+
+# Tombstones
+
+
+@pytest.mark.parametrize("in_ms", [60_000, 1_000], ids=["in a slice", "direct"])
+def test_a_tombstone_is_passed_by_notifier_sweep_and_audit_and_goes_with_its_second(
+    world: World, in_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    crash_after_the_claim(world, in_ms=in_ms)
+    task = made(world, in_ms=in_ms)
+    neighbour = world.created(in_ms=in_ms)
+    (tombstone,) = tombstones(world)
+    place = codec.address_of(tombstone)
+    assert world.tasks.get(place) is None
+    with pytest.raises(UnknownTask):
+        world.cancel(place.task_id)
+    caplog.clear()
+    if place.direct:
+        world.clock.set_ms(task.due_ms)
+        world.drain()
+    minutes_pass(world, 6)
+    assert sorted(world.receiver.task_ids) == sorted([task.task_id, neighbour.task_id])
+    assert not tombstones(world)
+    actions = {record.__dict__.get("action") for record in caplog.records}
+    assert actions.isdisjoint({"home-gone", "unreadable", "rescued", "resent"})
+    second = place.second
+    assert world.audit(AuditRequest(second - 60, second + 60)).findings == []
+
+
+def test_the_audit_finds_nothing_wrong_with_a_tombstone_ahead(world: World) -> None:
+    crash_after_the_claim(world)
+    task = made(world)
+    second = task.home.second
+    assert world.audit(AuditRequest(second - 60, second + 60)).findings == []
+
+
+def test_a_tombstone_is_deleted_by_time_after_a_week(world: World) -> None:
+    crash_after_the_claim(world, in_ms=30 * DAY_MS)
+    now_ms = world.clock.now_ms()
+    made(world, in_ms=30 * DAY_MS)
+    (tombstone,) = tombstones(world)
+    left_seconds = int(tombstone["expires_at"]["N"]) - now_ms // 1000
+    assert 7 * 86_400 <= left_seconds <= 7 * 86_400 + 2
+
+
+# Attacks
+
+
+@pytest.mark.parametrize("seed", quick_first(range(8), pytest.mark.exhaustive))
+def test_of_many_creators_and_a_redriver_at_once_one_task_lives(world: World, seed: int) -> None:
+    """By threads that stop at any call. The clock does not make them wait for each other, so they
+    bury each other's homes; who is told to try again has created nothing."""
+    task = dead(world)
+    random, at_once = Random(seed), Barrier(6)
+
+    def stops(call: Call) -> None:
+        Event().wait(random.random() / 50)
+
+    def begins(act: Callable[[], Any]) -> Any:
+        at_once.wait()
+        try:
+            return act()
+        except NotRedrivable as refusal:
+            return refusal
+
+    world.recorder.before = stops
+    acts = [lambda: world.redrive(task.task_id), *[lambda: create(world)] * 5]
+    with ThreadPoolExecutor(6) as threads:
+        begun = [threads.submit(begins, act) for act in acts]
+        results = [one.result() for one in begun]
+    world.recorder.before = None
+
+    refused = [result for result in results if isinstance(result, Refusal)]
+    assert all(isinstance(r, KeyTaken | NotRedrivable | Unavailable) for r in refused)
+    told = {result.task.home for result in results if isinstance(result, Made)}
+    told |= {result.home for result in results if isinstance(result, Task)}
+    live = {codec.address_of(item) for item in homes(world) if item["status"] == PENDING}
+    assert len(live) <= 1
+    assert told <= live
+    last = create(world)
+    assert isinstance(last, Made | KeyTaken)
+    assert live <= {world.keyed.read("orders", KEY).home}
+
+
+def start_anew(story: Story) -> None:
+    story.create_keyed(KEY, 10_000)
+
+
+def upsert(story: Story) -> None:
+    story.upsert(KEY, 10_000)
+
+
+def crash_before(number: int, step: Callable[[Story], object]) -> Callable[[Story], object]:
+    """The step, ended at this one of its calls."""
+
+    def crashing(story: Story) -> None:
+        before = story.world.recorder.before
+        left = number
+
+        def hook(call: Call) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                raise Death
+
+        story.world.recorder.before = hook
+        try:
+            step(story)
+        except Death:
+            story.unfinished += 1
+        finally:
+            story.world.recorder.before = before
+
+    return crashing
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", range(1, 7))
+@pytest.mark.parametrize("first", [start_anew, upsert])
+def test_one_that_crashes_at_any_call_comes_between_another_at_any_call(
+    world: World, number: int, first: Callable[[Story], object]
+) -> None:
+    """The promises are kept, and no more than one task of the key is called."""
+    for story in interleavings(world, lambda story: None, first, crash_before(number, start_anew)):
+        lives = {task.home for task in story.results if isinstance(task, Task)}
+        assert len(lives) <= 1
+        assert len(story.world.receiver.received) == len(homes(world)) <= 1 + len(lives)
+        refused = [result for result in story.results if isinstance(result, Refusal)]
+        assert all(isinstance(result, KeyTaken | TooManyWrites) for result in refused)
+
+
+@pytest.mark.exhaustive
+def test_a_write_that_arrives_again_later_changes_nothing(world: World) -> None:
+    """Each write of a create, after the task has ended and the key has gone to another."""
+    for number in range(3):
+        world.recorder.clear()
+        first = made(world)
+        writes = [
+            call
+            for call in world.recorder.calls
+            if call.operation in ("PutItem", "UpdateItem") and "slot" in str(call.request)
+        ]
+        assert len(writes) == 3
+        world.cancel(first.task_id)
+        other = made(world, digest=f"other-{number}")
+        before = world.items()
+        refused = world.unrecorded.exceptions.ConditionalCheckFailedException
+        with pytest.raises(refused):
+            world.unrecorded._make_api_call(writes[number].operation, writes[number].request)
+        assert world.items() == before
+        world.cancel(other.task_id)
