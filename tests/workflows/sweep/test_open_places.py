@@ -58,7 +58,7 @@ def called_after_ms(world: World, task: Task) -> int:
 
 def findings(world: World, tasks: list[Task]) -> list[Any]:
     seconds = [task.home.second for task in tasks]
-    return list(world.audit(AuditRequest(min(seconds), max(seconds) + 900)).findings)
+    return list(world.audit(AuditRequest(min(seconds), max(seconds))).findings)
 
 
 def places(world: World) -> list[tuple[int, Why]]:
