@@ -20,6 +20,7 @@ from bench.cost.log_cost import LogCost, change_bytes, count_log_cost
 from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN, shards_for
 from duewheel.wiring.process import CARRIED_MS
+from duewheel.workflows.wheel.dispatch import PHASE_MS
 from tests.support.alarms import alarms_of, observability, with_observability
 
 DENSITIES = (1, 10, 100, 1_000)
@@ -46,7 +47,8 @@ class Assumptions:
     access_log_bytes: int = 450
     scheduler_log_bytes: int = 400  # a minute: two records
     short_run_seconds: float = 3  # of a scheduler that does not stay
-    early_ms: int = 500  # by which a message is early that is delayed by whole seconds
+    early_ms: int = PHASE_MS // 2  # by which a message is early that the queue delays
+    phases_seconds: float = 1  # of such a scheduler, to send each message in its phase
     businesses: int = 1  # that have tasks in a minute
     poll_seconds: int = 20  # a long poll
 
@@ -176,7 +178,7 @@ class CostModel:
             + _month("dynamodb_read_units", units.read),
             storage_and_backups=self._storage(units, load),
             sqs=_month("sqs_requests", units.sqs_requests + polls),
-            scheduler=self._scheduler(load.profile),
+            scheduler=self._scheduler(load),
             notifier=self._notifier(load, units),
             sweeper=self._function("sweeper", 1 / 60, sweeping_ms / 1000),
             api_function=self._api(load),
@@ -227,10 +229,12 @@ class CostModel:
         before_ms = self.settings.lead_ms + bool(load.profile.ahead_ms) * self.assumed.early_ms
         return before_ms + 1_000 * waited + after_ms
 
-    def _scheduler(self, profile: Profile) -> float:
+    def _scheduler(self, load: Load) -> float:
         """A run in each minute; in a profile with a standing leader, always a leader and a
         standby."""
-        seconds = 2 if profile.stays else self.assumed.short_run_seconds / 60
+        run_seconds = self.assumed.short_run_seconds
+        run_seconds += bool(load.per_second) * self.assumed.phases_seconds
+        seconds = 2 if load.profile.stays else run_seconds / 60
         return self._function("scheduler", 1 / 60, seconds)
 
     def _notifier(self, load: Load, units: Units) -> float:

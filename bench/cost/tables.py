@@ -184,10 +184,14 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ("point-in-time recovery", "of the table, not of its global indexes", "AWS documents it"),
         ("planning one run of a timer", f"{assumed.planning_ms_per_run} ms", "assumed"),
         (f"the scheduler runs, {PRECISE.name}", "twice, leader and standby", "by design"),
-        (f"the same, {ECONOMY.name}", f"{assumed.short_run_seconds} s a minute", "assumed"),
+        (
+            f"the same, {ECONOMY.name}",
+            f"{assumed.short_run_seconds} s a minute, and {assumed.phases_seconds} s at work",
+            "assumed",
+        ),
         (
             f"slices come too early, {ECONOMY.name}",
-            f"{assumed.early_ms} ms on average: delays are whole seconds",
+            f"{assumed.early_ms} ms on average: sent by tenths of a second",
             "computed",
         ),
         (

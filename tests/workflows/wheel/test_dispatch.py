@@ -13,7 +13,7 @@ from duewheel.rules.wheel.profile import ECONOMY
 from duewheel.rules.wheel.queue_messages import PageMessage
 from duewheel.settings import SettingsError
 from duewheel.stores.wheel import pointers
-from duewheel.workflows.wheel.dispatch import STRIDE_SECONDS
+from duewheel.workflows.wheel.dispatch import PHASE_MS, STRIDE_SECONDS
 from duewheel.workflows.wheel.run_leader import RESERVE_MS
 from tests.support.recorder import Call
 from tests.support.world import World, time_for
@@ -228,10 +228,12 @@ class TimedLinks:
         self.world = world
         self.sent: list[tuple[int, int, int]] = []  # second, sent at ms, delay in seconds
         self.refuses = False
+        self.requests = 0
 
     def send(
         self, messages: Iterable[PageMessage], delay_seconds: Callable[[PageMessage], int]
     ) -> list[PageMessage]:
+        self.requests += 1
         if self.refuses:
             return list(messages)
         now_ms = self.world.clock.now_ms()
@@ -281,6 +283,40 @@ def test_ahead_of_the_time_the_queue_delays_a_message_to_its_first_task(world: W
     led_with(world, links, world.clock.now_ms() + 1_000)
 
     assert [(second, delay) for second, _, delay in links.sent] == [(first.due_ms // 1000, 99)]
+
+
+def test_ahead_of_the_time_no_message_is_early_by_more_than_a_phase(world: World) -> None:
+    world.wire(profile=ECONOMY)
+    begins_ms = (ECONOMY.ahead_seconds + 60) * 1000
+    tasks = [world.created(in_ms=begins_ms + n * 1_037) for n in range(30)]
+    world.clock.set_ms(tasks[0].due_ms - 100_000)
+    links = TimedLinks(world)
+    led_with(world, links, world.clock.now_ms() + 1_000)
+
+    first_ms = {task.due_ms // 1000: task.due_ms for task in tasks}
+    lead_ms = world.settings.lead_ms
+    early = [first_ms[second] - lead_ms - sent - delay * 1000 for second, sent, delay in links.sent]
+    assert len(early) == len(tasks)
+    assert all(0 <= ms < PHASE_MS for ms in early)
+
+
+def test_ahead_of_the_time_a_queue_that_refuses_gets_two_requests_not_one_in_each_phase(
+    world: World,
+) -> None:
+    world.wire(profile=ECONOMY)
+    begins_ms = (ECONOMY.ahead_seconds + 60) * 1000
+    tasks = [world.created(in_ms=begins_ms + n * 1_100) for n in range(10)]
+    world.clock.set_ms(tasks[0].due_ms - 100_000)
+    links = TimedLinks(world)
+    links.refuses = True
+    dispatch = replace(world.dispatch, message_sender=links, latest=[], aws_ms=world.clock.now_ms)
+    before_ms = world.clock.now_ms()
+    second = tasks[0].due_ms // 1000
+    pointer = dispatch.tick(second - 1, ECONOMY.ahead_ms)
+
+    assert pointer == second - 1
+    assert links.requests == 2
+    assert world.clock.now_ms() - before_ms < PHASE_MS * 10
 
 
 def test_an_early_message_that_is_refused_is_sent_again_after_a_pause(world: World) -> None:

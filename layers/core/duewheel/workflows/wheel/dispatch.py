@@ -23,6 +23,7 @@ from duewheel.workflows.wheel.send_messages import MessageSender
 
 STRIDE_SECONDS = 300  # how many seconds are taken at once when the pointer is far behind
 PROBES_AT_ONCE = 16
+PHASE_MS = 100  # a message that the queue delays is early by less than this
 _PAUSE_MS_MIN = 200
 _PAUSE_MS_MAX = 2_000
 
@@ -67,7 +68,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
         due = {m: at for m, at in waiting.items() if m not in early}
         is_again = now_ms >= held.again_ms
         sent = held.refused | due if is_again else due
-        refused = self._send(sent)
+        refused = self._send(sent, in_phases=not held.refused)
         after = Held(
             until=max(held.until, last),
             early=early,
@@ -100,13 +101,30 @@ class Dispatch(Struct, frozen=True, kw_only=True):
             instants.append(held.again_ms)
         return min(instants)
 
-    def _send(self, due: dict[PageMessage, int]) -> dict[PageMessage, int]:
-        """Returns those that were refused."""
+    def _send(self, due: dict[PageMessage, int], *, in_phases: bool) -> dict[PageMessage, int]:
+        """Returns those that were refused. The queue delays by whole seconds. `in_phases`: each
+        message is sent in the tenth of a second in which its delay is to end, so that no notifier
+        is paid for waiting; that takes up to a second."""
 
         def delay_seconds(message: PageMessage) -> int:
             return timing.delay_seconds(due[message], self.clock.now_ms(), self.lead_ms)
 
-        refused = self.message_sender.send(due, delay_seconds) if due else []
+        now_ms = self.clock.now_ms()
+        phases: dict[int, list[PageMessage]] = {}
+        for message, first_ms in due.items():
+            early_ms = max(0, first_ms - self.lead_ms - now_ms)
+            phase = early_ms % 1000 // PHASE_MS if in_phases else 0
+            phases.setdefault(phase, []).append(message)
+        refused: list[PageMessage] = []
+        while phases and not refused:
+            phase = min(phases)
+            wait_ms = now_ms + phase * PHASE_MS - self.clock.now_ms()
+            if wait_ms > 0:
+                self.clock.sleep(wait_ms / 1000)
+            refused = self.message_sender.send(phases.pop(phase), delay_seconds)
+        # At once, since a queue that does not answer would cost a second in each phase.
+        if rest := [message for messages in phases.values() for message in messages]:
+            refused += self.message_sender.send(rest, delay_seconds)
         return {message: due[message] for message in refused}
 
     def _messages(self, seconds: range) -> Iterable[tuple[PageMessage, int]]:

@@ -69,6 +69,7 @@ class Lead(Struct, frozen=True, kw_only=True):
                 before = dispatched
                 may_get_ahead = gets_ahead and self.clock.now_ms() >= mine.ahead_from_ms
                 ahead_ms = self.profile.ahead_ms if may_get_ahead else 0
+                last = self.dispatch.last_second(self.profile.ahead_ms)
                 dispatched, failed = self._tick(dispatched, ahead_ms, failed, is_stuck)
                 now_ms = self.clock.now_ms()
                 gets_ahead = dispatched > before
@@ -80,7 +81,7 @@ class Lead(Struct, frozen=True, kw_only=True):
                     mine, written_ms, gets_ahead = moved, now_ms, True
                 if mine.candidate is not None or remaining_ms() <= RESERVE_MS:
                     break
-                if self._is_finished(dispatched):
+                if dispatched >= last and not self.profile.stays:
                     break
                 is_stuck = self._pause(dispatched, moved=dispatched > before)
         except Exception:
@@ -93,11 +94,6 @@ class Lead(Struct, frozen=True, kw_only=True):
         now_ms = self.clock.now_ms()
         counts.measured(POINTER_LAG, timing.lag_seconds(dispatched, now_ms))
         self.pointers.release(mine, dispatched, now_ms)
-
-    def _is_finished(self, dispatched: int) -> bool:
-        if self.profile.stays:
-            return False
-        return dispatched >= self.dispatch.last_second(self.profile.ahead_ms)
 
     def _tick(self, dispatched: int, ahead_ms: int, failed: int, is_stuck: bool) -> tuple[int, int]:
         """Run one tick; returns how many have failed in a row. The leader continues after a few
