@@ -19,7 +19,7 @@ from tests.functions.ingest_poller import TASK, handed_out, run, send
 from tests.functions.test_handlers_on_moto import received_batch, tick
 from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
-from tests.support.conflicts import Wanted, of_homes, of_transactions
+from tests.support.conflicts import Wanted, of_claims, of_homes
 
 SLOW_SECONDS = 0.3  # a slow write is sent after that, or when the handler has ended
 NOWHERE = {"url": "http://127.0.0.1:9/"}
@@ -158,11 +158,11 @@ Begun = Callable[[ManualClock], Callable[[], object]]
     quick_first(
         [
             (parking, of_homes),
-            (ingesting, of_transactions),
+            (ingesting, of_claims),
             (waiting_for_the_limit, of_homes),
             (failing, of_homes),
             (planning, of_occurrences),
-            (creating_by_keys, of_transactions),
+            (creating_by_keys, of_claims),
             (keeping_books, of_books),
             (catching_up, of_probes),
         ],
