@@ -149,8 +149,9 @@ def delete_record(key: str) -> None:
 
 
 def task_of(key: str) -> Task:
-    home = wheel_wiring.keys().home("orders", key)
-    task = None if home is None else wheel_wiring.tasks().get(home)
+    named = wheel_wiring.keys().read("orders", key)
+    assert named is not None
+    task = wheel_wiring.tasks().get(named.home)
     assert task is not None
     return task
 

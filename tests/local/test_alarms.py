@@ -214,7 +214,7 @@ def test_a_few_deaths_set_off_nothing(watched: WatchedStack) -> None:
 @pytest.mark.exhaustive
 def test_a_table_that_refuses_for_load_sets_off_that_on_throttles(watched: WatchedStack) -> None:
     def minute() -> None:
-        with refusing("TransactWriteItems"):
+        with refusing("PutItem"):
             tasks = [watched.service.new_task("ok", delay_seconds=3_600, key=k) for k in "abcdef"]
             _, answer = watched.service.call("POST", "/v1/tasks/batch", {"tasks": tasks})
             assert {result["status"] for result in answer["results"]} == {503}
