@@ -163,9 +163,7 @@ def test_api_creates_a_batch(boot: Boot) -> None:
     assert (status, [result["status"] for result in answer["results"]]) == (200, [201] * 30)
 
 
-def test_api_creates_once_under_an_idempotency_key(
-    boot: Boot, resources: Resources, aws: Callable[[str], Any]
-) -> None:
+def test_api_creates_once_under_an_idempotency_key(boot: Boot) -> None:
     def create_idempotent(order: int) -> tuple[int, Any]:
         task = {"biz_type": "once", "delay_seconds": 3600, "payload": order}
         task["callback"] = {"url": "https://example.com/"}
@@ -176,17 +174,7 @@ def test_api_creates_once_under_an_idempotency_key(
     assert [result["status"] for result in first[1]["results"]] == [201] * 30
     assert create_idempotent(17) == first
     assert create_idempotent(18)[1]["type"].endswith(":idempotency-key-reused")
-
-    _put_back_to_before_it_was_done(aws("dynamodb"), resources.table_name("Registry"))
-    assert create_idempotent(17) == first
     assert len(call(boot, "GET", "/v1/tasks?biz_type=once&limit=100")[1]["tasks"]) == 30
-
-
-def _put_back_to_before_it_was_done(dynamodb: Any, registry: str) -> None:
-    """The record of the only request under an idempotency key, as a dead function leaves it."""
-    items = dynamodb.scan(TableName=registry)["Items"]
-    [record] = [item for item in items if item.get("state") == {"S": "done"}]
-    dynamodb.put_item(TableName=registry, Item={**record, "state": {"S": "running"}})
 
 
 def test_past_a_queue_that_refuses_the_notifier_is_invoked(
