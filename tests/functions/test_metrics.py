@@ -126,7 +126,7 @@ def test_a_lag_is_told_where_it_is_not_small(
 
 
 def test_requests_of_ten_seconds_share_a_line(lines: Lines, wired: ManualClock) -> None:
-    """The first is told at once; the others by the first request after the ten seconds."""
+    """The first is written at once, the others by the first request after the ten seconds."""
     for _ in range(3):
         create()
         wired.advance_ms(3_000)

@@ -313,7 +313,7 @@ def test_a_tombstone_is_deleted_by_time_after_a_week(world: World) -> None:
 @pytest.mark.parametrize("seed", quick_first(range(8), pytest.mark.exhaustive))
 def test_of_many_creators_and_a_redriver_at_once_one_task_lives(world: World, seed: int) -> None:
     """By threads that stop at any call. The clock does not make them wait for each other, so they
-    bury each other's homes; who is told to try again has created nothing."""
+    bury each other's homes; one that is answered 503 has created nothing."""
     task = dead(world)
     random, at_once = Random(seed), Barrier(6)
 

@@ -23,7 +23,7 @@ from duewheel.workflows.wheel.send_messages import MessageSender
 
 STRIDE_SECONDS = 300  # how many seconds are taken at once when the pointer is far behind
 PROBES_AT_ONCE = 16
-PHASE_MS = 100  # a message that the queue delays is early by less than this
+PHASE_MS = 100  # a delayed message of a slice is early by less than this
 _PAUSE_MS_MIN = 200
 _PAUSE_MS_MAX = 2_000
 
