@@ -19,7 +19,7 @@ from tests.support.bounds import quick_first
 from tests.support.conflicts import conflicts, of_keys
 from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
-from tests.workflows.sweep.test_open_places import crash_at, places
+from tests.workflows.sweep.test_open_places import crash_after_write, places
 
 SHARDS = 4
 PLENTY_MS = 1_000_000
@@ -201,7 +201,7 @@ def time_for_slices(world: World, number: int) -> Callable[[], int]:
 def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
     world: World, first: int | None
 ) -> None:
-    """Each run has time for the homes of two slices; each dies after some call, or none does."""
+    """Each run has time for the homes of two slices; each dies after some write, or none does."""
     second = (world.clock.now_ms() + 60_000) // 1000
     world.headers.raise_to(second, SHARDS)
     world.reserve_shards.known.keep({second: SHARDS})
@@ -214,7 +214,7 @@ def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
     reasons = set()
     for number in range(100):
         run = partial(world.sweep.run, f"short-{number}", time_for_slices(world, 2))
-        died = crash_at(world, (number * 5 + first) % 24, run) if first else run()
+        died = crash_after_write(world, (number * 5 + first) % 8, run) if first else run()
         world.dispatch_until(world.clock.now_ms() // 1000 + 30)
         reasons.update(places(world))
         if not died and not places(world) and world.swept_second >= second:
