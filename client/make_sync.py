@@ -1,4 +1,4 @@
-"""Makes `src/duewheel/_sync` of `_async`: the same text, the words of the one for the other's."""
+"""Generate `src/duewheel/_sync` from `_async`, by replacing the words of async code."""
 
 import re
 import subprocess
@@ -35,7 +35,7 @@ def twin(path: Path) -> str:
 
 
 def stale() -> list[str]:
-    """The files of `_sync` that are not what `_async` makes of them, or have nothing there."""
+    """The files of `_sync` that differ from the generated text, or have no source in `_async`."""
     sources = {path.name: path for path in (PACKAGE / "_async").glob("*.py")}
     made = {path.name: path for path in (PACKAGE / "_sync").glob("*.py")}
     wrong = [
@@ -55,7 +55,7 @@ def write() -> None:
 def _formatted(text: str) -> str:
     for arguments in (["check", "--select", "I", "--fix", "--exit-zero"], ["format"]):
         ruff = [sys.executable, "-m", "ruff", *arguments, "--quiet"]
-        name = str(PACKAGE / "_sync" / "made.py")  # by whose place ruff finds its settings
+        name = str(PACKAGE / "_sync" / "made.py")  # ruff finds its settings by this path
         ran = subprocess.run(
             [*ruff, "--stdin-filename", name, "-"], input=text, text=True, capture_output=True
         )

@@ -1,7 +1,7 @@
-"""The client of Duewheel: tasks handed over with an instant, called back at that instant.
+"""The client of Duewheel: it creates tasks, which are called back at their due instant.
 
-A module is imported when one of its names is first used: the pytest plugin is loaded with every
-run of a project's tests, and httpx takes longer than many a run.
+A module is imported when one of its names is first used. The pytest plugin is loaded with every run
+of a project's tests, and the import of httpx takes longer than some of these runs.
 """
 
 from typing import TYPE_CHECKING

@@ -27,9 +27,9 @@ class BearerKey(httpx.Auth):
 
 
 class SigV4(httpx.Auth):
-    """Signature Version 4 with the credentials that the AWS SDK finds, which it also renews.
+    """Signature Version 4 with the credentials that the AWS SDK finds and renews.
 
-    The Region is that in the address of the API, or `region`, which a domain of one's own needs.
+    The Region is that in the address of the API, or `region`, which a custom domain needs.
     """
 
     def __init__(self, profile: str | None = None, region: str | None = None) -> None:
@@ -48,7 +48,7 @@ class SigV4(httpx.Auth):
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 
-        # A request that is sent again is signed again: signatures are good for five minutes.
+        # A request that is sent again is signed again: signatures are valid for five minutes.
         signed = AWSRequest(request.method, str(request.url), data=request.content)
         SigV4Auth(self._found(), SERVICE, self._region_of(request.url.host)).add_auth(signed)
         for name, value in signed.headers.items():
@@ -56,7 +56,8 @@ class SigV4(httpx.Auth):
         yield request
 
     def _found(self) -> Any:
-        """Frozen: a renewal between two of their parts would make a signature of neither."""
+        """The credentials, frozen: a renewal between the reads of their parts would make the
+        signature invalid."""
         if self._credentials is None:
             self._credentials = self._session.get_credentials()
         if self._credentials is None:

@@ -1,4 +1,4 @@
-"""Cuts a stream of tasks into requests that the service takes."""
+"""Cuts a stream of tasks into requests that the service accepts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -7,7 +7,7 @@ from duewheel.requests import NewTask, json_bytes
 
 TASKS_MAX = 500
 BYTES_MAX = 4_000_000
-# API Gateway hands Lambda the body as a JSON string, of 6 MB with everything around it.
+# API Gateway passes the body to Lambda as a JSON string; the whole event may have 6 MB.
 ESCAPED_BYTES_MAX = 5_900_000
 AROUND_BYTES = len(b'{"tasks":[]}')
 

@@ -1,4 +1,4 @@
-"""One call of the interface, and until when it may be repeated though its answer was lost."""
+"""One call of the interface, and how long it may be repeated after its answer was lost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ NEVER = 0.0
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """`repeatable_seconds`: a repeat that arrives within them, counted from the first request,
-    has no other effect than that one alone."""
+    """`repeatable_seconds`: a repeat that arrives within them, counted from the first request, has
+    no further effect."""
 
     method: str
     path: str
@@ -67,7 +67,7 @@ def version_header(version: int | None) -> dict[str, str]:
 
 def part(text: str) -> str:
     """One part of a path. Proxies that normalise paths would turn `.` and `..` into another call,
-    so a key of that name is refused."""
+    so they are refused."""
     if text in ("", ".", ".."):
         raise ValueError(f"{text!r} cannot stand in a path")
     return quote(text, safe=":~")
@@ -82,7 +82,7 @@ def by_key(biz_type: str, key: str) -> str:
 
 
 def query_text(query: Mapping[str, Any] | None) -> str:
-    """Signatures cover the query as it is sent, so it is written here and nowhere else."""
+    """The query as it is sent. Signatures cover this text, so only this function writes it."""
     named = {name: value for name, value in (query or {}).items() if value is not None}
     pairs = [f"{name}={quote(_text(value), safe='~')}" for name, value in named.items()]
     return "?" + "&".join(pairs) if pairs else ""

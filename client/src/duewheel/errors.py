@@ -1,29 +1,29 @@
 """The client's exceptions; the service's problem types have one class each.
 
-Go by the class: its `type` is part of the interface, `title` and `detail` are for people.
+Rely on the class: its `type` is part of the interface, `title` and `detail` are for people.
 """
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 TYPE_PREFIX = "urn:duewheel:problem:"
-NO_TYPE = "about:blank"  # RFC 9457: the status says it all
+NO_TYPE = "about:blank"  # RFC 9457: no more meaning than the status
 
 
 class DuewheelError(Exception):
-    """Whatever this client raises of itself."""
+    """The base class of the client's exceptions."""
 
 
 class Unreachable(DuewheelError):
-    """No answer came, and nothing was changed: not sent at all, or a call that only reads."""
+    """There is no answer, and no change was made: the request was not sent, or only reads."""
 
 
 class OutcomeUnknown(DuewheelError):
-    """The request was sent and its answer lost: it may have been carried out or not."""
+    """The request was sent and its answer was lost: it may have been carried out or not."""
 
 
 class UnexpectedAnswer(DuewheelError):
-    """The answer is not of the form of this service."""
+    """The answer does not have the form of this service's answers."""
 
 
 class Problem(DuewheelError):
@@ -55,7 +55,7 @@ class InvalidField(Problem):
 
 
 class CallbackRefused(Problem):
-    """A request with the headers of a callback would have changed something."""
+    """A request with the headers of a callback would have made a change."""
 
     name = "callback-refused"
 
@@ -175,7 +175,7 @@ class Internal(Problem):
 
 
 class GatewayProblem(Problem):
-    """API Gateway answered in the service's place."""
+    """API Gateway answered instead of the service."""
 
     gateway_status: ClassVar[int] = 0
 
@@ -217,8 +217,8 @@ class NoAnswerInTime(GatewayProblem):
 
 
 def problem_from(status: int, body: object) -> Problem:
-    """`body` is the decoded one, or None where there was no JSON. Types of a newer service
-    are a plain `Problem`."""
+    """`body` is the decoded body, or None if it was no JSON. Types of a newer service become a
+    plain `Problem`."""
     members: Mapping[str, Any] = body if isinstance(body, dict) else {}
     if "type" in members:
         name = str(members["type"]).removeprefix(TYPE_PREFIX)

@@ -1,4 +1,4 @@
-"""Instants and spans of time, as Python has them and as the service writes them."""
+"""Instants and spans of time, in Python's types and in the service's notation."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -8,7 +8,7 @@ Seconds = timedelta | int | float
 
 
 def rfc3339(instant: datetime) -> str:
-    """A naive datetime means another instant on every machine, so it is refused."""
+    """A naive datetime is refused: its instant depends on the machine."""
     if instant.tzinfo is None:
         raise ValueError(f"{instant.isoformat()} has no time zone: use an aware datetime")
     return instant.isoformat()
@@ -23,15 +23,15 @@ def seconds_of(span: Seconds) -> float:
 
 
 def plain(value: Any) -> Any:
-    """A field of a request as JSON has it, with the instants and spans inside. Not for
-    payloads, which are the caller's own."""
+    """A field of a request in JSON's types, with the instants and spans in it. Not for payloads,
+    which stay unchanged."""
     if isinstance(value, datetime):
         return rfc3339(value)
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
-        return int(seconds) if seconds.is_integer() else seconds  # some fields take no 900.0
+        return int(seconds) if seconds.is_integer() else seconds  # some fields refuse 900.0
     if isinstance(value, Mapping):
         return {name: plain(member) for name, member in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -1,7 +1,8 @@
-"""The local stack, as a process of its own: the service's package has this one's name.
+"""The local stack, in a separate process, since the service's package has the same name as this
+one.
 
-It is carried by the wheel (`duewheel[local]` brings what it imports); in a checkout it is the
-checkout's.
+The wheel contains it, and `duewheel[local]` its requirements; in a checkout, it is the checkout's
+stack.
 """
 
 import os
@@ -38,7 +39,7 @@ NOT_INHERITED = (
 
 
 class LocalStackFailed(DuewheelError):
-    """It did not start; the message is its output."""
+    """The stack did not start; the message is its output."""
 
 
 def stack_root() -> Path:
@@ -49,7 +50,7 @@ def stack_root() -> Path:
 
 
 def stack_environment(port: int) -> dict[str, str]:
-    """The service's core goes before all packages that are installed, this one among them."""
+    """Its path has the service's core before all installed packages, this one among them."""
     kept = {
         name: text
         for name, text in os.environ.items()
@@ -60,8 +61,8 @@ def stack_environment(port: int) -> dict[str, str]:
 
 
 class LocalStack:
-    """`with LocalStack() as stack:` is up, on a free port of its own, until the block ends, or
-    this process does. With `frozen_at` its clock is frozen there from the start."""
+    """`with LocalStack() as stack:` runs it on a free port until the block or this process ends.
+    With `frozen_at` its clock is frozen there from the start."""
 
     def __init__(self, port: int = 0, *, frozen_at: datetime | None = None) -> None:
         self._port = port
@@ -83,7 +84,7 @@ class LocalStack:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,  # a Ctrl-C is for the starter, who may still need the stack
+            start_new_session=True,  # a Ctrl-C is for the parent, which may still need the stack
         )
         self._listener = Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -103,7 +104,7 @@ class LocalStack:
         self._is_up_or_over.set()
 
     def stop(self) -> None:
-        """A stack that can no longer read that it is to end is killed."""
+        """A stack that does not end by itself is killed."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

@@ -1,4 +1,4 @@
-"""How the members of an answer become the fields of a value.
+"""Reads the members of an answer into the fields of a value.
 
 Members that a newer service adds are kept in `extra`.
 """
@@ -14,7 +14,7 @@ Reader = Callable[[Any], Any]
 
 
 def read_by(reader: Reader, member: str | None = None) -> dict[str, Any]:
-    """How a field is read, and its name in JSON where that is another."""
+    """The reader of a field, and its name in JSON if it differs."""
     return {"reader": reader, "member": member}
 
 

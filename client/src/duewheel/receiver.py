@@ -1,9 +1,9 @@
-"""Tells a genuine callback, and a repeated one.
+"""Verifies callbacks, and recognises repeated ones.
 
-Signatures are those of Standard Webhooks (docs/delivery.md). Invariant: what `verify` returns was
-signed with one of the secrets within five minutes of now, byte for byte, as this call and no other:
-dots separate id, timestamp and body in what is signed, so there is none in the first two. Every
-request that is not genuine raises `NotGenuine`, whatever its headers.
+Signatures are those of Standard Webhooks (docs/delivery.md). Invariant: a delivery that `verify`
+returns was signed with one of the secrets within five minutes of now, byte for byte, as this call
+and no other: dots separate id, timestamp and body in the signed text, so an id or timestamp with a
+dot is refused. Every other request raises `NotGenuine`, with any headers.
 """
 
 import base64
@@ -34,19 +34,20 @@ Headers = Mapping[str, Any] | Iterable[tuple[bytes | str, bytes | str]]
 
 
 class NotGenuine(DuewheelError):
-    """Answer 401: the service retries the call, and a forger gets no information."""
+    """The callback is not genuine. Answer 401: the service retries the call, and a forger gets no
+    information."""
 
 
 class StillAtWork(DuewheelError):
-    """An earlier attempt of this task is not done. Answer 503, so that it is tried again: a 2xx
-    would end the task though that attempt may yet fail."""
+    """An earlier attempt of this task is still being handled. Answer 503, so that the service tries
+    again: a 2xx would end the task though that attempt may yet fail."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
     """`task_id`, `sent_at_seconds` and `body` are covered by the signature. `biz_type`, `due_at`,
     `attempt` and `content_type`, by which `payload` is read, are headers that it does not cover:
-    None, or an empty content type, where something on the way took them out."""
+    None, or an empty content type, if a proxy has removed them."""
 
     task_id: str
     sent_at_seconds: int
@@ -58,8 +59,8 @@ class Delivery:
 
     @property
     def payload(self) -> Any:
-        """The task's payload: decoded if it was sent as JSON, else a text; None if
-        there was none."""
+        """The task's payload: decoded if it was sent as JSON, else a text; None if the task has
+        none."""
         if not self.body:
             return None
         media_type = self.content_type.partition(";")[0].strip().lower()
@@ -68,9 +69,9 @@ class Delivery:
 
 
 class Receiver:
-    """`secrets` are those of the business, as they were set: one, or two while they change.
+    """`secrets` are those of the business, as they were set: one, or two during a rotation.
 
-    `seen` remembers what was done; by default in this process, for the latest 100,000 tasks.
+    `seen` records the tasks that are done; by default in this process, the latest 100,000.
     """
 
     def __init__(
@@ -92,8 +93,8 @@ class Receiver:
         return f"Receiver({len(self._keys)} secrets)"
 
     def verify(self, headers: Headers, body: bytes) -> Delivery:
-        """`headers` as the framework has them: a mapping in any case, a WSGI environ, or the
-        pairs of ASGI. `body` is what came, before anything decodes it."""
+        """`headers` may be a mapping with names in any case, a WSGI environ, or the pairs of ASGI.
+        `body` is the bytes of the request, not decoded."""
         if not isinstance(body, bytes):
             raise TypeError("the body is needed as the bytes that came")
         given = _by_name(headers)
@@ -118,8 +119,9 @@ class Receiver:
 
     @contextmanager
     def once(self, delivery: Delivery) -> Iterator[bool]:
-        """True if this task was not done before. It counts as done when the block ends well, and
-        is to be had again when it raises. Raises `StillAtWork` while another is in the block."""
+        """True if this task was not done before. It is done when the block ends without an
+        exception, and is given out again when the block raises. Raises `StillAtWork` while another
+        delivery of it is in the block."""
         claim = self._seen.claim(delivery.task_id)
         if claim == "busy":
             raise StillAtWork(f"An earlier attempt of {delivery.task_id} is being carried out")
@@ -134,7 +136,7 @@ class Receiver:
         self._seen.done(delivery.task_id)
 
     def _is_signed(self, signed: bytes, signatures: str) -> bool:
-        """Each comparison takes as long whatever is wrong."""
+        """Compares in constant time."""
         brought = [
             text.encode(errors="replace")
             for version, _, text in (each.partition(",") for each in signatures.split(" "))
@@ -155,8 +157,8 @@ def _key(secret: str) -> bytes:
 
 
 def _by_name(headers: Headers) -> dict[str, str]:
-    """The headers by name in lower case. Repeated ones are joined by a comma, as in WSGI, which
-    makes an invalid id."""
+    """The headers by name in lower case. Repeated ones are joined by a comma, as in WSGI; a joined
+    id is invalid."""
     named: dict[str, str] = {}
     for key, value in _pairs(headers):
         if isinstance(value, str | bytes):
@@ -166,8 +168,8 @@ def _by_name(headers: Headers) -> dict[str, str]:
 
 
 def _pairs(headers: Headers) -> Iterator[tuple[bytes | str, bytes | str]]:
-    """Only in a WSGI environ do underscores replace hyphens. Elsewhere such a name is another
-    header, which the service has not sent."""
+    """Underscores replace hyphens only in a WSGI environ. Elsewhere a name with an underscore is a
+    header that the service does not send."""
     if not isinstance(headers, Mapping):
         yield from headers
     elif OF_AN_ENVIRON.isdisjoint(headers):

@@ -1,7 +1,7 @@
 """Callers' arguments, and the request bodies made of them.
 
 The fields are those of docs/api.md under the same names; instants may be datetimes and spans
-timedeltas. A payload is written once, here, and handed through by the service as that text.
+timedeltas. A payload is encoded once, here, and the service passes that text on unchanged.
 """
 
 import json
@@ -15,7 +15,7 @@ from duewheel.instants import Seconds, plain, seconds_of
 
 
 class Unset(Enum):
-    """Left out, where None is a value of its own."""
+    """Marks an argument that is left out, since None is a valid value."""
 
     UNSET = "unset"
 
@@ -37,7 +37,7 @@ class Retry(TypedDict, total=False):
 
 
 class BusinessSettings(TypedDict, total=False):
-    """None takes a setting back to its default."""
+    """None restores the default of a setting."""
 
     callback: str | Mapping[str, Any] | None
     retry: Retry | None
@@ -89,7 +89,7 @@ class TimerChange(TimerFields, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
-    """A task to be made. Exactly one of `due_at`, `due_ms` and `delay` is needed; a delay and
+    """A task to create. Exactly one of `due_at`, `due_ms` and `delay` is needed; a delay and
     `expires_after` are a timedelta or seconds. A `callback` that is a text is its URL."""
 
     biz_type: str
@@ -115,7 +115,7 @@ class NewTask:
         return body if self.payload is UNSET else {**body, "payload": self.payload}
 
     def due_in_seconds(self, now: float) -> float:
-        """The least time between a request that is sent now and the due instant."""
+        """The shortest possible time between a request that is sent now and the due instant."""
         if self.delay is not None:
             return seconds_of(self.delay)
         if self.due_at is not None:
@@ -126,7 +126,7 @@ class NewTask:
 def due(
     due_at: datetime | None, due_ms: int | None, delay: Seconds | None, *, needed: bool = True
 ) -> dict[str, Any]:
-    """Refused here, since two of them contradict each other and none is an oversight."""
+    """Refuses none of them, and more than one."""
     given = {"due_at": due_at, "due_ms": due_ms, "delay_seconds": delay}
     named = {name: value for name, value in given.items() if value is not None}
     if len(named) > 1 or (needed and not named):
@@ -139,7 +139,7 @@ def callback_body(callback: str | Mapping[str, Any] | None) -> Mapping[str, Any]
 
 
 def settings_body(settings: Mapping[str, Any], *callbacks: str) -> dict[str, Any]:
-    """`callbacks` are the members that may be a URL alone; a payload stays as it is."""
+    """`callbacks` are the members that may be a URL alone; a payload is not changed."""
     body = {name: value for name, value in settings.items() if name != "payload"}
     for name in callbacks:
         if name in body:

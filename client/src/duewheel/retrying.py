@@ -1,7 +1,7 @@
-"""Whether a call is made again, and after how long: decided here, without network or clock.
+"""Decides whether a call is repeated, and after which pause, without network or clock.
 
-Invariant: a request that may have been carried out is sent again only while that changes
-nothing (`Call.repeatable_seconds`); otherwise it raises that the outcome is unknown.
+Invariant: a request that may have been carried out is sent again only while a repeat has no further
+effect (`Call.repeatable_seconds`); otherwise `OutcomeUnknown` is raised.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from duewheel.errors import (
 )
 
 NOTHING_WRITTEN = (Unavailable, TooManyCreates, TooManyRequests)
-UNREACHED_TRIES_MAX = 4  # about two seconds: a wrong address should fail soon
+UNREACHED_TRIES_MAX = 4  # within about two seconds: a wrong address should fail soon
 FIRST_PAUSE_SECONDS = 0.25
 PAUSE_SECONDS_MAX = 8.0
 
@@ -47,7 +47,7 @@ class Failure:
 
     @property
     def passes(self) -> bool:
-        """Worth another try, as far as the answer goes."""
+        """Whether the failure is temporary, by the answer alone."""
         soon_over = (*NOTHING_WRITTEN, IdempotencyKeyInUse, Unreachable)
         return isinstance(self.error, soon_over) or self.may_have_been_done
 
@@ -64,7 +64,7 @@ class Tries:
     is_in_doubt: bool = False  # an earlier try may have been carried out
 
     def pause_after(self, failure: Failure, elapsed_seconds: float) -> float:
-        """How long to wait before the next try; raises when there is to be none."""
+        """The pause before the next try; raises if there is none."""
         self.number += 1
         self.is_in_doubt |= failure.may_have_been_done
         pause = max(self._backoff_seconds(), failure.retry_after_seconds)
@@ -87,8 +87,8 @@ class Tries:
         return sent_seconds + self.timeout_seconds > self.call.repeatable_seconds
 
     def _give_up(self, failure: Failure) -> NoReturn:
-        """A refusal of a repeat answers for the first try as well, where repeating is safe; what
-        passes answers for the last try alone."""
+        """If an earlier try is in doubt, a permanent refusal of a safe repeat holds for that try as
+        well; a temporary failure holds for the last try alone."""
         if self.is_in_doubt and not self.call.is_read and failure.passes:
             detail = f"{self.call.method} {self.call.path.partition('?')[0]}: {failure.error}"
             doubt = OutcomeUnknown(f"It may have been carried out or not. {detail}")

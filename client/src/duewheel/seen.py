@@ -1,4 +1,4 @@
-"""Which tasks were done, for receivers that are called at least once."""
+"""The record of tasks that are done, for receivers that are called at least once."""
 
 from collections import OrderedDict
 from threading import Lock
@@ -8,10 +8,10 @@ Claim = Literal["mine", "busy", "done"]
 
 
 class Seen(Protocol):
-    """Shared by all processes that receive: a table with an item for each task id, say.
+    """All receiving processes share it: for example a table with an item for each task id.
 
-    `claim` has to be one atomic step, and to end by itself some time after the callback's
-    timeout, since who claimed may die.
+    `claim` has to be one atomic step. A claim has to end some time after the callback's timeout,
+    since the process that made it may die.
     """
 
     def claim(self, task_id: str) -> Claim: ...
@@ -22,7 +22,7 @@ class Seen(Protocol):
 
 
 class SeenInMemory:
-    """Remembers the latest `remembered_max` tasks, in this process."""
+    """Keeps the latest `remembered_max` tasks, in this process."""
 
     def __init__(self, remembered_max: int = 100_000) -> None:
         self._remembered_max = remembered_max

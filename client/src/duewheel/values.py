@@ -1,7 +1,7 @@
 """The service's answers, as values.
 
-What may hold secrets (payloads, headers and addresses of callbacks, keys) is left out of every
-repr.
+Fields that may hold secrets (payloads, headers and addresses of callbacks, keys) are left out of
+every repr.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class PrefixCancelled(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Breaker(Value):
-    """A host that is spared, since it keeps failing."""
+    """The open circuit breaker of a host that keeps failing."""
 
     host: str
     since: datetime = field(metadata=INSTANT)
@@ -104,8 +104,8 @@ class Business(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Change(Value):
-    """A change of a definition. `fields` are its fields with old and new value; callbacks, payloads
-    and secrets are named alone."""
+    """A change of a definition. `fields` are its fields with old and new value; of callbacks,
+    payloads and secrets only the name is shown."""
 
     version: int
     at: datetime = field(metadata=INSTANT)
@@ -120,7 +120,7 @@ def read_changes(answer: Any) -> tuple[Change, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class BusinessDeleted(Value):
-    """`too_late` are the ids of tasks whose calls could no longer be stopped."""
+    """`too_late`: the ids of tasks whose calls could no longer be stopped."""
 
     done: bool
     timers: int = 0
@@ -131,7 +131,7 @@ class BusinessDeleted(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Redriven(Value):
-    """`refused` are the tasks that could not be redriven, each with its problem."""
+    """`refused`: the tasks that could not be redriven, each with its problem."""
 
     redriven: int
     refused: tuple[Mapping[str, Any], ...] = field(default=(), metadata=read_by(tuple))
@@ -147,7 +147,7 @@ class Lateness(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(Value):
-    """The sums of a minute, which is then in `at`, or of all."""
+    """The sums of one minute, which `at` names, or of all."""
 
     at: datetime | None = field(default=None, metadata=INSTANT)
     created: int
@@ -214,7 +214,7 @@ class Grant(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKey(Value):
-    """`key` is the bearer's text, there only when the key is made or rotated."""
+    """`key` is the bearer's text, present only in the answers of `create` and `rotate`."""
 
     key_id: str
     name: str
@@ -239,8 +239,8 @@ class Pointer(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class OpenPlace(Value):
-    """A place behind the sweep pointer that the sweep has not finished. `page` is None where the
-    whole slice is open."""
+    """A place behind the sweep pointer that the sweep has not finished. `page` is None if the whole
+    slice is open."""
 
     at: datetime = field(metadata=INSTANT)
     second: int
@@ -252,7 +252,8 @@ class OpenPlace(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class OpenPlaces(Value):
-    """How many there are, and the oldest of them first; `places` may list fewer than `count`."""
+    """The number of open places, and their list, the oldest first; `places` may have fewer than
+    `count`."""
 
     count: int = 0
     oldest_age_seconds: float | None = None
@@ -274,7 +275,7 @@ class Wheel(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding(Value):
-    """Something inconsistent."""
+    """An inconsistent item."""
 
     wrong: str
     detail: str

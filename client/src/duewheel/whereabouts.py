@@ -1,4 +1,4 @@
-"""The defaults for the service's address and the caller's key: the environment, or else the local
+"""The defaults of the service's address and the caller's key: the environment, or else the local
 stack."""
 
 import os

@@ -1,1 +1,1 @@
-"""The calls. Written here, async; `_sync` is made of it by `client/make_sync.py`."""
+"""The calls, async. `client/make_sync.py` generates `_sync` from this package."""

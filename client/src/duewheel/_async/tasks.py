@@ -40,8 +40,8 @@ class AsyncTasks:
     ) -> Task:
         """Exactly one of `due_at`, `due_ms` and `delay` is needed.
 
-        A create whose answer is lost is sent again where it has a `key` and is not due too soon,
-        or with `once`, which sends an idempotency key (your own, if it is a text) and costs the
+        A create whose answer is lost is sent again if it has a `key` and is not due too soon, or
+        with `once`, which sends an idempotency key (your own, if it is a text) and costs the
         service a transaction. Otherwise it raises `OutcomeUnknown`.
         """
         task = NewTask(
@@ -60,7 +60,8 @@ class AsyncTasks:
     async def create_batch(
         self, tasks: Sequence[NewTask], *, idempotency_key: str | None = None
     ) -> Sequence[Task | Problem]:
-        """One request, of up to 500 tasks: the task or its problem for each, in order."""
+        """Create up to 500 tasks in one request; returns the task or its problem for each, in
+        order."""
         return await self._creating.batch(texts_of(tasks), idempotency_key or str(uuid.uuid4()))
 
     async def create_batch_of_json(
@@ -71,9 +72,10 @@ class AsyncTasks:
         return await self._creating.batch(texts, idempotency_key)
 
     async def create_many(self, tasks: Iterable[NewTask]) -> AsyncIterator[Task | Problem]:
-        """Any number of tasks, in as few requests as they take: the task or its problem for
-        each, in order. What the service is too busy for is sent again. `tasks` is read as the
-        results are. The `field` of a problem counts the tasks of its request."""
+        """Create any number of tasks, in as few requests as possible; yields the task or its
+        problem for each, in order. Tasks that the service is too busy for are sent again. `tasks`
+        is read as far as the results are. The `field` of a problem counts the tasks of its
+        request."""
         for batch in batches(tasks):
             for result in await self._creating.patiently(batch):
                 yield result
@@ -187,8 +189,8 @@ class AsyncTasks:
                 yield Task.read(task)
 
     async def cancel_by_prefix(self, biz_type: str, prefix: str) -> PrefixCancelled:
-        """All of them, in as many requests as it takes. One that is repeated does not count
-        again what the lost one cancelled."""
+        """Cancel the live tasks under a key prefix, in as many requests as it takes. If an answer
+        was lost, the tasks that its request cancelled are not counted."""
         cancelled, too_late, cursor = 0, [], None
         while True:
             query = {"key_prefix": prefix, "cursor": cursor}

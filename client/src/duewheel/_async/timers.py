@@ -18,8 +18,8 @@ class AsyncTimers:
         self._transport = transport
 
     async def create(self, biz_type: str, name: str, **fields: Unpack[TimerFields]) -> Timer:
-        """`cron` or `every_seconds` is needed. A lost answer raises `OutcomeUnknown`: another
-        try would make a second timer."""
+        """`cron` or `every_seconds` is needed. A lost answer raises `OutcomeUnknown`: a repeat
+        would make a second timer."""
         body = {"biz_type": biz_type, "name": name, **settings_body(fields, "callback")}
         return Timer.read(await self._transport.send(changing("POST", "/v1/timers", body)))
 
@@ -63,7 +63,7 @@ class AsyncTimers:
         await self._transport.send(changing("DELETE", _path(timer_id), headers=headers))
 
     async def run(self, timer_id: str) -> Task:
-        """One call of it now, enabled or not."""
+        """Make one call of it now, enabled or not."""
         return Task.read(await self._transport.send(changing("POST", _path(timer_id, "/run"))))
 
     async def upcoming(self, timer_id: str, *, count: int = 10) -> tuple[datetime, ...]:
@@ -73,7 +73,7 @@ class AsyncTimers:
     async def preview(
         self, *, count: int = 10, begin: datetime | None = None, **schedule: Unpack[Schedule]
     ) -> tuple[datetime, ...]:
-        """The next instants of a schedule, before a timer is made of it."""
+        """The next instants of a schedule, without a timer."""
         body = {**plain(schedule), "count": count}
         if begin is not None:
             body["from"] = plain(begin)
@@ -96,7 +96,8 @@ class AsyncTimers:
     async def _changed(
         self, method: str, path: str, version: int | None, body: dict[str, Any] | None = None
     ) -> Timer:
-        """A version is spent by the change that it was given for: a repeat would be refused."""
+        """With a version it is not repeated: the first request changes the version, so that a
+        repeat would be refused."""
         repeatable_seconds = ALWAYS if version is None else NEVER
         headers = version_header(version)
         call = changing(method, path, body, headers=headers, repeatable_seconds=repeatable_seconds)

@@ -1,4 +1,4 @@
-"""Sends calls, and again where that is safe; the only module here that waits."""
+"""Sends calls, and repeats them if that is safe. No other module of this package waits."""
 
 import asyncio
 import random
@@ -33,7 +33,7 @@ class AsyncTransport:
             await self.pause(tries.pause_after(answer, time.monotonic() - begun))
 
     async def pages(self, path: str, query: Mapping[str, Any]) -> AsyncIterator[Any]:
-        """Every page of a list. One may be empty with others behind it."""
+        """Every page of a list. An empty page may be followed by others."""
         cursor = None
         while True:
             page = await self.send(reading(path, {**query, "cursor": cursor}))

@@ -1,4 +1,4 @@
-"""A task that each beat pushes out, and that is called when the beats stop."""
+"""A task whose due instant each beat moves to later, and that is called when the beats stop."""
 
 from datetime import datetime
 
@@ -19,13 +19,13 @@ class AsyncWatchdog:
         self._body = put_body(task, max_due_at)
 
     async def beat(self) -> Task:
-        """Repeated whenever its answer is lost: it is a beat as well."""
+        """A beat whose answer is lost is repeated: the repeat is a beat as well."""
         call = changing("PUT", self._path, self._body, repeatable_seconds=ALWAYS)
         return Task.read(await self._transport.send(call))
 
     async def stop(self) -> bool:
-        """Whether there was something to stop: False when it has been called, or never beaten.
-        Raises `TooLate` when the call may be under way."""
+        """Cancel the task. False if there is no live task: it has been called, or there was no
+        beat. Raises `TooLate` when the call may be under way."""
         try:
             await self._transport.send(changing("DELETE", self._path, repeatable_seconds=ALWAYS))
         except (UnknownTask, AlreadySettled):

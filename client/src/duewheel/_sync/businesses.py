@@ -56,7 +56,7 @@ class Businesses:
     def delete(
         self, biz_type: str, *, cancel_pending: bool = False, cursor: str | None = None
     ) -> BusinessDeleted:
-        """One page of work: while `done` is false, call it again with the cursor it gave."""
+        """Delete one page. While `done` is false, call it again with the returned cursor."""
         query = {"cancel_pending": cancel_pending or None, "cursor": cursor}
         call = changing("DELETE", _path(biz_type), query=query)
         return BusinessDeleted.read(self._transport.send(call))
@@ -95,8 +95,8 @@ class Businesses:
         status_code: int | None = None,
         last_error: str | None = None,
     ) -> Redriven:
-        """New attempts for all dead tasks that the filter takes, in as many requests as it
-        needs. Tasks that die meanwhile are left out."""
+        """Give new attempts to all dead tasks that match the filter, in as many requests as it
+        takes. Tasks that die after the first request are left out."""
         given = {
             "since": since,
             "until": until,
@@ -107,7 +107,7 @@ class Businesses:
         body = {name: plain(value) for name, value in given.items() if value is not None}
         redriven, refused = 0, []
         while True:
-            # The cursor bounds the deaths; before there is one, a repeat may meet new ones.
+            # The cursor bounds the deaths; without one, a repeat may also redrive newer ones.
             repeatable_seconds = ALWAYS if "cursor" in body else NEVER
             path = _path(biz_type, "/redrive")
             call = changing("POST", path, body, repeatable_seconds=repeatable_seconds)
@@ -128,7 +128,8 @@ class Businesses:
     def _changed(
         self, method: str, path: str, version: int | None, body: dict[str, object] | None = None
     ) -> Business:
-        """A version is spent by the change that it was given for: a repeat would be refused."""
+        """With a version it is not repeated: the first request changes the version, so that a
+        repeat would be refused."""
         repeatable_seconds = ALWAYS if version is None else NEVER
         headers = version_header(version)
         call = changing(method, path, body, headers=headers, repeatable_seconds=repeatable_seconds)

@@ -17,17 +17,17 @@ from duewheel._sync.transport import Transport
 from duewheel.calls import reading
 from duewheel.values import Finding, Health, Wheel
 
-TIMEOUT_SECONDS = 35.0  # API Gateway answers after thirty whatever becomes of the call
+TIMEOUT_SECONDS = 35.0  # API Gateway answers after thirty in any case
 CONNECT_SECONDS = 5.0
-PATIENCE_SECONDS = 60.0  # an idempotency key whose first request died is free again after 45
+PATIENCE_SECONDS = 60.0  # the claim of a request that died ends after 45
 
 
 class Duewheel:
-    """Left out, `url` and the key are `DUEWHEEL_URL` and `DUEWHEEL_KEY` of the environment, or
-    else the local stack's.
+    """`url` and the key default to `DUEWHEEL_URL` and `DUEWHEEL_KEY` of the environment, or else to
+    the local stack's.
 
-    `timeout_seconds` is for one request, `patience_seconds` bounds when a call is tried for the
-    last time; 0 means once. A `transport` of httpx takes the network's place.
+    `timeout_seconds` is for one request. `patience_seconds` is how long after its first try a call
+    may be repeated; 0 means never. A `transport` of httpx replaces the network.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class Duewheel:
     def audit(
         self, *, begin: datetime | None = None, end: datetime | None = None
     ) -> Iterator[Finding]:
-        """The inconsistent items: none on a healthy wheel. An hour back and an hour
-        ahead by default."""
+        """The inconsistent items: none on a healthy wheel. By default of the last and the next
+        hour."""
         query = {"from": begin, "to": end, "cursor": None}
         while True:
             page = self._transport.send(reading("/v1/audit", query))

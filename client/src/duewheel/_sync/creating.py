@@ -1,5 +1,5 @@
 # Made of _async/creating.py by make_sync.py; change that.
-"""How tasks are made without making one twice."""
+"""Create tasks without creating one twice."""
 
 import time
 import uuid
@@ -23,7 +23,7 @@ from duewheel.requests import NewTask, json_bytes
 from duewheel.values import Task
 
 IDEMPOTENCY_KEY = "idempotency-key"
-CLOCKS_APART_SECONDS = 30.0  # at most, this machine's and the service's
+CLOCKS_APART_SECONDS = 30.0  # the largest difference expected between this machine and the service
 PASSING = (TooManyCreates, Unavailable)
 
 
@@ -68,8 +68,9 @@ class Creating:
         return [_result(result) for result in answer["results"]]
 
     def patiently(self, tasks: Sequence[NewTask]) -> list[Task | Problem]:
-        """Request tasks again that a limit or a throttled table refused, under a key of their own,
-        because the first key remembers refusals, too. A failed repeat keeps the earlier results."""
+        """Repeat tasks that a limit or a throttled table refused, under another idempotency key,
+        because the results under the first key include the refusals. A failed repeat keeps the
+        earlier results."""
         results = self._or_too_large(tasks)
         deadline = time.monotonic() + self._transport.patience_seconds
         while True:
@@ -83,7 +84,7 @@ class Creating:
             try:
                 again = self._or_too_large([tasks[place] for place in passing])
             except (Problem, Unreachable):
-                return results  # nothing of it was written
+                return results  # the repeat wrote no task
             for place, result in zip(passing, again, strict=True):
                 results[place] = result
 
@@ -101,8 +102,8 @@ def texts_of(tasks: Iterable[NewTask]) -> list[bytes]:
 
 
 def while_live_seconds(task: NewTask) -> float:
-    """A key makes a repeat harmless as long as its task is live: once that was called, the same
-    request makes another."""
+    """How long a key makes a repeat harmless: until its task is called. After that, the same
+    request creates a second task."""
     if task.delay is not None:
         return task.due_in_seconds(0)
     return task.due_in_seconds(time.time()) - CLOCKS_APART_SECONDS

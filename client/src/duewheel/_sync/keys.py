@@ -12,8 +12,8 @@ from duewheel.values import ApiKey, Change, Grant, read_changes
 
 
 class Keys:
-    """The key's text is shown once, by `create` and `rotate`: keep it then. If that answer is
-    lost, `OutcomeUnknown`, so is the text: revoke the key or rotate it again."""
+    """The key's text is shown once, by `create` and `rotate`: keep it then. If that answer is lost
+    (`OutcomeUnknown`), the text is lost, too: revoke the key or rotate it again."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -36,7 +36,7 @@ class Keys:
         return ApiKey.read(self._transport.send(reading(_path(key_id))))
 
     def rotate(self, key_id: str, *, overlap: Seconds | None = None) -> ApiKey:
-        """A new secret under the same id. The old one is good for `overlap` more, a day by
+        """Make a new secret under the same id. The old one stays valid for `overlap`, a day by
         default."""
         body = {} if overlap is None else {"overlap_seconds": plain(overlap)}
         return ApiKey.read(self._transport.send(changing("POST", _path(key_id, "/rotate"), body)))
@@ -47,7 +47,7 @@ class Keys:
         return ApiKey.read(self._transport.send(call))
 
     def changes(self, key_id: str) -> tuple[Change, ...]:
-        """The last ten, the latest first; who made, rotated and revoked it."""
+        """The last ten changes, the latest first: who made, rotated and revoked it."""
         answer = self._transport.send(reading(_path(key_id, "/changes")))
         return read_changes(answer)
 

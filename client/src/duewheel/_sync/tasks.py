@@ -41,8 +41,8 @@ class Tasks:
     ) -> Task:
         """Exactly one of `due_at`, `due_ms` and `delay` is needed.
 
-        A create whose answer is lost is sent again where it has a `key` and is not due too soon,
-        or with `once`, which sends an idempotency key (your own, if it is a text) and costs the
+        A create whose answer is lost is sent again if it has a `key` and is not due too soon, or
+        with `once`, which sends an idempotency key (your own, if it is a text) and costs the
         service a transaction. Otherwise it raises `OutcomeUnknown`.
         """
         task = NewTask(
@@ -61,7 +61,8 @@ class Tasks:
     def create_batch(
         self, tasks: Sequence[NewTask], *, idempotency_key: str | None = None
     ) -> Sequence[Task | Problem]:
-        """One request, of up to 500 tasks: the task or its problem for each, in order."""
+        """Create up to 500 tasks in one request; returns the task or its problem for each, in
+        order."""
         return self._creating.batch(texts_of(tasks), idempotency_key or str(uuid.uuid4()))
 
     def create_batch_of_json(
@@ -72,9 +73,10 @@ class Tasks:
         return self._creating.batch(texts, idempotency_key)
 
     def create_many(self, tasks: Iterable[NewTask]) -> Iterator[Task | Problem]:
-        """Any number of tasks, in as few requests as they take: the task or its problem for
-        each, in order. What the service is too busy for is sent again. `tasks` is read as the
-        results are. The `field` of a problem counts the tasks of its request."""
+        """Create any number of tasks, in as few requests as possible; yields the task or its
+        problem for each, in order. Tasks that the service is too busy for are sent again. `tasks`
+        is read as far as the results are. The `field` of a problem counts the tasks of its
+        request."""
         for batch in batches(tasks):
             for result in self._creating.patiently(batch):
                 yield result
@@ -182,8 +184,8 @@ class Tasks:
                 yield Task.read(task)
 
     def cancel_by_prefix(self, biz_type: str, prefix: str) -> PrefixCancelled:
-        """All of them, in as many requests as it takes. One that is repeated does not count
-        again what the lost one cancelled."""
+        """Cancel the live tasks under a key prefix, in as many requests as it takes. If an answer
+        was lost, the tasks that its request cancelled are not counted."""
         cancelled, too_late, cursor = 0, [], None
         while True:
             query = {"key_prefix": prefix, "cursor": cursor}

@@ -1,5 +1,5 @@
 # Made of _async/transport.py by make_sync.py; change that.
-"""Sends calls, and again where that is safe; the only module here that waits."""
+"""Sends calls, and repeats them if that is safe. No other module of this package waits."""
 
 import random
 import time
@@ -33,7 +33,7 @@ class Transport:
             self.pause(tries.pause_after(answer, time.monotonic() - begun))
 
     def pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Any]:
-        """Every page of a list. One may be empty with others behind it."""
+        """Every page of a list. An empty page may be followed by others."""
         cursor = None
         while True:
             page = self.send(reading(path, {**query, "cursor": cursor}))

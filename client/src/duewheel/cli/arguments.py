@@ -21,7 +21,7 @@ FIELD = re.compile(r"([A-Za-z_]+)([=@])(.*)", re.DOTALL)
 
 
 def due(text: str) -> datetime | timedelta:
-    """When something is to be done: not in the past, since that would be at once."""
+    """A due instant. One in the past is refused, since the task would be called at once."""
     now = datetime.now(UTC)
     read = _understood(lambda: times.due(text, now))
     is_past = read < timedelta() if isinstance(read, timedelta) else read < now
@@ -46,7 +46,7 @@ def _understood(read: Callable[[], Read]) -> Read:
 
 
 def json_value(text: str | Unset) -> Any:
-    """JSON as it is, `@FILE` that holds it, or `-` for stdin."""
+    """JSON text, `@FILE` for a file with JSON, or `-` for stdin."""
     if isinstance(text, Unset):
         return text
     try:
@@ -63,8 +63,8 @@ def callback(text: str) -> Any:
 
 
 def field(text: str) -> tuple[str, Any]:
-    """`NAME=VALUE`: a value that is JSON is meant so, nothing is null, and the rest is text, such
-    as `cron=@daily`. `NAME@FILE`: a file that holds JSON."""
+    """`NAME=VALUE`: a value that is valid JSON is read as JSON, an empty one is null, and any other
+    is text, such as `cron=@daily`. `NAME@FILE`: a file with JSON."""
     found = FIELD.fullmatch(text)
     if found is None:
         raise click.BadParameter(f"{text!r} is neither NAME=VALUE nor NAME@FILE")
@@ -109,7 +109,7 @@ def fields_of(pairs: tuple[tuple[str, Any], ...], known: frozenset[str]) -> dict
 
 
 def due_arguments(when: datetime | timedelta) -> dict[str, Any]:
-    """A span is counted by the service from its own clock."""
+    """A span is sent as a delay: the service adds it to its own clock."""
     return {"delay": when} if isinstance(when, timedelta) else {"due_at": when}
 
 
@@ -118,7 +118,7 @@ def instant_of(when: datetime | timedelta) -> datetime:
 
 
 def named_task(text: str) -> tuple[str, str] | None:
-    """`BUSINESS/KEY`; ids have no stroke."""
+    """`BUSINESS/KEY`; ids contain no slash."""
     biz_type, stroke, key = text.partition("/")
     return (biz_type, key) if stroke else None
 

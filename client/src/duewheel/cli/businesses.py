@@ -87,7 +87,7 @@ def delete(name: str, cancel_pending: bool) -> None:
 
 
 def filters(command: Callable[..., None]) -> Callable[..., None]:
-    """Which dead tasks are meant."""
+    """The options that select dead tasks."""
     for option in (
         click.option("--last-error", help="A text that its last error contains."),
         click.option("--status-code", type=int, help="Whose last answer had this status."),

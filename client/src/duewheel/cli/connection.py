@@ -1,4 +1,4 @@
-"""Which service is meant, and as whom: from options and environment to a client.
+"""The address and the credentials, from options and environment, and a client of them.
 
 An option overrides the environment, which overrides the local stack.
 """
@@ -21,7 +21,7 @@ SIGNED_HOST = ".execute-api."
 
 @dataclass
 class Connection:
-    """`transport` takes the network's place in tests."""
+    """`transport` replaces the network in tests."""
 
     url: str | None = None
     key: str | None = field(default=None, repr=False)
@@ -40,7 +40,7 @@ class Connection:
         return whereabouts.base_url(self.url)
 
     def auth(self, url: str) -> httpx.Auth | None:
-        """A key, or a signature, which a profile or API Gateway's own address selects."""
+        """A key, or signatures, which a profile or an address of API Gateway selects."""
         key = self.key or (None if self.profile else os.environ.get(whereabouts.KEY))
         if key:
             return BearerKey(key)
@@ -55,7 +55,8 @@ class Connection:
         return self.profile or os.environ.get(PROFILE)
 
     def _stack(self) -> str | None:
-        """An address in the environment goes before a stack in the environment."""
+        """The CloudFormation stack. An address in the environment overrides a stack in the
+        environment."""
         if self.stack or os.environ.get(whereabouts.URL):
             return self.stack
         return os.environ.get(STACK)

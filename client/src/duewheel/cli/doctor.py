@@ -1,4 +1,4 @@
-"""`duewheel doctor`: checks of the way from the caller to the service, one after the other.
+"""`duewheel doctor`: checks of the path from the caller to the service, one after the other.
 
 It changes nothing: it checks the right to write by a request with an invalid body.
 """
@@ -27,7 +27,7 @@ from duewheel.version import __version__
 SKEW_SECONDS_MAX = 5.0  # signatures tolerate minutes; "tomorrow 9:00" does not
 TIME_LAG_SECONDS_MAX = 30.0  # a leader's successor may take twenty
 SWEEP_LAG_SECONDS_MAX = 600.0
-OPEN_PLACE_SECONDS_MAX = 1800.0  # as the alarm has it
+OPEN_PLACE_SECONDS_MAX = 1800.0  # the threshold of the alarm
 CONCURRENCY_MIN = 1000  # new accounts have less
 TIMEOUT_SECONDS = 10.0
 NO_BODY_OF_ANY_CALL = b"?"
@@ -65,8 +65,8 @@ def checks(target: Connection, business: str | None) -> Iterator[Check]:
 
 
 def clock_check(now: datetime, date: str, host: str) -> Check:
-    """The header has whole seconds, so half a second is no error. A local stack shares this
-    machine's clock until its own is moved, which is its purpose."""
+    """The header has whole seconds, so half a second is no error. The clock of a local stack may
+    have been moved, so a difference is no error there."""
     theirs = parsedate_to_datetime(date).timestamp() + 0.5
     skew = now.timestamp() - theirs
     if abs(skew) < 1:
@@ -100,7 +100,7 @@ def _version(health: Health) -> Check:
 
 
 def _rights(http: httpx.Client, path: str, business: str) -> Check:
-    """The service looks at rights before it looks at bodies."""
+    """The service checks rights before bodies."""
     held = []
     for right, (method, below) in RIGHTS.items():
         body = None if method == "GET" else NO_BODY_OF_ANY_CALL
@@ -140,7 +140,7 @@ def pointer_checks(wheel: Wheel) -> Iterator[Check]:
 
 
 def _concurrency(target: Connection) -> Check:
-    """A caller of the service need not have the right to read the account's limits."""
+    """A caller without the right to read the account's limits is no error."""
     try:
         with reported():
             limits = target.aws("lambda").get_account_settings()["AccountLimit"]

@@ -1,4 +1,4 @@
-"""A task that is there, as the request that would make it."""
+"""An existing task, as the request that would create it."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ KEPT = ("biz_type", "due_at", "key", "payload", "callback", "retry", "expires_af
 
 
 def as_new(task: Task) -> dict[str, Any]:
-    """Null fields were not given, except perhaps the payload: a task does not show whether it was,
-    and none and null differ in the body of the callback alone."""
+    """Null fields are left out, the payload too: a task does not show whether its payload was null
+    or absent, which differ only in the body of the callback."""
     body = {name: value for name, value in members(task).items() if name in KEPT}
     if task.callback is not None:
         body["callback"] = {

@@ -44,7 +44,7 @@ def reported() -> Iterator[None]:
     except (ValueError, httpx.InvalidURL) as error:
         raise Failed(str(error), USAGE) from error
     except BrokenPipeError:
-        raise  # the reader of stdout has closed it: click ends quietly
+        raise  # the reader of stdout has closed it: click ends without a message
     except OSError as error:
         raise Failed(str(error)) from error
     except Exception as error:

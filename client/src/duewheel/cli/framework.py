@@ -39,7 +39,7 @@ class Group(click.Group):
 
 
 def shared_options(*, is_hidden: bool) -> list[click.Option]:
-    """Shown in the help of the whole, and taken by each command."""
+    """The options that the help of `duewheel` shows, and that each command accepts."""
     texts = {
         "url": "Address of the service, the stack's output ApiUrl  [DUEWHEEL_URL]",
         "key": "API key; better in the environment, where others do not see it  [DUEWHEEL_KEY]",

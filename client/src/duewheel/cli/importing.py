@@ -1,8 +1,8 @@
-"""`duewheel import`: a file of tasks, handed over batch by batch, and gone on with after any end.
+"""`duewheel import`: create the tasks of a file batch by batch, and continue after an interruption.
 
-Invariant: a line is sent under one idempotency key until its outcome is known. The key follows
-from the file up to the batch's end, the lines and the round, so a repeat makes no second task, even
-without the journal, as long as the service remembers the key.
+Invariant: a line is sent under one idempotency key until its outcome is known. The key follows from
+the file up to the batch's end, the lines and the round, so a repeat makes no second task, even
+without the journal, as long as the service keeps the key.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from duewheel.errors import (
 )
 from duewheel.values import Task
 
-PATIENCE_SECONDS = 300.0  # a business may be held to a few creates a second
+PATIENCE_SECONDS = 300.0  # a business may be limited to a few creates a second
 FAULTS_SHOWN = 10
 
 Result = Task | Problem
@@ -42,7 +42,7 @@ class Import:
         self._client = client
 
     def run(self, progress: Callable[[int], None]) -> None:
-        """`progress` hears of each line that is over."""
+        """`progress` is called for each line with a final outcome."""
         self._finish_what_was_begun()
         through = self._through()
         progress(through)
@@ -129,7 +129,7 @@ def request_of(
 
 
 def look_through(path: Path, journal: Journal) -> int:
-    """How many lines there are. Refuses the file before anything of it is sent if a line cannot be,
+    """Returns the number of lines. Refuses the file before a request is sent if a line is invalid,
     or if lines that were sent before have changed."""
     last, faults, number = journal.last, [], 0
     is_as_it_was = last is None

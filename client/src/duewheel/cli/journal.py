@@ -1,7 +1,7 @@
 """The record of an import, in a file beside the tasks: `tasks.jsonl.import`.
 
-Invariant: a request is written down before it is sent, with its idempotency key, and its outcome
-afterwards; so whatever dies in between, the next run knows the one request that is in doubt.
+Invariant: a request is written before it is sent, with its idempotency key, and its outcome
+afterwards. So if the import ends in between, the next run finds the one request that is in doubt.
 """
 
 import json
@@ -14,14 +14,14 @@ from typing import Any
 
 from duewheel.cli.failures import Failed
 
-# The service forgets a key after 24 hours; clocks differ, and a repeat takes its time.
+# The service keeps a key for 24 hours; the margin is for the clocks and the repeat itself.
 REMEMBERED = timedelta(hours=23, minutes=30)
 
 
 @dataclass(frozen=True)
 class Request:
-    """`lines` are the numbers of its tasks; `through` is the last line of the batch that they are
-    of, and `digest` that of the file up to there."""
+    """`lines` are the numbers of its tasks; `through` is the last line of their batch, and `digest`
+    the digest of the file up to there."""
 
     lines: tuple[int, ...]
     round: int
@@ -99,8 +99,8 @@ class Journal:
 
 
 def _whole_lines(path: Path) -> list[str]:
-    """Remove an incomplete last line, left by a crash of the machine: its request was not begun
-    yet, or is in doubt."""
+    """Remove an incomplete last line, left by a crash of the machine: its request was not sent yet,
+    or is in doubt."""
     whole, end, torn = path.read_bytes().rpartition(b"\n")
     if torn:
         os.truncate(path, len(whole + end))

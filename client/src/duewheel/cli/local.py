@@ -35,7 +35,7 @@ def local(port: int, profile: str, auth: bool, faults: float) -> None:
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> int:
-    """The terminal's Ctrl-C goes to both: it stops by itself, and is waited for."""
+    """Wait for the process: the terminal's Ctrl-C reaches it, too, and it stops by itself."""
     while True:
         try:
             return process.wait()

@@ -1,4 +1,4 @@
-"""The output of commands: tables for people, a line of JSON a value for programs."""
+"""The output of commands: tables for people, one line of JSON for each value for programs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from duewheel.cli.shown import as_json, as_text, members
 
-PIPE_COLUMNS = 10_000  # nothing is cut or folded where no terminal bounds a line
+PIPE_COLUMNS = 10_000  # so that output to a pipe is neither cut nor folded
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Output:
     is_json: bool = False
 
     def value(self, value: Any, *left_out: str) -> None:
-        """Print one value, a member a line, without empty members."""
+        """Print one value, one member a line, without empty members."""
         if self.is_json:
             click.echo(as_json(value))
             return
@@ -31,7 +31,7 @@ class Output:
         _console().print(table)
 
     def rows(self, values: Iterable[Any], columns: Sequence[str]) -> None:
-        """Many of a kind; for programs each is printed as it comes."""
+        """Print values of one kind; for programs each is printed as it arrives."""
         if self.is_json:
             for value in values:
                 click.echo(as_json(value))
@@ -48,7 +48,7 @@ class Output:
             self.note("There is nothing to show.")
 
     def first(self, values: Iterable[Any], columns: Sequence[str], limit: int) -> None:
-        """The first `limit` of them; a note where there are more."""
+        """Print the first `limit` values, and a note if there are more."""
         found = iter(values)
         self.rows(islice(found, limit), columns)
         if next(found, None) is not None:

@@ -1,4 +1,4 @@
-"""How values look: as JSON for programs, as text for people.
+"""The form of values: JSON for programs, text for people.
 
 JSON has the members of the service's own answers under the same names.
 """
@@ -13,7 +13,7 @@ from duewheel.cli.failures import visible
 
 
 def members(value: Any) -> dict[str, Any]:
-    """A value's members as the service names them, with what a newer service adds."""
+    """A value's members by the service's names, with those that a newer service adds."""
     named = {
         each.metadata.get("member") or each.name: getattr(value, each.name)
         for each in fields(value)
@@ -23,7 +23,7 @@ def members(value: Any) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> str:
-    """One line of ASCII, which no terminal takes for anything else."""
+    """One line of ASCII, without characters that a terminal would obey."""
     return json.dumps(plain(value))
 
 

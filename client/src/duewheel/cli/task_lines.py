@@ -1,7 +1,7 @@
-"""A file of tasks, a line of JSON each: its lines, numbered, and what is wrong with them.
+"""A file of tasks, a line of JSON each: its lines with their numbers and faults.
 
-Lines are handed on as they are written. Each knows the digest of the file as far as its end, by
-which a file that was changed since is reported from the one that was read before.
+Lines are sent as they are written. Each has the digest of the file up to its end, which shows
+whether the file has been changed since it was read.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ class TaskLine:
 
 
 def task_lines(path: Path) -> Iterator[TaskLine]:
-    """Empty lines are counted and left out."""
+    """The lines that are not empty; empty ones are counted, too."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -30,7 +30,7 @@ def task_lines(path: Path) -> Iterator[TaskLine]:
 
 
 def fault_of(line: TaskLine) -> str | None:
-    """Whether it is valid in the body of a request; the service checks its content."""
+    """Why the line cannot be part of a request's body; the service checks its content."""
     try:
         value = json.loads(line.text.decode(), parse_constant=_refuse)
     except UnicodeDecodeError:

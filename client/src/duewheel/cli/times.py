@@ -1,7 +1,7 @@
 """Times as people write them: `in 2h`, `tomorrow 9:00 Asia/Shanghai`, `2026-12-01T09:00Z`.
 
-Pure: it is handed the present and the caller's zone. Invariant: a text that could be meant in two
-ways is refused, and the message says how to write it in one.
+Pure: the current time and the caller's zone are arguments. Invariant: an ambiguous text is refused,
+and the message shows how to write it unambiguously.
 """
 
 import re
@@ -101,7 +101,7 @@ def _within_calendar(text: str, made: Callable[[], datetime]) -> datetime:
 
 
 def _on_a_calendar(text: str, now: datetime, zone: Zone) -> datetime:
-    """`DAY CLOCK [ZONE]`, where a date and its clock may be joined by a T."""
+    """`DAY CLOCK [ZONE]`; a T may join a date and its clock."""
     day_text, rest = _cut(text)
     clock_text, zone_text = _clock_and_zone(text, day_text, rest)
     if zone_text:
@@ -173,8 +173,8 @@ def _clock(text: str, given: str, day_text: str) -> tuple[int, int, int, int]:
 
 
 def _zone(text: str, given: str) -> tzinfo:
-    """A zone by its name. Of the short ones only UTC means the same to everybody: CST is in
-    Chicago, Havana and Shanghai."""
+    """A zone by its name. UTC is the only unambiguous short name: CST is used in Chicago, Havana
+    and Shanghai."""
     if OFFSET.fullmatch(given.lower()):
         try:
             sign = given if given[0] in "+-" else "+00:00"
@@ -192,7 +192,8 @@ def _zone(text: str, given: str) -> tzinfo:
 
 
 def _aware(text: str, wall: datetime, zone: Zone) -> datetime:
-    """Refuses what clocks skip, or show twice, on the day when they are changed."""
+    """Refuses a local time that the zone's clocks skip, or show twice, on the day when they are
+    changed."""
     first, second = (_in_zone(wall.replace(fold=fold), zone) for fold in (0, 1))
     if _in_zone_again(first, zone) != wall:
         raise NotATime(f"{text!r}: clocks are put forward then, there is no such time")

@@ -57,7 +57,8 @@ def _into_the_same(journal: Journal, url: str) -> None:
 
 
 def _decide(journal: Journal, in_doubt: str | None) -> None:
-    """The service no longer knows such a request, so a repeat could make second tasks."""
+    """The service no longer has the idempotency key of such a request, so a repeat could make
+    second tasks."""
     last = journal.last
     if last is None or not journal.is_in_doubt or last.is_remembered(datetime.now(UTC)):
         return

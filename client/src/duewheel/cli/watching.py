@@ -1,4 +1,4 @@
-"""Follows one task until it has ended, without asking more often than it can change."""
+"""Follows one task until it has ended, without reading it more often than it can change."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ def watch(
     now: Callable[[], datetime],
     pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[Task]:
-    """The current task, and again after each change."""
+    """Yields the task, and again after each change."""
     last = None
     while True:
         found = look()

@@ -1,1 +1,1 @@
-"""Time travel for the tests of an application. Imports nothing: see `plugin`."""
+"""Time travel for the tests of an application. It imports no module: see `plugin`."""

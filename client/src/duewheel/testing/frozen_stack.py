@@ -1,6 +1,6 @@
 """A private local stack whose clock is frozen until the test advances it.
 
-Invariant: it shares nothing with another one, and ends with its block or with this process.
+Invariant: it has no state in common with another one, and ends with its block or with this process.
 """
 
 import json
@@ -24,7 +24,7 @@ ADVANCE_SECONDS_MAX = 600.0  # of real time
 
 @dataclass(frozen=True, kw_only=True)
 class Received:
-    """A request that came to an inbox. The names of its headers are in lower case."""
+    """A request that an inbox received. The names of its headers are in lower case."""
 
     method: str
     path: str
@@ -38,7 +38,7 @@ class Received:
 
 
 class FrozenStack:
-    """`with FrozenStack() as stack:` begins now, or at `start_at`.
+    """`with FrozenStack() as stack:` starts a stack whose clock shows now, or `start_at`.
 
     `url` is its address, `client` a `Duewheel` of it.
     """
@@ -51,13 +51,14 @@ class FrozenStack:
         return instant_from(self._ask("GET", "/clock")["now"])
 
     def advance(self, span: str | Seconds) -> int:
-        """How many tasks were delivered on the way, each at its instant, retries included."""
+        """Move the clock ahead. Returns how many tasks were delivered, each at its instant, with
+        retries."""
         body = {"advance_seconds": span_seconds(span)}
         delivered: int = self._ask("POST", "/clock", body)["delivered"]
         return delivered
 
     def inbox_url(self, name: str) -> str:
-        """An address for callbacks: stores requests, and answers 200 or as set by `answer`."""
+        """An address for callbacks: it stores requests, and answers 200 or as set by `answer`."""
         return f"{self.url}/_local/inbox/{name}"
 
     def inbox(self, name: str) -> list[Received]:
@@ -74,7 +75,7 @@ class FrozenStack:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         """Set the answer to the next `times` calls, then 200, or to all later calls. A `delay`
-        is waited for in real time."""
+        passes in real time."""
         body = {
             "status": status,
             "headers": dict(headers or {}),
@@ -91,7 +92,7 @@ class FrozenStack:
     def __enter__(self) -> Self:
         self._stack.start()
         self.url = self._stack.url
-        no_auth = httpx.Auth()  # not the key that the environment may have for another stack
+        no_auth = httpx.Auth()  # instead of a key in the environment, which is for another stack
         self.client = Duewheel(self.url, no_auth)
         self._http = httpx.Client(base_url=self.url, timeout=ADVANCE_SECONDS_MAX)
         return self

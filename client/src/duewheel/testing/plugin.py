@@ -1,6 +1,7 @@
-"""The fixture `duewheel`: a private local stack for one test, its clock standing still.
+"""The fixture `duewheel`: a private local stack for one test, with a frozen clock.
 
-pytest loads this module with every run, so nothing is imported before a test asks for the fixture.
+pytest loads this module with every run, so other modules are imported only when a test uses the
+fixture.
 """
 
 from collections.abc import Iterator
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def duewheel_starts_at() -> "datetime | None":
-    """When a test begins by the stack's clock; now, until a module or a class says otherwise by
-    a fixture of this name."""
+    """The stack's clock when a test begins: now, unless a module or a class overrides this
+    fixture."""
     return None
 
 
@@ -25,7 +26,7 @@ def duewheel_starts_at() -> "datetime | None":
 def duewheel(
     duewheel_starts_at: "datetime | None", monkeypatch: pytest.MonkeyPatch
 ) -> "Iterator[FrozenStack]":
-    """A stack of this test's own. `Duewheel()` without arguments is a client of it as well, so
+    """A stack for this test alone. `Duewheel()` without arguments is a client of it as well, so
     that a test cannot affect another one."""
     from duewheel import whereabouts
     from duewheel.testing.frozen_stack import FrozenStack

@@ -1,1 +1,2 @@
-"""`duewheel console`: a proxy on this machine that asks the service in its caller's name."""
+"""`duewheel console`: a proxy on this machine that calls the service with its user's
+credentials."""

@@ -28,7 +28,7 @@ def console(port: int, no_browser: bool) -> None:
     url = target.address()
     auth = target.auth(url)
     with Duewheel(url, auth, patience_seconds=0, transport=target.transport) as client:
-        client.health()  # finds the credentials, too, before several threads want them
+        client.health()  # also loads the credentials, before several threads use them
     service = Service(url, auth, target.transport)
     with _until_ctrl_c(), ConsoleServer(port, service) as server:
         address = server.entrance.address
@@ -41,7 +41,8 @@ def console(port: int, no_browser: bool) -> None:
 @contextmanager
 def _opened(address: str, is_wanted: bool) -> Iterator[None]:
     """Open the address by a private file that leads to it, because other users of the machine see
-    the browser's command line. A thread does it, since some browsers return when they end."""
+    the browser's command line. The browser is started in a thread, since some commands return only
+    when the browser ends."""
     with TemporaryDirectory(prefix="duewheel-console-") as folder:
         if is_wanted:
             way = Path(folder, "console.html")
@@ -57,7 +58,7 @@ def _open(address: str) -> None:
 
 @contextmanager
 def _until_ctrl_c() -> Iterator[None]:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # files are removed then, too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that files are removed, too
     try:
         yield
     except KeyboardInterrupt:

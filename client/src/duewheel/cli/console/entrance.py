@@ -1,7 +1,7 @@
 """Admission to the proxy. An admitted browser acts with the credentials of the user who started it.
 
-Invariant: a pass is given once, for the token that only the starter's terminal has shown. Nothing
-here is logged, and nothing of it is in an answer but the cookie.
+Invariant: the cookie is issued once, for the token that only the user's terminal has shown. This
+module logs nothing, and no answer contains a secret of it except for the cookie.
 """
 
 import hmac
@@ -11,14 +11,14 @@ from threading import Lock
 
 HOST = "127.0.0.1"
 HOST_NAMES = (HOST, "localhost")
-HTTP_PORT = 80  # browsers leave it out
+HTTP_PORT = 80  # browsers leave it out of the host
 
 
 class Entrance:
     def __init__(self, port: int) -> None:
         ending = "" if port == HTTP_PORT else f":{port}"
         self._hosts = tuple(name + ending for name in HOST_NAMES)
-        self._cookie = f"duewheel_console_{port}"  # cookies know no ports: two proxies, two names
+        self._cookie = f"duewheel_console_{port}"  # cookies ignore ports
         self._token = secrets.token_urlsafe(32)
         self._pass = secrets.token_urlsafe(32)
         self._is_token_good = True
@@ -26,7 +26,7 @@ class Entrance:
 
     @property
     def address(self) -> str:
-        """Opens once."""
+        """The address with the token, which is accepted once."""
         return f"http://{self._hosts[0]}/?token={self._token}"
 
     @property
@@ -45,12 +45,13 @@ class Entrance:
         return any(name == self._cookie and _is_same(text, self._pass) for name, _, text in pairs)
 
     def is_own_host(self, headers: Message) -> bool:
-        """A name that was made to lead here is another site's, to the browser its own."""
+        """Refuse other host names, against DNS rebinding: to the browser, a name that another site
+        made lead here is of that site's origin."""
         return _all(headers, "host") in self._hosts
 
     def is_same_origin(self, headers: Message) -> bool:
-        """Asked by a page of this very origin: browsers say so in one header, all but old ones in
-        both. Under a strict referrer policy `Origin` may be `null`."""
+        """Whether a page of this origin made the request. Current browsers send both headers, old
+        ones `Origin` alone. Under a strict referrer policy `Origin` may be `null`."""
         site, origin = _all(headers, "sec-fetch-site"), _all(headers, "origin")
         own = f"http://{_all(headers, 'host')}"
         if site not in ("", "same-origin") or origin not in ("", "null", own):
@@ -59,7 +60,8 @@ class Entrance:
 
 
 def _all(headers: Message, name: str) -> str:
-    """Sent twice, a header is none of those that are let in; cookies are separated so anyhow."""
+    """All values of a header, joined. A header that is sent twice is not accepted; cookies are
+    joined in the same way."""
     return ";".join(headers.get_all(name, []))
 
 

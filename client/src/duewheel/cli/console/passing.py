@@ -1,7 +1,7 @@
 """Passes requests on to the service, and answers back: paths, headers and failures.
 
-Invariant: only the console's files and the calls are reached, and the address that is signed is
-written as the client writes it, so that the service checks the signature of the same path.
+Invariant: only the console's files and the calls are reachable. The signed address is written as
+the client writes it, so that the service checks the signature of the same path.
 """
 
 from collections.abc import Iterator
@@ -47,11 +47,11 @@ ANSWERED = (
     "retry-after",
     "vary",
 )
-NOT_IN_A_NAME = frozenset("/\\%")  # a server behind could take them for separators
+NOT_IN_A_NAME = frozenset("/\\%")  # the next server could read them as separators
 
 
 def target_of(raw: str) -> str:
-    """Path and query as they go to the service; refused where no call or file can be meant."""
+    """Path and query as they are sent to the service; refused if they name no call or file."""
     path, _, query = raw.partition("?")
     try:
         names = [unquote(each, errors="strict") for each in path.removeprefix("/").split("/")]
@@ -113,8 +113,8 @@ class Service:
 
 
 def _answered(got: httpx.Response) -> Iterator[tuple[str, str]]:
-    """Without cookies, without what would open this origin or lead out of it, and without what
-    cannot be written as a header."""
+    """The answer without cookies, without headers that would open this origin or lead out of it,
+    and without values that cannot be written as a header."""
     for name in ANSWERED:
         text = got.headers.get(name)
         if text is None or (name == "location" and got.is_redirect):

@@ -1,7 +1,7 @@
 """The user of a connection, from the kernel, on Linux.
 
-A browser sends a cookie of 127.0.0.1 to each port of it, also to another user's. A user who has
-read it there is refused by this check.
+A browser sends a cookie of 127.0.0.1 to each of its ports, also to a server of another user, who
+can thus read it. This check refuses the requests of that user.
 """
 
 import os
@@ -12,14 +12,14 @@ from itertools import chain
 from pathlib import Path
 
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-MAPPED = "0000000000000000FFFF0000"  # an IPv4 address as IPv6 has it
+MAPPED = "0000000000000000FFFF0000"  # prefix of an IPv4 address in IPv6
 LOCAL, REMOTE, UID, INODE = 1, 2, 7, 9
-ROOT = 0  # may do all that we may; a host that runs this machine comes in by its processes
+ROOT = 0  # has all our rights anyway; the host of a virtual machine connects by processes of root
 Address = tuple[str, int]
 
 
 def may_be_ours(peer: Address, own: Address) -> bool:
-    """No, where the connection is known to be another user's, or has been let go by its user."""
+    """False if the connection is known to belong to another user, or if its user has closed it."""
     if not TABLES[0].exists():
         return True
     rows = chain.from_iterable(table.read_text().splitlines() for table in TABLES if table.exists())
@@ -27,7 +27,7 @@ def may_be_ours(peer: Address, own: Address) -> bool:
 
 
 def users_of(rows: Iterable[str], peer: Address, own: Address) -> Iterator[int]:
-    """One at most. A socket that was let go has no inode, and a user who is not its own."""
+    """At most one user. A closed socket has no inode, and its user is not the one who opened it."""
     ends = [(prefix + _written(peer), prefix + _written(own)) for prefix in ("", MAPPED)]
     for row in rows:
         cells = row.split()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from http import HTTPStatus
 
-# Another local server is the same site to a browser, so its pages could show or load these.
+# To a browser, another local server is the same site, so its pages could frame or load these.
 ALWAYS = (
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
@@ -27,7 +27,8 @@ class Reply:
 
 
 class Refused(Exception):
-    """The request is not passed on; `is_for_people`: a page says so, where a browser shows it."""
+    """The request is not passed on. `is_for_people`: the answer is a page, for a browser to
+    show."""
 
     def __init__(self, status: int, detail: str, *, is_for_people: bool = False) -> None:
         self.reply = page(status, detail) if is_for_people else problem(status, detail)

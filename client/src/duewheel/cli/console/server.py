@@ -1,7 +1,7 @@
-"""The proxy's HTTP server: reads a request, has it looked at, writes what it came to.
+"""The proxy's HTTP server: reads a request, has it checked, writes the answer.
 
-Invariant: it binds 127.0.0.1 only. After a refusal the connection is closed, since what was sent
-behind it has not been read.
+Invariant: it binds 127.0.0.1 only. After a refusal the connection is closed, since the rest of the
+request has not been read.
 """
 
 import re
@@ -18,7 +18,7 @@ from duewheel.cli.console.entrance import HOST, Entrance
 from duewheel.cli.console.peers import may_be_ours
 from duewheel.cli.console.replies import ALWAYS, Refused, Reply, problem, way_in
 
-BODY_MAX_BYTES = 10 * 1024 * 1024  # API Gateway takes no more
+BODY_MAX_BYTES = 10 * 1024 * 1024  # the limit of API Gateway
 IDLE_SECONDS = 60
 A_LENGTH = re.compile(r"[0-9]{1,18}")
 NO_PASS = (
@@ -32,7 +32,7 @@ class ConsoleServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128
-    allow_reuse_address = system == "posix"  # elsewhere it would let others take the port over
+    allow_reuse_address = system == "posix"  # elsewhere others could bind the port
 
     def __init__(self, port: int, service: passing.Service) -> None:
         super().__init__((HOST, port), _Handler)
@@ -40,14 +40,14 @@ class ConsoleServer(ThreadingHTTPServer):
         self.entrance = Entrance(self.server_port)
 
     def server_bind(self) -> None:
-        TCPServer.server_bind(self)  # the parent would ask the DNS who this machine is
+        TCPServer.server_bind(self)  # the parent class would look up this machine's name in the DNS
         self.server_name, self.server_port = HOST, int(self.server_address[1])
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         return may_be_ours(client_address, (HOST, self.server_port))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # the client has hung up
+        if not isinstance(sys.exception(), ConnectionError):  # the client has closed it
             super().handle_error(request, client_address)
 
 
@@ -55,7 +55,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: ConsoleServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # head and body leave in one segment
+    wbufsize = -1  # head and body are sent in one segment
     timeout = IDLE_SECONDS
 
     def handle_any(self) -> None:
@@ -69,7 +69,8 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = handle_any
 
     def _answer(self) -> Reply:
-        """Check the client first: a stranger's request is not read any further."""
+        """Check the client first: the request of a client without the cookie is not read any
+        further."""
         entrance = self.server.entrance
         if self.headers.defects:
             raise Refused(HTTPStatus.BAD_REQUEST, "The headers cannot be read.")

@@ -1,5 +1,5 @@
-"""The proxy's answer when API Gateway refuses the caller: what to do in the terminal. After API
-Gateway's own answer the pages would request a key, which is for browsers without this proxy."""
+"""The proxy's answer when API Gateway refuses the caller: what to do in the terminal. On API
+Gateway's own answer, the pages would request a key, which only browsers without this proxy need."""
 
 import httpx
 
@@ -13,7 +13,7 @@ AGAIN = "In the terminal, end duewheel console with Ctrl-C and start it again"
 
 
 def turned_away(got: httpx.Response, auth: httpx.Auth | None, *, is_call: bool) -> Reply | None:
-    """None, where the answer is another."""
+    """The answer to show, or None if API Gateway has not refused the caller."""
     if got.status_code not in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
         return None
     match read_answer(got):
