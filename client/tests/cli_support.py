@@ -12,7 +12,7 @@ from tests.support import Script, plain_http
 
 
 def called(*arguments: str, script: Script | None = None, stdin: str | None = None) -> Result:
-    """On a service that answers as it is told, or on what the environment says."""
+    """Run a command against a scripted service, or against the one that the environment names."""
     transport = plain_http() if script is None else script.transport
     setting = Setting(Connection(transport=transport))
     return CliRunner().invoke(duewheel, arguments, obj=setting, input=stdin)

@@ -1,5 +1,5 @@
-"""One local stack for each process of a run, and clients of it. Its clock stands still, so nothing
-is called before a test moves it on."""
+"""One local stack for each process of a run, and clients of it. Its clock is frozen, so no task is
+called before a test moves the clock."""
 
 import os
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from duewheel import Duewheel
 from duewheel.testing.frozen_stack import FrozenStack
 
 pytest_plugins = [
-    "duewheel.testing.plugin",  # installed, pytest finds it by itself
+    "duewheel.testing.plugin",  # pytest finds it by itself when it is installed
     "tests.signatures",
     "tests.console_support",
 ]
 
 hypothesis_settings.register_profile("quick", deadline=None, max_examples=15, derandomize=True)
 hypothesis_settings.register_profile("suite", deadline=None, max_examples=100, derandomize=True)
-hypothesis_settings.register_profile("prove", deadline=None, max_examples=400)  # new ones
+hypothesis_settings.register_profile("prove", deadline=None, max_examples=400)  # at random
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
@@ -47,5 +47,5 @@ def client(stack: FrozenStack) -> Duewheel:
 
 @pytest.fixture
 def biz_type(request: pytest.FixtureRequest) -> str:
-    """A business for each test: they share the stack."""
+    """A business for each test, since the tests share the stack."""
     return "t" + request.node.name.lower().replace("_", "-").replace("[", "-").rstrip("]")[-60:]

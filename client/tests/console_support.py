@@ -1,5 +1,5 @@
-"""A service on a real socket that keeps what reaches it, and the proxy before it, asked byte by
-byte: clients tidy up what attackers send as it is."""
+"""A service on a real socket that records its requests, and the proxy before it. Requests are
+written byte by byte, since HTTP clients would correct malformed ones."""
 
 import re
 import socket
@@ -27,7 +27,7 @@ PAGE = b"<title>The console</title>"
 
 @dataclass
 class Upstream:
-    """Answers the console's page and, for all calls, what it is told."""
+    """Answers the console's page, and the set answer to all calls."""
 
     url: str
     status: int = 200
@@ -86,7 +86,8 @@ def upstream() -> Iterator[Upstream]:
 
 
 class Proxy:
-    """Before `url`, asked as a page of its own asks unless something else is said."""
+    """A proxy before `url`. Unless a test changes the headers, requests are those of its own
+    page."""
 
     def __init__(self, server: ConsoleServer) -> None:
         self.address = server.entrance.address
@@ -144,7 +145,7 @@ def running() -> Iterator[tuple[Upstream, Proxy]]:
 
 @pytest.fixture
 def service(running: tuple[Upstream, Proxy]) -> Upstream:
-    """As if nobody had asked yet."""
+    """The service in its initial state."""
     told, _ = running
     vars(told).update(vars(Upstream(told.url)))
     return told

@@ -1,4 +1,5 @@
-"""Signature Version 4, made by hand from its description: what AWS computes of what arrives."""
+"""Signature Version 4, written from its description: the signature that AWS computes of a
+request."""
 
 import hashlib
 import hmac
@@ -19,7 +20,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def signed_by_hand(request: httpx.Request) -> str:
-    """The `authorization` that it should have."""
+    """The `authorization` that the request should have."""
     scheme, _, rest = request.headers["authorization"].partition(" ")
     given = dict(part.split("=", 1) for part in rest.split(", "))
     _, day, region, service, _ = given["Credential"].split("/")
@@ -50,6 +51,6 @@ def signed_by_hand(request: httpx.Request) -> str:
 
 
 def _canonical(pair: str) -> str:
-    """Nothing but letters, digits and `-_.~` stands for itself; a plus is no blank."""
+    """All characters except letters, digits and `-_.~` are escaped; a plus is no blank."""
     name, equals, text = pair.partition("=")
     return quote(unquote(name), safe="") + equals + quote(unquote(text), safe="")

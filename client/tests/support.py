@@ -1,4 +1,4 @@
-"""A service that answers as it is told, and the stack's own inbox and clock."""
+"""A scripted service, and the stack's own inbox and clock."""
 
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ Answer = httpx.Response | Exception
 
 
 def plain_http() -> httpx.HTTPTransport:
-    """For services of this machine: no certificates are read, which takes long."""
+    """For services of this machine: reads no certificates, which would take long."""
     return httpx.HTTPTransport(verify=False)
 
 
@@ -24,7 +24,8 @@ HTTP = httpx.Client(timeout=60, transport=plain_http())
 
 
 class Script:
-    """Answers requests one after the other, the last answer for ever, and keeps them."""
+    """Answers requests with the given answers in order, then with the last one, and records
+    them."""
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
@@ -35,7 +36,7 @@ class Script:
         answer = self._answers[min(len(self.requests), len(self._answers)) - 1]
         if isinstance(answer, Exception):
             raise answer
-        # A response is read once, so each request gets one of its own.
+        # A response can be read once, so each request gets a new one.
         return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
     @property

@@ -1,4 +1,4 @@
-"""The async half against the stack, and the other half against it."""
+"""The async half of the client, against the stack."""
 
 import asyncio
 from datetime import timedelta
@@ -10,7 +10,7 @@ from duewheel import AsyncDuewheel, NewTask, errors
 from tests.support import Script, advance, made, problem, received
 
 HOOK = "https://example.com/hook"
-DAY = timedelta(days=1)  # further than all tests together move the clock
+DAY = timedelta(days=1)  # farther than all tests together move the clock
 
 
 def test_a_task_is_made_read_listed_and_cancelled(stack_url: str, biz_type: str) -> None:
@@ -30,7 +30,7 @@ def test_a_task_is_made_read_listed_and_cancelled(stack_url: str, biz_type: str)
     asyncio.run(story())
 
 
-def test_pauses_are_left_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_are_awaited_with_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -49,7 +49,7 @@ def test_pauses_are_left_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     assert waited[0] == 2
 
 
-def test_many_tasks_are_made_side_by_side(stack_url: str, biz_type: str) -> None:
+def test_many_tasks_are_created_concurrently(stack_url: str, biz_type: str) -> None:
     async def story() -> None:
         async with AsyncDuewheel(stack_url) as client:
             creates = [client.tasks.create(biz_type, delay=DAY, callback=HOOK) for _ in range(10)]
@@ -71,7 +71,7 @@ def test_a_watchdog_beats(stack_url: str, biz_type: str) -> None:
     assert len(received(stack_url, biz_type)) == 1
 
 
-def test_timers_businesses_and_the_wheel_answer(stack_url: str, biz_type: str) -> None:
+def test_timers_businesses_and_the_wheel_can_be_read(stack_url: str, biz_type: str) -> None:
     async def story() -> None:
         async with AsyncDuewheel(stack_url) as client:
             timer = await client.timers.create(

@@ -1,4 +1,4 @@
-"""Who asks: keys and signatures, as they leave this machine."""
+"""Keys and signatures in the requests of the client."""
 
 import httpx
 import pytest
@@ -15,7 +15,7 @@ def script() -> Script:
     return Script(made())
 
 
-def test_nothing_is_sent_along_where_no_key_is_set(script: Script) -> None:
+def test_requests_without_a_key_carry_no_credentials(script: Script) -> None:
     client = Duewheel(transport=script.transport)
     client.tasks.get("AQ")
     assert client.url == "http://127.0.0.1:8080"
@@ -44,7 +44,7 @@ def test_an_address_needs_a_scheme() -> None:
 
 
 @pytest.mark.parametrize("key", ["", " ", "dw_a\r\nx: y", "dw_é"])
-def test_a_key_cannot_be_another_header(key: str) -> None:
+def test_an_empty_or_unprintable_key_is_refused(key: str) -> None:
     with pytest.raises(ValueError, match="no key"):
         BearerKey(key)
 
@@ -56,7 +56,7 @@ def test_no_repr_shows_a_secret() -> None:
     assert SECRET not in shown
 
 
-def test_without_credentials_nothing_is_sent(
+def test_without_credentials_no_request_is_sent(
     script: Script, monkeypatch: pytest.MonkeyPatch, tmp_path: object
 ) -> None:
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", f"{tmp_path}/none")
@@ -68,7 +68,7 @@ def test_without_credentials_nothing_is_sent(
 
 
 @pytest.mark.usefixtures("credentials")
-def test_a_region_is_needed_where_the_address_has_none(script: Script) -> None:
+def test_signing_needs_a_region_if_the_address_has_none(script: Script) -> None:
     with pytest.raises(ValueError, match="which Region"):
         Duewheel("https://timers.example", SigV4(), transport=script.transport).tasks.get("AQ")
     Duewheel(
@@ -78,7 +78,7 @@ def test_a_region_is_needed_where_the_address_has_none(script: Script) -> None:
 
 
 @pytest.mark.usefixtures("credentials")
-def test_signatures_hold_for_every_kind_of_request(script: Script) -> None:
+def test_signatures_are_valid_for_every_kind_of_request(script: Script) -> None:
     client = Duewheel(API, SigV4(), transport=script.transport)
     client.tasks.create("orders", delay=1, payload="ü", once=True)
     client.tasks.put("orders", "order-17:close~1", delay=1)
@@ -92,7 +92,7 @@ def test_signatures_hold_for_every_kind_of_request(script: Script) -> None:
         assert request.headers["authorization"] == signed_by_hand(request)
 
 
-def test_credentials_are_renewed_when_they_have_run_out(script: Script) -> None:
+def test_expired_credentials_are_renewed(script: Script) -> None:
     from botocore.credentials import RefreshableCredentials
 
     def fetched(number: int) -> dict[str, str]:
@@ -114,7 +114,7 @@ def test_credentials_are_renewed_when_they_have_run_out(script: Script) -> None:
 
 
 @pytest.mark.usefixtures("credentials")
-def test_a_repeat_is_signed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_request_is_signed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("duewheel._sync.transport.Transport.pause", lambda *_: None)
     script = Script(httpx.ReadTimeout("lost"), made())
     Duewheel(API, SigV4(), transport=script.transport).tasks.get("AQ")

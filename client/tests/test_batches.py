@@ -1,4 +1,4 @@
-"""How a stream of tasks is cut into requests."""
+"""The batches of a stream of tasks."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def test_a_batch_has_at_most_500_tasks() -> None:
     assert list(batches([])) == []
 
 
-def test_a_batch_has_at_most_four_megabytes_and_fills_them() -> None:
+def test_a_batch_is_filled_up_to_four_megabytes() -> None:
     tasks = [task("é" * 30_000)] * 140
     cut = list(batches(tasks))
     assert sum(len(batch) for batch in cut) == 140
@@ -25,7 +25,7 @@ def test_a_batch_has_at_most_four_megabytes_and_fills_them() -> None:
     assert sizes[0] + len(batch_bytes(texts_of(tasks[:1]))) > BYTES_MAX
 
 
-def test_quotation_marks_count_as_api_gateway_writes_them() -> None:
+def test_quotation_marks_count_with_the_escapes_of_api_gateway() -> None:
     tasks = [task('"' * 15_000)] * 200
     cut = list(batches(tasks))
     for batch in cut:
@@ -34,7 +34,7 @@ def test_quotation_marks_count_as_api_gateway_writes_them() -> None:
     assert len(cut) > 1
 
 
-def test_a_task_that_is_too_large_for_any_request_goes_alone() -> None:
+def test_a_task_too_large_for_any_request_gets_a_batch_of_its_own() -> None:
     tasks = [task(1), task("x" * BYTES_MAX), task(2)]
     assert [len(batch) for batch in batches(tasks)] == [1, 1, 1]
 

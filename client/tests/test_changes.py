@@ -1,4 +1,4 @@
-"""What the client reads of the last changes of a definition."""
+"""The client's values for the last changes of a definition."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What the command line sends and prints, on scripted answers: parsing, output, exit codes."""
+"""The requests, output and exit codes of the command line, on scripted answers."""
 
 import json
 
@@ -15,7 +15,7 @@ def bodies(script: Script) -> list[object]:
     return [json.loads(request.content or b"null") for request in script.requests]
 
 
-def test_a_create_says_what_was_written() -> None:
+def test_create_sends_the_task_and_prints_its_id() -> None:
     script = Script(made())
     arguments = ["--due", "in 2h", "--payload", '{"a": [1.0]}', "--callback", "https://x.example/"]
     text = done("task", "create", "orders/order-17:close", *arguments, script=script)
@@ -31,14 +31,14 @@ def test_a_create_says_what_was_written() -> None:
     ]
 
 
-def test_a_create_without_a_key_is_made_once_all_the_same() -> None:
+def test_create_without_a_key_sends_an_idempotency_key() -> None:
     script = Script(made())
     done("task", "create", "orders", "--due", "now", script=script)
     assert script.headers("idempotency-key") != [None]
     assert bodies(script) == [{"biz_type": "orders", "delay_seconds": 0}]
 
 
-def test_no_payload_and_a_payload_of_null_are_told_apart() -> None:
+def test_a_payload_of_null_differs_from_no_payload() -> None:
     script = Script(made())
     done("task", "create", "orders", "--due", "now", "--payload", "null", script=script)
     done("task", "create", "orders", "--due", "now", "--payload", "-", script=script, stdin="[]")
@@ -79,7 +79,7 @@ def ended(status: str) -> httpx.Response:
         ["key", "create", "service"],
     ],
 )
-def test_what_is_written_wrongly_is_not_sent(arguments: list[str]) -> None:
+def test_invalid_arguments_are_refused_before_a_request_is_sent(arguments: list[str]) -> None:
     script = Script(made())
     result = called(*arguments, script=script)
     assert (result.exit_code, result.stdout) == (2, "")
@@ -102,7 +102,7 @@ def test_what_is_written_wrongly_is_not_sent(arguments: list[str]) -> None:
         (gateway(403), 4),
     ],
 )
-def test_the_exit_code_says_what_kind_of_failure_it_was(
+def test_the_exit_code_shows_the_kind_of_failure(
     answer: httpx.Response | Exception, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("duewheel._sync.transport.Transport.pause", lambda *_: None)
@@ -116,7 +116,9 @@ def test_the_exit_code_says_what_kind_of_failure_it_was(
     assert bool(result.stdout) == (code == 0)
 
 
-def test_a_lost_create_does_not_say_that_nothing_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_create_with_a_lost_answer_is_reported_as_in_doubt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("duewheel._sync.transport.Transport.pause", lambda *_: None)
     monkeypatch.setattr(
         "duewheel._sync.transport.time.monotonic", iter(range(0, 9000, 50)).__next__
@@ -127,7 +129,9 @@ def test_a_lost_create_does_not_say_that_nothing_happened(monkeypatch: pytest.Mo
     assert "may have been carried out or not" in result.stderr
 
 
-def test_options_of_the_connection_stand_before_or_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_options_are_accepted_before_and_after_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("DUEWHEEL_KEY", "dw_environment")
     script = Script(made())
     done("task", "get", ID, script=script)
@@ -161,7 +165,9 @@ def test_requests_to_api_gateway_are_signed_unless_there_is_a_key(
     assert (by_key, neither) == ("Bearer dw_a", None)
 
 
-def test_without_credentials_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+def test_missing_credentials_are_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
         monkeypatch.setenv(name, f"{tmp_path}/none")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -193,15 +199,15 @@ def test_the_address_of_a_stack_is_its_output(monkeypatch: pytest.MonkeyPatch) -
     assert asked == [("cloudformation", None)]
 
 
-def test_json_has_the_members_of_the_service_and_what_a_newer_one_adds() -> None:
+def test_json_has_the_members_of_the_service_and_of_a_newer_one() -> None:
     answer = made(payload={"ü": [1.5, None]}, newer="x", created_at="2030-01-31T08:00:00.000Z")
     read = value("task", "get", ID, script=Script(answer))
     assert {**TASK, "payload": {"ü": [1.5, None]}, "newer": "x"}.items() <= read.items()
     assert read["created_at"] == "2030-01-31T08:00:00.000Z"
 
 
-def test_what_a_terminal_would_obey_is_shown_and_not_done() -> None:
-    """Receivers write notes, callers write keys; whoever looks at them is a third."""
+def test_control_characters_are_shown_as_escapes() -> None:
+    """Receivers write notes and callers write keys, and other users read them in a terminal."""
     nasty = "\x1b[2J\x9b31m[red]x[/red]\r\x07"
     answer = made(last_error=nasty, payload={"a": nasty}, key=nasty)
     page = httpx.Response(200, json={"tasks": [json.loads(answer.content)], "cursor": None})
@@ -217,7 +223,7 @@ def test_what_a_terminal_would_obey_is_shown_and_not_done() -> None:
         assert "[red]x[/red]" in output
 
 
-def test_a_list_ends_at_its_limit_and_says_so() -> None:
+def test_a_list_ends_at_its_limit_with_a_note() -> None:
     page = httpx.Response(200, json={"tasks": [TASK] * 3, "cursor": "more"})
     script = Script(page)
     result = called("task", "list", "orders", "--limit", "2", script=script)
@@ -227,7 +233,7 @@ def test_a_list_ends_at_its_limit_and_says_so() -> None:
     assert script.requests[0].url.params["limit"] == "3"
 
 
-def test_a_list_of_nothing_is_empty_for_programs() -> None:
+def test_an_empty_list_prints_no_lines_for_programs() -> None:
     page = httpx.Response(200, json={"tasks": [], "cursor": None})
     result = called("task", "list", "orders", "--json", script=Script(page))
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
@@ -235,7 +241,7 @@ def test_a_list_of_nothing_is_empty_for_programs() -> None:
     assert (result.exit_code, result.stdout, bool(result.stderr)) == (0, "", True)
 
 
-def test_a_watch_prints_what_changes_and_fails_unless_it_was_delivered(
+def test_watch_prints_changes_and_fails_unless_the_task_was_delivered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("duewheel.cli.watching.PAUSE_SECONDS", 0)
@@ -247,7 +253,7 @@ def test_a_watch_prints_what_changes_and_fails_unless_it_was_delivered(
     assert (dead.exit_code, len(dead.stdout.splitlines())) == (1, 2)
 
 
-def test_the_wheel_is_shown_with_what_the_sweep_has_left_open() -> None:
+def test_wheel_shows_the_open_places_of_the_sweep() -> None:
     at = "2030-01-31T08:00:00.000Z"
     pointer = {"at": at, "second": 1896076800, "lag_seconds": 120}
     place = {"at": at, "second": 1896076800, "shard": 3, "page": "2r", "since": at, "why": "held"}

@@ -1,4 +1,4 @@
-"""`duewheel console`: what its proxy passes on, and what comes back."""
+"""`duewheel console`: the requests and answers that its proxy passes on."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def signing(service: Upstream, credentials: None) -> Iterator[Proxy]:
         yield proxy
 
 
-def test_the_printed_address_leads_a_browser_to_the_console(service: Upstream) -> None:
+def test_the_printed_address_opens_the_console(service: Upstream) -> None:
     with proxied(service.url) as proxy, httpx.Client() as browser:
         entered = browser.get(proxy.address)
         assert 'content="0; url=/console"' in entered.text
@@ -28,8 +28,8 @@ def test_the_printed_address_leads_a_browser_to_the_console(service: Upstream) -
     assert (page.status_code, page.content) == (200, PAGE)
 
 
-def test_a_way_in_that_was_used_still_leads_on_whoever_came_in(proxy: Proxy) -> None:
-    """Reloaded, or fetched by the browser before it was shown."""
+def test_a_browser_with_the_cookie_may_load_the_used_address_again(proxy: Proxy) -> None:
+    """The user may reload it, and browsers prefetch it."""
     query = f"/?token={proxy.token}"
     assert proxy.ask(f"GET {query}").status_code == 200
     assert proxy.ask("GET /").status_code == 200
@@ -48,7 +48,7 @@ def test_a_way_in_that_was_used_still_leads_on_whoever_came_in(proxy: Proxy) -> 
         ("/console/app.js", "/console/app.js"),
     ],
 )
-def test_addresses_are_written_as_the_client_writes_them(
+def test_the_proxy_sends_addresses_as_the_client_writes_them(
     service: Upstream, proxy: Proxy, sent: str, arrives: str
 ) -> None:
     assert proxy.ask(f"GET {sent}").status_code == 200
@@ -56,7 +56,9 @@ def test_addresses_are_written_as_the_client_writes_them(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
-def test_signatures_hold_for_what_arrives(service: Upstream, signing: Proxy, method: str) -> None:
+def test_signatures_are_valid_for_the_forwarded_request(
+    service: Upstream, signing: Proxy, method: str
+) -> None:
     form = urlencode({"key_prefix": "order-17: +&=/~ü*'", "empty": ""})
     signing.ask(f"{method} /v1/tasks/a%3Ab~c%7Ed?{form}&z=1&a=2", body="ü".encode())
     (request,) = service.received
@@ -64,13 +66,13 @@ def test_signatures_hold_for_what_arrives(service: Upstream, signing: Proxy, met
     assert request.headers["authorization"] == signed_by_hand(request)
 
 
-def test_a_key_is_sent_in_the_place_of_what_the_page_says(service: Upstream) -> None:
+def test_the_users_key_replaces_the_authorization_of_the_page(service: Upstream) -> None:
     with proxied(service.url, BearerKey("dw_mine")) as proxy:
         proxy.ask("GET /v1/wheel", {"Authorization": "Bearer dw_theirs"})
     assert service.received[0].headers.get_list("authorization") == ["Bearer dw_mine"]
 
 
-def test_what_means_something_to_the_service_is_passed_on(service: Upstream, proxy: Proxy) -> None:
+def test_body_and_headers_of_the_interface_are_passed_on(service: Upstream, proxy: Proxy) -> None:
     headers = {
         "Content-Type": "application/json",
         "If-Match": '"3"',
@@ -84,9 +86,7 @@ def test_what_means_something_to_the_service_is_passed_on(service: Upstream, pro
     assert {name: request.headers[name] for name in headers} == headers
 
 
-def test_an_answer_comes_back_with_what_it_says_about_itself(
-    service: Upstream, proxy: Proxy
-) -> None:
+def test_an_answer_keeps_its_descriptive_headers(service: Upstream, proxy: Proxy) -> None:
     service.status = 201
     service.headers = {
         "content-type": "application/json",
@@ -102,7 +102,7 @@ def test_an_answer_comes_back_with_what_it_says_about_itself(
     assert {name: answer.headers[name] for name in service.headers} == service.headers
 
 
-def test_a_file_that_has_not_changed_is_not_sent_again(service: Upstream, proxy: Proxy) -> None:
+def test_not_modified_is_passed_on_without_a_body(service: Upstream, proxy: Proxy) -> None:
     assert proxy.ask("HEAD /console/app.js").content == b""
     service.status, service.body = 304, b""
     answer = proxy.ask("GET /v1/openapi.json", {"If-None-Match": '"a"'})
@@ -110,8 +110,8 @@ def test_a_file_that_has_not_changed_is_not_sent_again(service: Upstream, proxy:
     assert service.received[1].headers["if-none-match"] == '"a"'
 
 
-def test_a_page_asks_for_many_things_at_once(service: Upstream, proxy: Proxy) -> None:
-    """On connections that are kept."""
+def test_concurrent_requests_of_a_page_are_answered(service: Upstream, proxy: Proxy) -> None:
+    """The connections are kept alive."""
     name, _, text = proxy.cookie.partition("=")
     same_origin = {"sec-fetch-site": "same-origin"}
     with (
@@ -126,10 +126,10 @@ def test_a_page_asks_for_many_things_at_once(service: Upstream, proxy: Proxy) ->
 
 
 @pytest.mark.parametrize(("method", "is_unknown"), [("GET", False), ("POST", True)])
-def test_a_service_that_breaks_off_is_told_as_a_problem(
+def test_an_answer_that_breaks_off_becomes_a_problem(
     service: Upstream, proxy: Proxy, method: str, is_unknown: bool
 ) -> None:
-    service.headers = {"content-encoding": "gzip"}  # which it is not
+    service.headers = {"content-encoding": "gzip"}  # wrong: the body is plain text
     answer = proxy.ask(f"{method} /v1/tasks/AQ")
     problem = json.loads(answer.content)
     assert answer.headers["content-type"] == "application/problem+json"
@@ -137,7 +137,7 @@ def test_a_service_that_breaks_off_is_told_as_a_problem(
     assert ("may have been carried out" in problem["detail"]) == is_unknown
 
 
-def test_a_service_that_is_not_reached_has_done_nothing(service: Upstream) -> None:
+def test_an_unreachable_service_is_reported_as_unchanged(service: Upstream) -> None:
     with upstream() as gone:
         url = gone.url
     with proxied(url) as proxy:
@@ -147,14 +147,14 @@ def test_a_service_that_is_not_reached_has_done_nothing(service: Upstream) -> No
     assert "carried out" not in answer.text
 
 
-def test_a_service_that_takes_too_long_is_a_problem() -> None:
+def test_a_timeout_of_the_service_becomes_a_problem() -> None:
     script = Script(httpx.ReadTimeout("timed out"))
     with proxied("http://service.example", transport=script.transport) as proxy:
         answer = proxy.ask("DELETE /v1/tasks/AQ")
     assert (answer.status_code, "may have been" in answer.text) == (504, True)
 
 
-def test_credentials_that_cannot_be_renewed_are_a_problem_that_says_so(
+def test_credentials_that_cannot_be_renewed_become_a_problem_with_the_reason(
     service: Upstream, credentials: None
 ) -> None:
     from botocore.credentials import RefreshableCredentials
@@ -182,7 +182,7 @@ def test_credentials_that_cannot_be_renewed_are_a_problem_that_says_so(
     ],
 )
 @pytest.mark.parametrize("status", [401, 403])
-def test_whoever_is_not_let_in_is_told_what_to_do_in_the_terminal(
+def test_a_refusal_of_api_gateway_shows_what_to_do_in_the_terminal(
     auth: httpx.Auth | None, said: str, status: int, credentials: None
 ) -> None:
     script = Script(gateway(status, "The token is expired"))
@@ -198,21 +198,21 @@ def test_whoever_is_not_let_in_is_told_what_to_do_in_the_terminal(
     assert "dw_revoked" not in call.text + file.text
 
 
-def test_what_the_service_itself_refuses_comes_back_in_its_words() -> None:
+def test_a_refusal_of_the_service_is_passed_on_unchanged() -> None:
     script = Script(problem("not-permitted", 403))
     with proxied("http://service.example", transport=script.transport) as proxy:
         answer = proxy.ask("GET /v1/wheel")
     assert json.loads(answer.content)["type"] == "urn:duewheel:problem:not-permitted"
 
 
-def test_a_redirect_is_not_followed_nor_passed_on(service: Upstream, proxy: Proxy) -> None:
+def test_a_redirect_is_neither_followed_nor_passed_on(service: Upstream, proxy: Proxy) -> None:
     service.status, service.headers = 302, {"location": "https://evil.example/"}
     answer = proxy.ask("GET /v1/wheel")
     assert (answer.status_code, "location" in answer.headers) == (302, False)
     assert len(service.received) == 1
 
 
-def test_it_works_before_the_local_stack(stack_url: str, biz_type: str) -> None:
+def test_the_proxy_works_with_the_local_stack(stack_url: str, biz_type: str) -> None:
     with proxied(stack_url) as proxy:
         made = proxy.ask(
             f"PUT /v1/businesses/{biz_type}/tasks/order-17%3Aclose~1",

@@ -1,4 +1,4 @@
-"""`duewheel console`, as a process: what it says, what it opens, and how it ends."""
+"""`duewheel console` as a process: its output, the browser, and its end."""
 
 import json
 import os
@@ -24,14 +24,14 @@ exec cat
 """
 
 
-def _hears_ctrl_c() -> None:
-    """As in a terminal, also where the tests run in the background of a shell, which hears none."""
+def _enable_ctrl_c() -> None:
+    """Restore the handling of Ctrl-C, which a shell disables for processes in its background."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
 def started(*arguments: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    """A test that fails leaves nothing behind."""
+    """The command as a process, which is ended also when the test fails."""
     process = subprocess.Popen(
         [sys.executable, "-m", "duewheel.cli", "console", *arguments],
         env={**os.environ, "PYTHONPATH": str(CLIENT / "src"), **environment},
@@ -40,7 +40,7 @@ def started(*arguments: str, **environment: str) -> Iterator["subprocess.Popen[s
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=_hears_ctrl_c,
+        preexec_fn=_enable_ctrl_c,
     )
     try:
         yield process
@@ -59,14 +59,16 @@ def entered(address: str) -> Iterator[httpx.Client]:
 @pytest.mark.parametrize(
     "ending", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)]
 )
-def test_it_prints_an_address_and_ends_without_a_word(service: Upstream, ending: int) -> None:
+def test_console_prints_an_address_and_ends_without_a_message(
+    service: Upstream, ending: int
+) -> None:
     options = ["--no-browser", "--url", service.url]
     with started(*options, DUEWHEEL_KEY="dw_of_the_caller") as process:
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         with entered(address) as browser:
             assert browser.get(httpx.URL(address).join("/v1/wheel")).json()["status"] == "ok"
-            os.killpg(process.pid, ending)  # with a connection that is kept
+            os.killpg(process.pid, ending)  # while a connection is kept alive
             stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (0, "")
     assert f"The console of {service.url}, with an API key." in stderr
@@ -79,7 +81,8 @@ def test_it_prints_an_address_and_ends_without_a_word(service: Upstream, ending:
 def test_the_browser_is_opened_without_the_token_on_its_command_line(
     service: Upstream, tmp_path: Path
 ) -> None:
-    """Which others on the machine can read. A browser that stays keeps nobody waiting."""
+    """Other users of the machine can read the command line. The command does not wait for the
+    browser to end."""
     browser = tmp_path / "browser"
     browser.write_text(BROWSER)
     browser.chmod(0o700)
@@ -97,7 +100,7 @@ def test_the_browser_is_opened_without_the_token_on_its_command_line(
     assert (process.returncode, page.parent.exists()) == (0, False), stderr
 
 
-def test_a_port_that_is_taken_is_a_failure(service: Upstream) -> None:
+def test_an_occupied_port_is_a_failure(service: Upstream) -> None:
     taken = service.url.rpartition(":")[2]
     result = called("console", "--no-browser", "--port", taken, "--url", service.url)
     assert (result.exit_code, "Address already in use" in result.stderr) == (1, True)
@@ -115,7 +118,7 @@ def test_a_port_that_is_taken_is_a_failure(service: Upstream) -> None:
         (httpx.Response(200, text="another site"), 1, "no JSON"),
     ],
 )
-def test_a_service_that_does_not_answer_rightly_opens_nothing(
+def test_no_browser_is_opened_if_the_service_does_not_answer_as_expected(
     answer: httpx.Response | Exception, code: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("webbrowser.open", None)
@@ -126,7 +129,7 @@ def test_a_service_that_does_not_answer_rightly_opens_nothing(
     assert len(script.requests) == 1
 
 
-def test_without_credentials_nothing_is_opened(
+def test_no_browser_is_opened_without_credentials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", f"{tmp_path}/none")

@@ -1,4 +1,4 @@
-"""Whom `duewheel console`, which acts with its caller's credentials, lets in."""
+"""The requests that `duewheel console`, which acts with its user's credentials, accepts."""
 
 import os
 import socket
@@ -25,7 +25,7 @@ TARGETS = ["/", "/console", "/console/app.js", "/v1/wheel", "/_local/clock", "//
     "method",
     ["GET", *(pytest.param(each, marks=EXHAUSTIVE) for each in ("HEAD", "POST", "OPTIONS"))],
 )
-def test_without_the_cookie_nothing_is_open(
+def test_every_request_without_the_cookie_is_refused(
     service: Upstream, proxy: Proxy, method: str, target: str
 ) -> None:
     refused(proxy.ask(f"{method} {target}", {"Cookie": None}))
@@ -34,7 +34,7 @@ def test_without_the_cookie_nothing_is_open(
     assert service.received == []
 
 
-def test_strangers_are_told_so_in_a_page_and_scripts_in_a_problem(proxy: Proxy) -> None:
+def test_a_refusal_is_a_page_for_browsers_and_a_problem_for_scripts(proxy: Proxy) -> None:
     page = proxy.ask("GET /console", {"Cookie": None})
     assert page.headers["content-type"].startswith("text/html")
     assert "not open to you" in page.text
@@ -52,7 +52,7 @@ def test_a_wrong_token_gives_no_cookie(service: Upstream, token: str) -> None:
         assert proxy.ask(f"GET /?token={proxy.token}", {"Cookie": None}).status_code == 200
 
 
-def test_the_token_is_good_once(service: Upstream) -> None:
+def test_the_token_is_accepted_once(service: Upstream) -> None:
     with proxied(service.url) as proxy, ThreadPoolExecutor(8) as many:
         line = f"GET /?token={proxy.token}"
         answers = list(many.map(lambda _: proxy.ask(line, {"Cookie": None}), range(20)))
@@ -60,7 +60,7 @@ def test_the_token_is_good_once(service: Upstream) -> None:
         assert sum("set-cookie" in answer.headers for answer in answers) == 1
 
 
-def test_two_who_bring_the_token_at_once_do_not_both_come_in(
+def test_of_two_concurrent_requests_with_the_token_one_is_accepted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     way_in = Entrance(1)
@@ -68,7 +68,7 @@ def test_two_who_bring_the_token_at_once_do_not_both_come_in(
     another_is_through = Event()
 
     def slowly(given: str, kept: str) -> bool:
-        """The first looks while the second comes, if it can."""
+        """Keep the first comparison running until the second request is there, if it can be."""
         if current_thread().name == "first":
             looking.set()
             another_is_through.wait(0.2)
@@ -87,13 +87,13 @@ def test_two_who_bring_the_token_at_once_do_not_both_come_in(
 
 
 @pytest.mark.parametrize("line", ["HEAD /?token=", "POST /?token=", "GET /console?token="])
-def test_the_token_opens_nothing_elsewhere_and_is_not_used_up(service: Upstream, line: str) -> None:
+def test_the_token_is_accepted_only_in_a_get_of_the_root(service: Upstream, line: str) -> None:
     with proxied(service.url) as proxy:
         refused(proxy.ask(line + proxy.token, {"Cookie": None}))
         assert proxy.ask(f"GET /?token={proxy.token}", {"Cookie": None}).status_code == 200
 
 
-def test_the_cookie_is_kept_from_scripts_and_other_sites(service: Upstream) -> None:
+def test_the_cookie_is_hidden_from_scripts_and_other_sites(service: Upstream) -> None:
     with proxied(service.url) as proxy:
         answer = proxy.ask(f"GET /?token={proxy.token}", {"Cookie": None})
     cookie = answer.headers["set-cookie"]
@@ -103,7 +103,7 @@ def test_the_cookie_is_kept_from_scripts_and_other_sites(service: Upstream) -> N
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_the_cookie_of_another_proxy_is_none(service: Upstream, proxy: Proxy) -> None:
+def test_the_cookie_of_another_proxy_is_refused(service: Upstream, proxy: Proxy) -> None:
     with proxied(service.url) as other:
         refused(other.ask("GET /v1/wheel", {"Cookie": proxy.cookie}))
         both = f"{proxy.cookie}; {other.cookie}"
@@ -127,7 +127,7 @@ def test_the_cookie_of_another_proxy_is_none(service: Upstream, proxy: Proxy) ->
         "127.0.0.1:{port}\r\n evil.example",
     ],
 )
-def test_a_name_that_was_made_to_lead_here_is_refused(
+def test_other_host_names_are_refused_against_dns_rebinding(
     service: Upstream, proxy: Proxy, host: str | None
 ) -> None:
     named = host.format(port=proxy.port) if host else host
@@ -136,7 +136,7 @@ def test_a_name_that_was_made_to_lead_here_is_refused(
     assert service.received == []
 
 
-def test_the_token_is_not_taken_under_another_name(service: Upstream) -> None:
+def test_the_token_is_not_accepted_under_another_host_name(service: Upstream) -> None:
     with proxied(service.url) as proxy:
         refused(
             proxy.ask(f"GET /?token={proxy.token}", {"Host": "evil.example", "Cookie": None}),
@@ -182,7 +182,7 @@ def test_calls_of_other_sites_are_refused(
     ],
 )
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
-def test_calls_of_its_own_pages_are_passed_on(
+def test_calls_of_the_proxys_own_pages_are_passed_on(
     service: Upstream, proxy: Proxy, name: str, said: dict[str, str | None]
 ) -> None:
     host = f"{name}:{proxy.port}"
@@ -195,7 +195,7 @@ def test_calls_of_its_own_pages_are_passed_on(
 @pytest.mark.skipif(
     os.geteuid() != 0 or not TABLES[0].exists(), reason="only root on Linux can be somebody else"
 )
-def test_another_user_gets_nothing_even_with_the_cookie(service: Upstream, proxy: Proxy) -> None:
+def test_another_user_is_refused_even_with_the_cookie(service: Upstream, proxy: Proxy) -> None:
     head = f"GET /v1/wheel HTTP/1.1\r\nHost: {proxy.host}\r\nCookie: {proxy.cookie}\r\n"
     try:
         os.seteuid(NOBODY)
@@ -213,12 +213,12 @@ def test_another_user_gets_nothing_even_with_the_cookie(service: Upstream, proxy
     assert service.received == []
 
 
-def test_only_this_machine_is_listened_to() -> None:
+def test_the_proxy_listens_on_the_loopback_address_alone() -> None:
     with ConsoleServer(0, Service("http://service.example", None)) as server:
         assert server.server_address[0] == "127.0.0.1"
 
 
-def test_nothing_is_written_about_requests(
+def test_requests_are_not_logged(
     proxy: Proxy, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")

@@ -1,5 +1,5 @@
-"""What does not get through `duewheel console`, whoever sends it: other paths and headers, and
-requests that two readers read in two ways."""
+"""Requests that `duewheel console` does not pass on: other paths and headers, and requests that two
+servers could read differently."""
 
 import socket
 from itertools import product
@@ -51,7 +51,7 @@ TARGETS = [
 ]
 
 
-def test_nothing_but_calls_and_files_is_reached(service: Upstream, proxy: Proxy) -> None:
+def test_targets_other_than_calls_and_files_are_refused(service: Upstream, proxy: Proxy) -> None:
     for method, target in product(("GET", "POST"), TARGETS):
         answer = proxy.ask(f"{method} {target}")
         is_way_in = method == "GET" and target.startswith("/?")
@@ -61,18 +61,18 @@ def test_nothing_but_calls_and_files_is_reached(service: Upstream, proxy: Proxy)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
-def test_files_are_only_read(service: Upstream, proxy: Proxy, method: str) -> None:
+def test_files_accept_reads_alone(service: Upstream, proxy: Proxy, method: str) -> None:
     refused(proxy.ask(f"{method} /console/app.js"), 405)
     assert service.received == []
 
 
 @pytest.mark.parametrize("method", ["CONNECT", "TRACE", "PROPFIND", "get"])
-def test_other_methods_are_not_known(service: Upstream, proxy: Proxy, method: str) -> None:
+def test_other_methods_are_refused(service: Upstream, proxy: Proxy, method: str) -> None:
     refused(proxy.ask(f"{method} /v1/wheel"), 501)
     assert service.received == []
 
 
-def test_headers_of_the_browser_and_those_that_mislead_stay_here(
+def test_headers_of_the_browser_and_of_proxies_are_not_passed_on(
     service: Upstream, proxy: Proxy
 ) -> None:
     smuggled = {
@@ -114,7 +114,7 @@ def test_a_header_that_cannot_be_written_is_left_out_of_the_answer(
     assert "etag" not in answer.headers
 
 
-def test_no_answer_opens_this_origin_or_sets_anything_in_it(
+def test_headers_that_open_the_origin_or_set_state_are_removed_from_answers(
     service: Upstream, proxy: Proxy
 ) -> None:
     service.headers = {
@@ -155,7 +155,7 @@ def test_no_answer_opens_this_origin_or_sets_anything_in_it(
         ("1\r\nTransfer-Encoding: identity", 411),
     ],
 )
-def test_a_body_whose_length_is_too_much_or_in_doubt_is_not_read(
+def test_a_body_of_excessive_or_ambiguous_length_is_refused(
     service: Upstream, proxy: Proxy, lengths: str, status: int
 ) -> None:
     answer = proxy.ask("POST /v1/tasks", {"Content-Length": lengths})
@@ -174,16 +174,16 @@ def test_the_largest_body_is_passed_on(service: Upstream, proxy: Proxy) -> None:
     "line",
     ["Accept: a\r\n b", "Accept: \x01", "Accept: \xff", "no colon", "If-Match: a\x00b"],
 )
-def test_headers_that_cannot_be_read_one_way_are_refused(
-    service: Upstream, proxy: Proxy, line: str
-) -> None:
+def test_ambiguous_headers_are_refused(service: Upstream, proxy: Proxy, line: str) -> None:
     head = f"POST /v1/tasks HTTP/1.1\r\nHost: {proxy.host}\r\nCookie: {proxy.cookie}\r\n"
     head += f"Sec-Fetch-Site: same-origin\r\n{line}\r\nContent-Length: 0\r\n\r\n"
     refused(proxy.raw(head.encode("latin-1")), 400)
     assert service.received == []
 
 
-def test_what_is_sent_behind_a_refusal_is_no_request(service: Upstream, proxy: Proxy) -> None:
+def test_bytes_after_a_refused_request_are_not_read_as_a_request(
+    service: Upstream, proxy: Proxy
+) -> None:
     inside = f"GET /v1/wheel HTTP/1.1\r\nHost: {proxy.host}\r\nCookie: {proxy.cookie}\r\n"
     inside += "Sec-Fetch-Site: same-origin\r\n\r\n"
     headers: dict[str, str | None] = {"Sec-Fetch-Site": "cross-site"}
@@ -192,8 +192,8 @@ def test_what_is_sent_behind_a_refusal_is_no_request(service: Upstream, proxy: P
     assert service.received == []
 
 
-def test_an_answer_of_the_oldest_http_is_none(service: Upstream, proxy: Proxy) -> None:
-    """Without headers nobody can be known."""
+def test_a_request_of_http_0_9_is_refused(service: Upstream, proxy: Proxy) -> None:
+    """It has no headers, so it carries no cookie."""
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=30) as connection:
         connection.sendall(b"GET /v1/wheel\r\n")
         connection.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""Whose connection it is, by the rows that Linux has of it."""
+"""The user of a connection, by the socket tables of Linux."""
 
 import os
 import sys
@@ -25,21 +25,21 @@ pytestmark = pytest.mark.skipif(sys.byteorder == "big", reason="the rows are of 
     [
         (ROW.format(THERE, HERE, 1000, 7), [1000]),
         (ROW.format(peers.MAPPED + THERE, peers.MAPPED + HERE, 1000, 7), [1000]),
-        (ROW.format(THERE, HERE, 0, 0), []),  # let go, and the kernel's by now
+        (ROW.format(THERE, HERE, 0, 0), []),  # closed by its user, held by the kernel
         (ROW.format(HERE, THERE, 0, 7), []),  # our own end
         (ROW.format("0200007F:BB60", HERE, 0, 7), []),
         (ROW.format(THERE, "0100007F:A9E4", 0, 7), []),
         (ROW.format("20010DB80000000000000000" + THERE, peers.MAPPED + HERE, 0, 7), []),
     ],
 )
-def test_the_other_end_is_the_user_who_holds_it(row: str, users: list[int]) -> None:
+def test_the_user_of_the_other_end_is_found(row: str, users: list[int]) -> None:
     assert list(peers.users_of([HEADING, row], PEER, OWN)) == users
 
 
 @pytest.mark.parametrize(
     ("user", "is_let_in"), [(os.getuid(), True), (0, True), (ANOTHER, False), (None, False)]
 )
-def test_only_the_caller_and_root_are_let_in(
+def test_only_the_user_and_root_are_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int | None, is_let_in: bool
 ) -> None:
     rows = [HEADING] if user is None else [HEADING, ROW.format(THERE, HERE, user, 7)]
@@ -48,7 +48,7 @@ def test_only_the_caller_and_root_are_let_in(
     assert peers.may_be_ours(PEER, OWN) == is_let_in
 
 
-def test_where_the_kernel_does_not_say_the_cookie_decides(
+def test_without_socket_tables_the_cookie_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "TABLES", (tmp_path / "none", tmp_path / "none"))

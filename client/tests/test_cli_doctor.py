@@ -1,4 +1,4 @@
-"""What `duewheel doctor` finds, on scripted answers."""
+"""The findings of `duewheel doctor`, on scripted answers."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -54,7 +54,7 @@ def open_since(seconds: float) -> dict[str, Any]:
         ([health(date="Thu, 31 Jan 2019 08:00:00 GMT"), wheel()], 1, "this machine is"),
     ],
 )
-def test_the_worst_finding_is_the_exit_code(
+def test_the_exit_code_is_that_of_the_worst_finding(
     answers: list[httpx.Response | Exception], code: int, said: str
 ) -> None:
     result = called("doctor", "--url", "https://timers.example.com", script=Script(*answers))
@@ -71,13 +71,13 @@ def test_the_worst_finding_is_the_exit_code(
         (-59.5, "wrong", "this machine is 60 s behind"),
     ],
 )
-def test_clocks_are_held_against_each_other(ahead: float, result: str, said: str) -> None:
+def test_the_clocks_are_compared(ahead: float, result: str, said: str) -> None:
     now, date = NOW + timedelta(seconds=ahead), format_datetime(NOW, usegmt=True)
     found = clock_check(now, date, "timers.example.com")
     assert (found.result, found.said) == (result, said)
 
 
-def test_the_clock_of_a_local_stack_may_have_been_moved() -> None:
+def test_a_moved_clock_of_a_local_stack_is_no_error() -> None:
     date = format_datetime(NOW, usegmt=True)
     found = clock_check(NOW - timedelta(days=30), date, "127.0.0.1")
     assert (found.result, found.exit_code) == ("attention", 0)
@@ -85,7 +85,7 @@ def test_the_clock_of_a_local_stack_may_have_been_moved() -> None:
     assert clock_check(NOW, date, "127.0.0.1").result == "ok"
 
 
-def test_rights_are_asked_for_without_changing_anything() -> None:
+def test_rights_are_checked_without_a_change() -> None:
     refusal, malformed = problem("not-permitted", 403), problem("malformed-body", 400)
     unknown = problem("unknown-business", 404)
     script = Script(health(), unknown, malformed, refusal, wheel())
@@ -101,7 +101,7 @@ def test_rights_are_asked_for_without_changing_anything() -> None:
     assert (none.exit_code, "none on orders" in none.stdout) == (4, True)
 
 
-def test_concurrency_is_looked_up_with_credentials_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrency_is_checked_only_with_aws_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     class Lambda:
         def get_account_settings(self) -> object:
             limits = {"ConcurrentExecutions": 10, "UnreservedConcurrentExecutions": 8}

@@ -1,4 +1,5 @@
-"""`duewheel import`: each line once, whatever ends it halfway; and `duewheel export`."""
+"""`duewheel import` creates the task of each line once, also after interruptions; and `duewheel
+export`."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from tests.support import TASK, Script, advance, problem, received
 
 
 class Dying(httpx.BaseTransport):
-    """The network, where this process ends once request `number` has been answered."""
+    """A transport that simulates the end of this process, after the answer to request `number`."""
 
     def __init__(self, number: int) -> None:
         self._network = httpx.HTTPTransport()
@@ -69,7 +70,7 @@ def refusal(name: str, status: int, **members: Any) -> dict[str, Any]:
 MADE = {"status": 201, "task": TASK}
 
 
-def test_a_line_reaches_the_callback_as_it_was_written(
+def test_a_payload_reaches_the_callback_as_it_was_written(
     tasks: Path, stack_url: str, biz_type: str
 ) -> None:
     inbox = f'"callback": {{"url": "{stack_url}/_local/inbox/{biz_type}"}}'
@@ -96,7 +97,7 @@ def _two_tasks_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(2, True, marks=pytest.mark.exhaustive),
     ],
 )
-def test_whatever_ends_an_import_no_task_is_made_twice(
+def test_an_interrupted_import_creates_each_task_once(
     tasks: Path,
     stack_url: str,
     client: Duewheel,
@@ -113,7 +114,7 @@ def test_whatever_ends_an_import_no_task_is_made_twice(
     assert payloads(client, biz_type) == list(range(5))
 
 
-def test_an_import_that_is_over_sends_nothing_more(tasks: Path) -> None:
+def test_a_finished_import_sends_no_request(tasks: Path) -> None:
     write(tasks, "orders", 2)
     script = Script(batch_answer(MADE, MADE))
     assert value("import", str(tasks), script=script) == value("import", str(tasks), script=script)
@@ -135,7 +136,9 @@ def test_lines_may_be_added_but_not_changed(tasks: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "NaN", '{"a": NaN}', "{}, {}", "\x00", "[" * 100_000])
-def test_a_file_with_a_line_that_is_no_task_is_not_begun(tasks: Path, line: str) -> None:
+def test_a_file_with_an_invalid_line_is_refused_before_a_request_is_sent(
+    tasks: Path, line: str
+) -> None:
     tasks.write_text(f"{task_line('orders')}\n{line}\n")
     script = Script(batch_answer(MADE))
     result = called("import", str(tasks), script=script)
@@ -143,7 +146,7 @@ def test_a_file_with_a_line_that_is_no_task_is_not_begun(tasks: Path, line: str)
     assert script.requests == []
 
 
-def test_what_the_service_refuses_is_told_by_line(tasks: Path) -> None:
+def test_refusals_of_the_service_are_reported_by_line(tasks: Path) -> None:
     write(tasks, "orders", 3)
     script = Script(batch_answer(MADE, refusal("invalid-field", 422), MADE))
     result = called("import", str(tasks), script=script)
@@ -154,9 +157,11 @@ def test_what_the_service_refuses_is_told_by_line(tasks: Path) -> None:
     assert (refused["line"], again.exit_code, len(script.requests)) == (2, 1, 1)
 
 
-def test_no_room_is_waited_for(tasks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same request again finishes what was not stored; what was refused by a limit stays so
-    under its key, and needs another."""
+def test_tasks_refused_by_a_limit_are_sent_again_after_a_pause(
+    tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repeat under the same idempotency key stores the tasks that were not stored. Refusals by a
+    limit stay the same under that key, so these tasks need another one."""
     waits: list[float] = []
     monkeypatch.setattr("duewheel.cli.importing.time.sleep", waits.append)
     write(tasks, "orders", 3)
@@ -174,7 +179,7 @@ def test_no_room_is_waited_for(tasks: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert waits == [7, 7]
 
 
-def test_a_request_that_is_in_doubt_for_a_day_is_asked_about(
+def test_a_request_in_doubt_for_a_day_needs_a_decision(
     tasks: Path, stack_url: str, biz_type: str
 ) -> None:
     write(tasks, biz_type, 2)
@@ -193,7 +198,7 @@ def test_a_request_that_is_in_doubt_for_a_day_is_asked_about(
     assert value("import", str(tasks), "--url", stack_url, "--in-doubt", "send")["made"] == 2
 
 
-def test_a_torn_line_of_the_journal_is_what_was_not_done(tasks: Path) -> None:
+def test_a_request_with_an_incomplete_line_in_the_journal_is_repeated(tasks: Path) -> None:
     write(tasks, "orders", 2)
     script = Script(batch_answer(MADE, MADE))
     done("import", str(tasks), script=script)
@@ -206,7 +211,7 @@ def test_a_torn_line_of_the_journal_is_what_was_not_done(tasks: Path) -> None:
     assert len(set(script.headers("idempotency-key"))) == 1
 
 
-def test_another_file_is_not_taken_for_the_journal(tasks: Path) -> None:
+def test_a_file_that_is_no_journal_is_refused_and_kept(tasks: Path) -> None:
     write(tasks, "orders", 1)
     journal = tasks.with_name("tasks.jsonl.import")
     for text in ("hello\n", '{"sent": {}}\n', '{"made": 1, "refused": 1, "again": 1}\n'):
@@ -216,7 +221,7 @@ def test_another_file_is_not_taken_for_the_journal(tasks: Path) -> None:
         assert journal.read_text() == text
 
 
-def test_a_batch_that_was_refused_whole_may_be_mended(tasks: Path) -> None:
+def test_lines_of_a_batch_refused_as_a_whole_may_be_changed(tasks: Path) -> None:
     write(tasks, "orders", 2)
     script = Script(problem("malformed-body", 400), batch_answer(MADE, MADE))
     assert called("import", str(tasks), script=script).exit_code == 1
@@ -224,7 +229,7 @@ def test_a_batch_that_was_refused_whole_may_be_mended(tasks: Path) -> None:
     assert value("import", str(tasks), script=script)["made"] == 2
 
 
-def test_another_service_is_not_taken_for_the_first(tasks: Path) -> None:
+def test_an_import_cannot_continue_on_another_service(tasks: Path) -> None:
     write(tasks, "orders", 1)
     script = Script(batch_answer(MADE))
     done("import", str(tasks), script=script)
@@ -232,7 +237,7 @@ def test_another_service_is_not_taken_for_the_first(tasks: Path) -> None:
     assert (other.exit_code, "into http://127.0.0.1:8080" in other.stderr) == (1, True)
 
 
-def test_what_was_exported_can_be_imported(tasks: Path, stack_url: str, biz_type: str) -> None:
+def test_exported_tasks_can_be_imported(tasks: Path, stack_url: str, biz_type: str) -> None:
     retry = {"attempts": 2, "delays_seconds": [5]}
     lines = [
         task_line(biz_type, payload={"n": 1}, key="order-17:close", retry=retry),
@@ -248,4 +253,6 @@ def test_what_was_exported_can_be_imported(tasks: Path, stack_url: str, biz_type
     assert imported == {"made": 2, "refused": []}
     again = done("export", f"{biz_type}-2", "--url", stack_url)
     renamed = again.replace(f"{biz_type}-2", biz_type)
-    assert sorted(renamed.splitlines()) == sorted(exported.splitlines()), "both are due at once"
+    assert sorted(renamed.splitlines()) == sorted(exported.splitlines()), (
+        "sorted, since both have the same due instant"
+    )

@@ -1,4 +1,4 @@
-"""`duewheel local`: the stack that it starts ends with it."""
+"""`duewheel local` ends the stack that it started."""
 
 import os
 import signal
@@ -28,7 +28,8 @@ print("stopping", flush=True)
 
 
 def started(root: Path, played: str, *arguments: str) -> "subprocess.Popen[str]":
-    """In a session of its own, as in a terminal, with something in the stack's place."""
+    """The command in a session of its own, as in a terminal, with `played` in place of the
+    stack."""
     (root / "local").mkdir()
     (root / "template.yaml").touch()
     (root / "local/__main__.py").write_text(played)
@@ -52,7 +53,7 @@ def test_the_stack_ends_with_the_command(tmp_path: Path, is_ctrl_c: bool) -> Non
         os.killpg(process.pid, signal.SIGINT)
     else:
         process.terminate()
-    stdout, stderr = process.communicate(timeout=30)  # to the end of both
+    stdout, stderr = process.communicate(timeout=30)  # until both have ended
     assert (process.returncode, stdout, stderr) == (0, "stopping\n", "")
 
 

@@ -1,5 +1,5 @@
-"""docs/cli.md: its commands are run by a shell, one after the other. They are called in this
-process, which has imported what each would import anew."""
+"""docs/cli.md: a shell runs its commands in order. They are carried out in this process, to save
+the imports of a process for each."""
 
 import re
 import subprocess
@@ -31,7 +31,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 class Called(StreamRequestHandler):
-    """Reads how many arguments there are, and each, to a NUL; answers exit code and output."""
+    """Reads the number of arguments, then each up to a NUL; answers exit code and output."""
 
     def handle(self) -> None:
         result = called(*(self._word() for _ in range(int(self._word()))))
@@ -46,7 +46,7 @@ def test_every_block_runs(stack_url: str, tmp_path: Path, monkeypatch: pytest.Mo
     blocks = BLOCK.findall(PAGE.read_text())
     assert {language for language, _ in blocks} == {"sh"}
     page = "".join(code for _, code in blocks)
-    # Others have orders on this stack, and move its clock on: what comes due is called.
+    # Other tests have orders on this stack, and move its clock: tasks that fall due are called.
     page = page.replace("orders", "orders-of-the-page")
     page = page.replace("https://example.com", f"{stack_url}/_local/inbox")
     monkeypatch.setenv("DUEWHEEL_URL", stack_url)

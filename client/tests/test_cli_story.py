@@ -1,4 +1,4 @@
-"""The command line on the local stack: stories through its main commands."""
+"""The command line on the local stack: sequences of its main commands."""
 
 import json
 from datetime import timedelta
@@ -15,7 +15,7 @@ def _on_the_stack(stack_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DUEWHEEL_URL", stack_url)
 
 
-def test_a_task_from_its_making_to_its_end(stack_url: str, biz_type: str) -> None:
+def test_commands_for_the_life_of_a_task(stack_url: str, biz_type: str) -> None:
     inbox = f"{stack_url}/_local/inbox/{biz_type}"
     named = f"{biz_type}/order-17:close"
     arguments = ["--callback", inbox, "--payload", '{"order": 17}']
@@ -40,9 +40,7 @@ def test_a_task_from_its_making_to_its_end(stack_url: str, biz_type: str) -> Non
     assert (too_late.exit_code, too_late.stdout) == (1, "")
 
 
-def test_a_business_from_its_settings_to_its_deletion(
-    stack_url: str, biz_type: str, tmp_path: Path
-) -> None:
+def test_commands_for_the_life_of_a_business(stack_url: str, biz_type: str, tmp_path: Path) -> None:
     (tmp_path / "retry.json").write_text('{"attempts": 1}')
     settings = ["callback=http://127.0.0.1:1/", f"retry@{tmp_path}/retry.json", "retention_days=7"]
     assert value("business", "set", biz_type, *settings)["version"] == 1
@@ -77,22 +75,22 @@ def test_a_business_from_its_settings_to_its_deletion(
     assert called("business", "get", biz_type).exit_code == 1
 
 
-def test_the_wheel_is_shown_and_audited(biz_type: str) -> None:
+def test_commands_show_and_audit_the_wheel(biz_type: str) -> None:
     assert "time pointer" in done("wheel")
     assert value("wheel")["profile"] == "precise"
     assert values("audit", "--from", "1m ago", "--to", "now") == []
 
 
-def test_the_doctor_looks_at_everything_on_the_way(biz_type: str) -> None:
+def test_the_doctor_makes_all_checks(biz_type: str) -> None:
     checks = {check["check"]: check for check in values("doctor", "--business", biz_type)}
     assert checks["rights"]["said"] == f"read, write, admin on {biz_type}"
     for name in ("service", "reachable", "version", "access", "time pointer", "sweep pointer"):
         assert checks[name]["result"] == "ok", checks[name]
     assert "concurrency" not in checks
-    assert called("business", "get", biz_type).exit_code == 1  # none was made by looking
+    assert called("business", "get", biz_type).exit_code == 1  # the checks have not created it
 
 
-def test_a_timer_from_its_making_to_its_deletion(stack_url: str, biz_type: str) -> None:
+def test_commands_for_the_life_of_a_timer(stack_url: str, biz_type: str) -> None:
     inbox = f"{stack_url}/_local/inbox/{biz_type}"
     fields = ["cron=0 3 * * *", "timezone=Asia/Shanghai", f"callback={inbox}", "payload=[1.5]"]
     timer = value("timer", "create", biz_type, "nightly close", *fields, "enabled=false")[
@@ -117,7 +115,7 @@ def test_a_timer_from_its_making_to_its_deletion(stack_url: str, biz_type: str) 
     assert called("timer", "get", timer).exit_code == 1
 
 
-def test_a_key_from_its_making_to_its_end() -> None:
+def test_commands_for_the_life_of_an_api_key() -> None:
     arguments = ["--grant", "write:orders-*", "--grant", "read:*", "--expires", "in 90d"]
     made = called("key", "create", "orders service", *arguments)
     assert made.exit_code == 0, made.output

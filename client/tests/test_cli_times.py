@@ -1,4 +1,4 @@
-"""Times as people write them: what is understood, and what is refused."""
+"""Times as people write them: texts that are accepted, and texts that are refused."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -53,8 +53,8 @@ def test_an_instant_is_read_in_its_zone(text: str, expected: str) -> None:
     assert instant(text, NOW, BERLIN).isoformat() == expected
 
 
-def test_tomorrow_is_that_of_the_zone_that_is_named() -> None:
-    late = datetime(2026, 11, 22, 22, 0, tzinfo=UTC)  # the 23rd in Shanghai already
+def test_tomorrow_is_counted_in_the_named_zone() -> None:
+    late = datetime(2026, 11, 22, 22, 0, tzinfo=UTC)  # already the 23rd in Shanghai
     assert instant("tomorrow 9:00 Asia/Shanghai", late, BERLIN).day == 24
     assert instant("tomorrow 9:00", late, BERLIN).day == 23
 
@@ -86,12 +86,14 @@ def test_tomorrow_is_that_of_the_zone_that_is_named() -> None:
         ("9999-12-31 23:59 -10:00", "further than calendars"),
     ],
 )
-def test_what_could_mean_two_things_or_nothing_is_refused(text: str, why: str) -> None:
+def test_ambiguous_and_invalid_texts_are_refused(text: str, why: str) -> None:
     with pytest.raises(NotATime, match=why):
         instant(text, NOW, BERLIN)
 
 
-def test_the_machines_zone_is_looked_at_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipped_and_repeated_times_of_the_machines_zone_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with monkeypatch.context() as patched:
         patched.setenv("TZ", "Europe/Berlin")
         time.tzset()
@@ -120,10 +122,10 @@ def test_any_text_is_an_aware_instant_or_refused(text: str, now: datetime, zone:
 
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)), nows, zones)
-def test_what_the_clock_shows_is_read_back_as_that_instant(
+def test_a_local_time_is_read_as_an_instant_that_shows_it(
     wall: datetime, now: datetime, zone: str
 ) -> None:
-    """Or refused where the clocks of the zone do not show it once."""
+    """Or it is refused, if the zone's clocks skip it or show it twice."""
     text = wall.isoformat(" ", "seconds")
     meant = wall.replace(microsecond=0, tzinfo=ZoneInfo(zone))
     shown = meant.astimezone(UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)

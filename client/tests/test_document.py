@@ -1,5 +1,5 @@
-"""The client's own values and requests name what the API document names: it imports nothing of the
-service."""
+"""The client's values and requests have the members of the API document. The client imports no code
+of the service."""
 
 import json
 from dataclasses import fields
@@ -21,7 +21,7 @@ CALLED = {
 }
 IN_THE_DOCUMENT = {"begin": "from", "end": "to", "delay": "delay_seconds"}
 IN_THE_DOCUMENT |= {"expires_after": "expires_after_seconds"}
-LEFT_TO_PAGES = {"cursor"}  # the client follows lists by itself
+LEFT_TO_PAGES = {"cursor"}  # the client follows cursors by itself
 ANSWERS = [
     kind for kind in vars(values).values() if isinstance(kind, type) and issubclass(kind, Value)
 ]
@@ -62,8 +62,8 @@ def test_a_retry_names_the_members_of_both_its_forms() -> None:
     assert set(get_type_hints(requests.Retry)) == both
 
 
-def test_words_are_those_of_the_document() -> None:
-    """Of whatever a request takes only as one of several words."""
+def test_literals_have_the_values_of_the_document() -> None:
+    """For each member of a request with an enumeration of values."""
     for kind, schema in REQUESTS.items():
         for name, hint in get_type_hints(kind).items():
             words = {word for one in get_args(hint) for word in get_args(one)}

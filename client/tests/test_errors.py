@@ -15,7 +15,7 @@ URN = "urn:duewheel:problem:"
 
 
 def service_refusals() -> dict[str, str]:
-    """Class names to types; the base of the family is never raised."""
+    """Types by class name, without the base class, which is never raised."""
     found = {}
     for node in ast.parse((CORE / "rules/refusals.py").read_text()).body:
         if isinstance(node, ast.ClassDef):
@@ -30,7 +30,7 @@ def service_refusals() -> dict[str, str]:
 
 
 def failures_of_the_service() -> set[str]:
-    """Those that `interface/problems.py` makes without a refusal."""
+    """The problems that `interface/problems.py` makes without a refusal."""
     tree = ast.parse((CORE / "interface/problems.py").read_text())
     return {
         node.args[0].value
@@ -42,23 +42,25 @@ def failures_of_the_service() -> set[str]:
     }
 
 
-def test_the_service_has_refusals_to_compare_with() -> None:
+def test_the_refusals_of_the_service_are_found() -> None:
     assert service_refusals()["UnknownTask"] == "unknown-task"
     assert failures_of_the_service() == {"misconfigured", "internal"}
 
 
 @pytest.mark.parametrize(("class_name", "name"), service_refusals().items())
-def test_each_refusal_of_the_service_has_a_class_of_its_name(class_name: str, name: str) -> None:
+def test_each_refusal_of_the_service_has_an_exception_class_of_its_name(
+    class_name: str, name: str
+) -> None:
     problem = problem_from(422, {"type": URN + name})
     assert type(problem).__name__ == class_name
 
 
 @pytest.mark.parametrize("name", sorted(failures_of_the_service()))
-def test_each_failure_of_the_service_has_a_class(name: str) -> None:
+def test_each_failure_of_the_service_has_an_exception_class(name: str) -> None:
     assert type(problem_from(500, {"type": URN + name})) is not Problem
 
 
-def test_a_problem_of_a_newer_service_is_a_plain_one() -> None:
+def test_a_problem_of_unknown_type_is_a_plain_problem() -> None:
     problem = problem_from(418, {"type": f"{URN}teapot", "title": "A pot", "detail": "Of tea."})
     assert type(problem) is Problem
     assert (problem.status, str(problem)) == (418, "A pot (418): Of tea.")
@@ -77,16 +79,14 @@ def test_a_problem_of_a_newer_service_is_a_plain_one() -> None:
         (502, GatewayProblem),
     ],
 )
-def test_answers_of_api_gateway_have_classes_of_their_own(
-    status: int, expected: type[Problem]
-) -> None:
+def test_errors_of_api_gateway_have_exception_classes(status: int, expected: type[Problem]) -> None:
     problem = problem_from(status, {"message": "Just so"})
     assert type(problem) is expected
     assert problem.detail == "Just so"
     assert type(problem_from(status, None)) is expected
 
 
-def test_a_problem_keeps_what_it_said_and_survives_a_pickle() -> None:
+def test_a_problem_keeps_its_members_when_it_is_pickled() -> None:
     members = {"type": f"{URN}too-late", "title": "Late", "detail": "So.", "cut_off": "2030"}
     problem = pickle.loads(pickle.dumps(problem_from(409, members)))
     assert isinstance(problem, errors.TooLate)
@@ -94,7 +94,7 @@ def test_a_problem_keeps_what_it_said_and_survives_a_pickle() -> None:
     assert problem.type == f"{URN}too-late"
 
 
-def test_all_exceptions_have_one_root() -> None:
+def test_all_exceptions_have_one_base_class() -> None:
     assert issubclass(Problem, errors.DuewheelError)
     for name in ("Unreachable", "OutcomeUnknown", "UnexpectedAnswer"):
         assert issubclass(getattr(errors, name), errors.DuewheelError)

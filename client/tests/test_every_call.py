@@ -80,13 +80,13 @@ CALLS: dict[str, Callable[[Duewheel], object]] = {
 
 
 def of_the_interface() -> Iterator[str]:
-    """From the document, which the service's own tests hold against its table of calls."""
+    """The calls of the API document, which the service's own tests compare with its routes."""
     for path, operations in json.loads(DOCUMENT.read_text())["paths"].items():
         if not path.startswith(OF_XTIMER):
             yield from (f"{method.upper()} {path}" for method in operations)
 
 
-def test_each_call_of_the_interface_is_made_here() -> None:
+def test_the_table_of_this_test_has_exactly_the_calls_of_the_interface() -> None:
     assert sorted(CALLS) == sorted(of_the_interface())
 
 

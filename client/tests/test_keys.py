@@ -36,7 +36,7 @@ def sent(script: Script) -> list[tuple[str, str, object]]:
     ]
 
 
-def test_a_key_is_made_with_its_grants_and_shown_once() -> None:
+def test_create_sends_the_grants_and_returns_the_key() -> None:
     script = Script(httpx.Response(201, json={**KEY, "key": TEXT}))
     made = client_of(script).keys.create(
         "orders service",
@@ -77,7 +77,7 @@ def test_keys_are_read_listed_rotated_and_revoked() -> None:
     ]
 
 
-def test_a_key_whose_text_was_lost_is_not_made_again() -> None:
+def test_a_create_of_a_key_is_not_repeated_after_a_lost_answer() -> None:
     for call in (lambda keys: keys.create("n", []), lambda keys: keys.rotate("k")):
         script = Script(httpx.ReadTimeout("lost"), httpx.Response(200, json=KEY))
         with pytest.raises(errors.OutcomeUnknown):
@@ -85,7 +85,7 @@ def test_a_key_whose_text_was_lost_is_not_made_again() -> None:
         assert len(script.requests) == 1
 
 
-def test_refusals_of_keys_have_classes() -> None:
+def test_refusals_of_keys_have_exception_classes() -> None:
     for name, expected in (
         ("unknown-api-key", errors.UnknownApiKey),
         ("api-key-ended", errors.ApiKeyEnded),

@@ -1,4 +1,4 @@
-"""The stack as a process: how it is started, and what becomes of one that fails."""
+"""The stack as a process: its start, its end, and failures of both."""
 
 import os
 import signal
@@ -15,21 +15,21 @@ UP = 'print("Duewheel is up on http://127.0.0.1:1, its data in memory.", flush=T
 
 @pytest.fixture
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a file may be written that is run in the stack's place."""
+    """The path of a program that is run in place of the stack."""
     (tmp_path / "local").mkdir()
     (tmp_path / "template.yaml").touch()
     monkeypatch.setattr(local_stack, "IN_CHECKOUT", tmp_path)
     return tmp_path / "local/__main__.py"
 
 
-def test_a_stack_that_says_much_is_not_held_up(played: Path) -> None:
+def test_a_stack_with_much_output_does_not_block(played: Path) -> None:
     played.write_text('print("a log record")\n' + UP + 'print("another\\n" * 100_000)\n')
     with LocalStack() as stack:
         assert stack.url == "http://127.0.0.1:1"
         assert stack._process.wait(timeout=30) == 0
 
 
-def test_a_stack_that_does_not_start_says_why(played: Path) -> None:
+def test_a_failed_start_raises_the_output_of_the_stack(played: Path) -> None:
     played.write_text('raise SystemExit("No module named moto")')
     with pytest.raises(LocalStackFailed, match="No module named moto"), LocalStack():
         pass
@@ -42,7 +42,7 @@ def test_a_stack_ends_with_its_block(played: Path) -> None:
     assert stack._process.poll() == 0
 
 
-def test_a_stack_does_not_get_the_ctrl_c_of_its_starter(played: Path) -> None:
+def test_ctrl_c_of_the_parent_does_not_reach_the_stack(played: Path) -> None:
     played.write_text(UP + "import sys; sys.stdin.read()")
     with LocalStack() as stack:
         assert os.getpgid(stack._process.pid) != os.getpgid(0)
@@ -56,7 +56,7 @@ def test_a_stack_that_does_not_end_is_killed(played: Path, monkeypatch: pytest.M
     assert stack._process.poll() == -signal.SIGKILL
 
 
-def test_a_stack_can_stand_still_from_the_first_moment(played: Path) -> None:
+def test_the_clock_can_be_frozen_from_the_start(played: Path) -> None:
     played.write_text(UP + 'import os; print(os.environ["FROZEN_AT"])')
     with LocalStack(frozen_at=datetime(2030, 1, 31, 8, 30, tzinfo=UTC)) as stack:
         stack._listener.join(30)
@@ -75,9 +75,7 @@ def test_settings_of_another_stack_are_not_inherited(monkeypatch: pytest.MonkeyP
     assert environment["PATH"] == os.environ["PATH"]
 
 
-def test_an_installation_without_a_stack_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_stack_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_stack, "IN_CHECKOUT", tmp_path)
     with pytest.raises(LocalStackFailed, match="carries no local stack"):
         LocalStack().start()

@@ -1,4 +1,4 @@
-"""docs/client.md: its code is run, block by block, as one who reads along would."""
+"""docs/client.md: its code is run, block by block."""
 
 import base64
 import io
@@ -36,8 +36,8 @@ def run(code: str, names: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def read_along(stack_url: str) -> Iterator[SimpleNamespace]:
-    """What the blocks leave behind, and what they printed. What comes due is called, as others
-    move the stack's clock on."""
+    """The names that the blocks define, and their output. Their tasks are called when another test
+    moves the stack's clock."""
     names: dict[str, Any] = {"__name__": "page"}
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patched, redirect_stdout(printed):
@@ -49,7 +49,7 @@ def read_along(stack_url: str) -> Iterator[SimpleNamespace]:
     names["client"].close()
 
 
-def test_every_block_on_a_service_runs(read_along: SimpleNamespace) -> None:
+def test_every_block_that_needs_a_service_runs(read_along: SimpleNamespace) -> None:
     assert "Health(status='ok'" in read_along.printed
     assert "there was none" in read_along.printed
     assert "['basket-21', 'basket-22']" in read_along.printed
@@ -62,12 +62,12 @@ def test_the_block_that_starts_a_stack_runs(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "precise\n"
 
 
-def test_reminders_of_the_page_were_made(read_along: SimpleNamespace) -> None:
+def test_the_reminders_of_the_page_are_created(read_along: SimpleNamespace) -> None:
     client: Duewheel = read_along.client
     assert client.tasks.get_by_key("orders", "order-9:remind").payload == {"order": 9}
 
 
-def test_the_receiver_of_the_page_believes_once(read_along: SimpleNamespace) -> None:
+def test_the_receiver_of_the_page_accepts_a_callback_once(read_along: SimpleNamespace) -> None:
     body, now = b'{"order": 17}', datetime.now(UTC)
     headers = {
         "webhook-id": "AQG5",
@@ -85,8 +85,8 @@ def test_the_receiver_of_the_page_believes_once(read_along: SimpleNamespace) -> 
     assert read_along.closed == [17]
 
 
-def test_the_page_names_what_there_is() -> None:
-    """Exceptions in its tables, and the methods of API keys, which no block calls."""
+def test_the_page_names_existing_exceptions() -> None:
+    """Those of its tables, and those for answers of API Gateway."""
     text = PAGE.read_text()
     for name in re.findall(r"`errors\.(\w+)`", text):
         assert hasattr(errors, name)

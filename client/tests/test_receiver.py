@@ -1,4 +1,4 @@
-"""Which callbacks a receiver believes, and which it has had before."""
+"""The callbacks that a receiver accepts, and the repeats that it recognises."""
 
 import base64
 import hmac
@@ -55,7 +55,7 @@ def test_a_genuine_callback_is_a_delivery() -> None:
 
 @pytest.mark.parametrize("held", [(OLD,), (NEW,), (OLD, NEW), (NEW, OLD)])
 @pytest.mark.parametrize("used", [(OLD,), (NEW,), (NEW, OLD)])
-def test_one_signature_that_fits_one_secret_is_enough(
+def test_one_signature_valid_for_one_secret_is_enough(
     held: tuple[str, ...], used: tuple[str, ...]
 ) -> None:
     headers = signed(**{"webhook-signature": " ".join(signature(secret) for secret in used)})
@@ -81,12 +81,12 @@ def test_one_signature_that_fits_one_secret_is_enough(
         {"webhook-signature": signature(NEW, b'{"order": 18}')},
     ],
 )
-def test_what_was_altered_is_not_believed(forged: dict[str, str]) -> None:
+def test_altered_headers_are_not_accepted(forged: dict[str, str]) -> None:
     with pytest.raises(NotGenuine):
         receiver().verify(signed(**forged), BODY)
 
 
-def test_missing_headers_and_another_body_are_not_believed() -> None:
+def test_missing_headers_and_an_altered_body_are_not_accepted() -> None:
     with pytest.raises(NotGenuine):
         receiver().verify({}, BODY)
     with pytest.raises(NotGenuine):
@@ -94,13 +94,13 @@ def test_missing_headers_and_another_body_are_not_believed() -> None:
 
 
 @pytest.mark.parametrize("late", [TOLERANCE_SECONDS, -TOLERANCE_SECONDS])
-def test_an_old_callback_cannot_be_sent_again(late: int) -> None:
+def test_an_old_callback_is_not_accepted(late: int) -> None:
     receiver(now=SENT_AT + late).verify(signed(), BODY)
     with pytest.raises(NotGenuine):
         receiver(now=SENT_AT + late + (1 if late > 0 else -1)).verify(signed(), BODY)
 
 
-def test_headers_are_taken_as_frameworks_have_them() -> None:
+def test_headers_are_accepted_in_the_forms_of_frameworks() -> None:
     headers = signed()
     wsgi: dict[str, Any] = {
         f"HTTP_{name.upper().replace('-', '_')}": text for name, text in headers.items()
@@ -126,8 +126,10 @@ SPLIT_ELSEWHERE = [
 
 
 @pytest.mark.parametrize("split", SPLIT_ELSEWHERE)
-def test_what_was_signed_is_not_believed_as_another_call(split: dict[str, str]) -> None:
-    """Id, timestamp and body are separated by dots, and the body may have dots, too."""
+def test_a_signature_is_not_accepted_for_another_split_of_the_signed_text(
+    split: dict[str, str],
+) -> None:
+    """Dots separate id, timestamp and body, and the body may contain dots, too."""
     signed_text = ".".join([split["webhook-id"], split["webhook-timestamp"], '{"order": 18}'])
     body = signed_text.removeprefix(f"AQG5.{SENT_AT}.").encode()
     receiver().verify(signed(**{"webhook-signature": signature(NEW, body)}), body)
@@ -147,10 +149,10 @@ SIGNED_TIMESTAMPS = [f"+{SENT_AT}", f"{SENT_AT:_}", "١٨٩٦٠٧٨٦٠٥", "1" 
         *({"webhook-timestamp": timestamp} for timestamp in SIGNED_TIMESTAMPS),
     ],
 )
-def test_ids_and_timestamps_that_the_service_does_not_write_are_not_believed(
+def test_malformed_ids_and_timestamps_are_not_accepted(
     named: dict[str, str],
 ) -> None:
-    """Not by a signature that fits them either."""
+    """They are refused even with a valid signature."""
     given = {**signed(), **named}
     text = f"{given['webhook-id']}.{given['webhook-timestamp']}.".encode(errors="replace") + BODY
     fitting = base64.b64encode(hmac.digest(bytes([2]) * 24, text, "sha256")).decode()
@@ -165,7 +167,7 @@ TEXTS = st.text(st.characters(categories=None), max_size=8) | st.sampled_from(
 
 
 @hypothesis.given(st.lists(st.tuples(st.sampled_from(NAMES), TEXTS)), st.booleans())
-def test_whatever_the_headers_hold_nothing_but_not_genuine_is_raised(
+def test_any_invalid_headers_raise_not_genuine(
     pairs: list[tuple[str, str]], is_mapping: bool
 ) -> None:
     with suppress(NotGenuine):
@@ -173,7 +175,7 @@ def test_whatever_the_headers_hold_nothing_but_not_genuine_is_raised(
 
 
 @pytest.mark.parametrize("half", ["webhook-id", "webhook-timestamp", "webhook-signature"])
-def test_half_a_surrogate_pair_in_a_header_is_not_believed(half: str) -> None:
+def test_an_unpaired_surrogate_in_a_header_is_not_accepted(half: str) -> None:
     for text in ("\ud800", f"{signed()[half]}\ud800"):
         with pytest.raises(NotGenuine):
             receiver().verify(signed(**{half: text}), BODY)
@@ -189,7 +191,7 @@ def test_a_name_with_underscores_is_another_header() -> None:
 
 
 @pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "Webhook-ID"])
-def test_a_header_that_comes_twice_is_not_believed(name: str) -> None:
+def test_a_repeated_header_is_not_accepted(name: str) -> None:
     twice = (name, signed()[name.lower()])
     for pairs in ([*signed().items(), twice], [twice, *signed().items()]):
         with pytest.raises(NotGenuine):
@@ -256,7 +258,7 @@ def test_a_task_whose_work_failed_may_be_done_again() -> None:
         assert is_first
 
 
-def test_a_repeat_does_not_pass_for_done_while_the_first_is_at_work() -> None:
+def test_a_repeat_is_refused_while_the_first_delivery_is_at_work() -> None:
     one = receiver()
     with one.once(delivery_of("a")):
         with pytest.raises(StillAtWork), one.once(delivery_of("a")):
@@ -265,7 +267,7 @@ def test_a_repeat_does_not_pass_for_done_while_the_first_is_at_work() -> None:
             assert is_first
 
 
-def test_memory_is_bounded_and_forgets_the_oldest() -> None:
+def test_memory_is_bounded_and_evicts_the_oldest() -> None:
     seen = SeenInMemory(remembered_max=2)
     for task_id in "abc":
         assert seen.claim(task_id) == "mine"
@@ -273,7 +275,7 @@ def test_memory_is_bounded_and_forgets_the_oldest() -> None:
     assert [seen.claim(task_id) for task_id in "cba"] == ["done", "done", "mine"]
 
 
-def test_of_many_threads_one_claims() -> None:
+def test_one_of_many_threads_claims_a_task() -> None:
     seen, claims = SeenInMemory(), list[str]()
     threads = [threading.Thread(target=lambda: claims.append(seen.claim("a"))) for _ in range(20)]
     for thread in threads:
@@ -283,7 +285,9 @@ def test_of_many_threads_one_claims() -> None:
     assert sorted(claims) == ["busy"] * 19 + ["mine"]
 
 
-def test_what_the_stack_sends_is_believed(client: Duewheel, biz_type: str, stack_url: str) -> None:
+def test_callbacks_of_the_stack_are_accepted(
+    client: Duewheel, biz_type: str, stack_url: str
+) -> None:
     client.businesses.configure(biz_type, signing_secrets=[NEW, OLD])
     url = f"{stack_url}/_local/inbox/{biz_type}"
     made = client.tasks.create(biz_type, delay=1, callback=url, payload={"order": "grün"})

@@ -1,4 +1,4 @@
-"""When a call is made again, told by scripted answers: no network, and no waiting."""
+"""Which calls the client repeats, on scripted answers, without network and waiting."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ Scripted = Callable[..., tuple[Duewheel, Script]]
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
-    """What would have been waited; the clock moves by it."""
+    """The pauses of the client. They move the clock instead of waiting."""
     waited: list[float] = []
     monkeypatch.setattr(Transport, "pause", lambda _, seconds: waited.append(seconds))
     monkeypatch.setattr("duewheel._sync.transport.time.monotonic", lambda: sum(waited))
@@ -62,7 +62,7 @@ NOTHING_WRITTEN = pytest.mark.parametrize(
 
 
 @NOTHING_WRITTEN
-def test_what_wrote_nothing_is_tried_again(
+def test_a_request_that_wrote_no_task_is_repeated(
     scripted: Scripted, refused: httpx.Response | Exception
 ) -> None:
     client, script = scripted(refused, refused, made())
@@ -116,7 +116,7 @@ def test_a_keyed_create_is_repeated_while_its_task_is_live(
         {"due_ms": 1},
     ],
 )
-def test_a_keyed_create_that_may_have_been_called_meanwhile_is_not_repeated(
+def test_a_keyed_create_is_not_repeated_once_its_task_may_have_been_called(
     scripted: Scripted, soon: dict[str, object]
 ) -> None:
     client, script = scripted(LOST, made(201))
@@ -141,7 +141,7 @@ def test_reads_cancels_beats_and_puts_are_repeated(scripted: Scripted) -> None:
 
 
 @pytest.mark.parametrize("call", ["run", "redrive", "change"])
-def test_what_would_act_twice_is_not_repeated(scripted: Scripted, call: str) -> None:
+def test_calls_whose_repeat_has_an_effect_are_not_repeated(scripted: Scripted, call: str) -> None:
     client, script = scripted(LOST, made())
     with pytest.raises(errors.OutcomeUnknown) as unknown:
         getattr(client.tasks, call)("AQ")
@@ -149,7 +149,7 @@ def test_what_would_act_twice_is_not_repeated(scripted: Scripted, call: str) -> 
     assert len(script.requests) == 1
 
 
-def test_a_change_that_spends_its_version_is_not_repeated(scripted: Scripted) -> None:
+def test_a_change_with_a_version_is_not_repeated(scripted: Scripted) -> None:
     business = httpx.Response(200, json={"biz_type": "orders", "version": 2})
     client, script = scripted(LOST, business)
     with pytest.raises(errors.OutcomeUnknown):
@@ -159,7 +159,7 @@ def test_a_change_that_spends_its_version_is_not_repeated(scripted: Scripted) ->
     assert client.businesses.pause("orders").version == 2
 
 
-def test_an_earlier_try_in_doubt_stays_so_when_the_last_wrote_nothing(
+def test_an_earlier_try_stays_in_doubt_when_the_last_wrote_no_change(
     scripted: Scripted,
 ) -> None:
     client, _ = scripted(LOST, problem("unavailable", 503))
@@ -167,13 +167,13 @@ def test_an_earlier_try_in_doubt_stays_so_when_the_last_wrote_nothing(
         client.tasks.cancel("AQ")
 
 
-def test_a_refusal_of_a_repeat_answers_for_the_first_try(scripted: Scripted) -> None:
+def test_a_refusal_of_a_repeat_holds_for_the_first_try(scripted: Scripted) -> None:
     client, _ = scripted(LOST, problem("already-settled", 409))
     with pytest.raises(errors.AlreadySettled):
         client.tasks.cancel("AQ")
 
 
-def test_a_read_without_an_answer_changed_nothing(scripted: Scripted) -> None:
+def test_a_read_without_an_answer_is_never_in_doubt(scripted: Scripted) -> None:
     client, _ = scripted(LOST)
     with pytest.raises(errors.Unreachable):
         client.tasks.get("AQ")
@@ -182,7 +182,7 @@ def test_a_read_without_an_answer_changed_nothing(scripted: Scripted) -> None:
         client.tasks.get("AQ")
 
 
-def test_what_was_never_sent_changed_nothing_and_is_given_up_soon(
+def test_an_unreachable_service_is_given_up_soon_and_never_in_doubt(
     scripted: Scripted, pauses: list[float]
 ) -> None:
     client, script = scripted(NOT_SENT)
@@ -193,14 +193,14 @@ def test_what_was_never_sent_changed_nothing_and_is_given_up_soon(
 
 
 @pytest.mark.parametrize("name", ["invalid-field", "unreadable", "misconfigured", "unknown-task"])
-def test_what_would_be_answered_alike_is_not_tried_again(scripted: Scripted, name: str) -> None:
+def test_a_permanent_problem_is_not_tried_again(scripted: Scripted, name: str) -> None:
     client, script = scripted(problem(name, 500 if name[0] == "m" else 422))
     with pytest.raises(errors.Problem):
         client.tasks.get("AQ")
     assert len(script.requests) == 1
 
 
-def test_retry_after_is_obeyed_and_patience_ends(scripted: Scripted, pauses: list[float]) -> None:
+def test_retry_after_is_obeyed_within_the_patience(scripted: Scripted, pauses: list[float]) -> None:
     client, _ = scripted(problem("too-many-creates", 429, retry_after=20), made())
     client.tasks.create("orders", delay=1)
     assert pauses == [20]
@@ -237,7 +237,7 @@ def test_a_batch_is_repeated_under_its_idempotency_key(scripted: Scripted) -> No
     assert len(set(script.headers("idempotency-key"))) == 1
 
 
-def test_tasks_of_a_batch_for_which_there_was_no_room_are_asked_for_again(
+def test_tasks_of_a_batch_refused_for_load_are_requested_again(
     scripted: Scripted, pauses: list[float]
 ) -> None:
     def result(number: int) -> dict[str, object]:
@@ -272,7 +272,7 @@ def test_tasks_of_a_batch_for_which_there_was_no_room_are_asked_for_again(
 
 
 @pytest.mark.parametrize("later", [NOT_SENT, problem("unavailable", 503)])
-def test_what_a_batch_made_is_told_though_the_rest_finds_no_room(
+def test_created_tasks_of_a_batch_are_returned_when_the_repeat_fails(
     scripted: Scripted, later: httpx.Response | Exception
 ) -> None:
     refused = {"status": 503, "problem": problem("unavailable", 503).json()}
@@ -283,7 +283,9 @@ def test_what_a_batch_made_is_told_though_the_rest_finds_no_room(
     assert isinstance(second, errors.Unavailable)
 
 
-def test_a_batch_refused_as_too_large_is_its_only_tasks_result(scripted: Scripted) -> None:
+def test_the_refusal_of_a_batch_as_too_large_is_the_result_of_its_only_task(
+    scripted: Scripted,
+) -> None:
     client, _ = scripted(problem("too-large", 413))
     (refused,) = client.tasks.create_many([NewTask(biz_type="orders", delay=1)])
     assert isinstance(refused, errors.TooLarge)
@@ -291,7 +293,7 @@ def test_a_batch_refused_as_too_large_is_its_only_tasks_result(scripted: Scripte
         list(client.tasks.create_many([NewTask(biz_type="orders", delay=1)] * 2))
 
 
-def test_a_lost_page_of_a_redrive_is_asked_for_again_once_a_cursor_bounds_it(
+def test_a_lost_page_of_a_redrive_is_repeated_once_it_has_a_cursor(
     scripted: Scripted,
 ) -> None:
     page = httpx.Response(200, json={"redriven": 100, "refused": [], "cursor": "more"})
@@ -303,7 +305,7 @@ def test_a_lost_page_of_a_redrive_is_asked_for_again_once_a_cursor_bounds_it(
         client.businesses.redrive("orders")
 
 
-def test_what_is_no_answer_of_the_service_says_so(scripted: Scripted) -> None:
+def test_an_answer_of_another_service_raises_unexpected_answer(scripted: Scripted) -> None:
     for answer in (
         httpx.Response(200, content=b"<html>welcome</html>"),
         httpx.Response(200, json={"hello": "there"}),
@@ -321,6 +323,6 @@ def test_a_redirect_is_not_followed(scripted: Scripted) -> None:
     assert len(script.requests) == 1
 
 
-def test_unreachable_says_what_went_wrong() -> None:
+def test_unreachable_names_the_cause() -> None:
     with pytest.raises(Unreachable, match="ConnectError"):
         Duewheel("http://127.0.0.1:1", patience_seconds=0).health()

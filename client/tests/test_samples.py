@@ -1,4 +1,4 @@
-"""docs/testing.md and docs/samples, run as a reader would run them."""
+"""docs/testing.md and docs/samples, run as their readers run them."""
 
 import os
 import re
@@ -16,7 +16,7 @@ SAMPLES = sorted(path for path in (ROOT / "docs/samples").iterdir() if path.is_d
 
 
 def outcome(project: Path) -> str:
-    """What pytest says of the tests of a project, which has the client and the plugin."""
+    """The output of pytest for the tests of a project that has the client and the plugin."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "client/src"), "NO_COLOR": "1"}
     plugins = ["-p", "duewheel.testing.plugin", "-p", "no:cacheprovider"]
     ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""What real sockets do to a request, and what the client makes of it."""
+"""Failures of real sockets, and the exceptions that the client raises for them."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from duewheel import Duewheel, OutcomeUnknown, Unreachable
 
 @contextmanager
 def server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Takes one request, and does with its connection as it is told."""
+    """Accepts one request, and passes its connection to `answer`."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -38,7 +38,7 @@ def create(address: str, scheme: str = "http", timeout_seconds: float = 35.0) ->
     "begun",
     [b"", b"HTTP/1.1 201 Created\r\nconte", b"HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\n{"],
 )
-def test_a_connection_that_is_lost_after_the_request_leaves_the_outcome_unknown(
+def test_a_connection_lost_after_the_request_raises_outcome_unknown(
     begun: bytes,
 ) -> None:
     with (
@@ -48,7 +48,7 @@ def test_a_connection_that_is_lost_after_the_request_leaves_the_outcome_unknown(
         create(address)
 
 
-def test_an_answer_that_does_not_come_in_time_leaves_the_outcome_unknown() -> None:
+def test_a_timeout_of_the_answer_raises_outcome_unknown() -> None:
     def wait_for_the_end(connection: socket.socket) -> None:
         while connection.recv(65_536):
             pass
@@ -57,14 +57,14 @@ def test_an_answer_that_does_not_come_in_time_leaves_the_outcome_unknown() -> No
         create(address, timeout_seconds=0.2)
 
 
-def test_a_port_where_nobody_listens_gets_nothing() -> None:
+def test_a_closed_port_raises_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"127.0.0.1:{listening.getsockname()[1]}"
     with pytest.raises(Unreachable):
         create(address)
 
 
-def test_a_server_without_tls_gets_nothing_of_the_request() -> None:
+def test_a_server_without_tls_receives_no_byte_of_the_request() -> None:
     with (
         server(lambda connection: connection.sendall(b"HTTP/1.1 400 No\r\n\r\n")) as address,
         pytest.raises(Unreachable),

@@ -11,7 +11,7 @@ from tests.support import advance, received
 HOOK = "https://example.com/hook"
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)  # further than all tests together move the clock
+DAY = timedelta(days=1)  # farther than all tests together move the clock
 
 
 def test_a_created_task_reads_as_it_was_made(client: Duewheel, biz_type: str) -> None:
@@ -28,7 +28,7 @@ def test_a_created_task_reads_as_it_was_made(client: Duewheel, biz_type: str) ->
     assert read.extra == {}
 
 
-def test_a_due_instant_may_be_in_any_zone_but_not_in_none(client: Duewheel, biz_type: str) -> None:
+def test_a_due_instant_may_be_in_any_zone_but_not_naive(client: Duewheel, biz_type: str) -> None:
     due_at = datetime.fromisoformat("2031-02-01T12:00:00+05:45")
     assert client.tasks.create(biz_type, due_at=due_at, callback=HOOK).due_at == due_at
     due_ms = int(due_at.timestamp() * 1000)
@@ -42,7 +42,7 @@ def test_a_due_instant_may_be_in_any_zone_but_not_in_none(client: Duewheel, biz_
         client.tasks.create(biz_type, callback=HOOK)
 
 
-def test_no_payload_and_a_payload_of_null_are_told_apart(
+def test_a_payload_of_null_differs_from_no_payload(
     client: Duewheel, biz_type: str, stack_url: str
 ) -> None:
     inbox = f"{stack_url}/_local/inbox/{biz_type}"
@@ -52,7 +52,7 @@ def test_no_payload_and_a_payload_of_null_are_told_apart(
     assert [call["body"] for call in received(stack_url, biz_type)] == ["", "null"]
 
 
-def test_a_change_names_what_it_changes(client: Duewheel, biz_type: str) -> None:
+def test_a_change_keeps_the_omitted_fields(client: Duewheel, biz_type: str) -> None:
     made = client.tasks.create(biz_type, delay=DAY, payload=1, callback=HOOK)
     moved = client.tasks.change(made.task_id, due_at=made.due_at + DAY)
     assert (moved.due_at, moved.payload) == (made.due_at + DAY, 1)
@@ -62,7 +62,7 @@ def test_a_change_names_what_it_changes(client: Duewheel, biz_type: str) -> None
     assert changed.callback["url"] == f"{HOOK}/2"
 
 
-def test_a_cancel_may_come_twice(client: Duewheel, biz_type: str) -> None:
+def test_a_cancel_may_be_repeated(client: Duewheel, biz_type: str) -> None:
     made = client.tasks.create(biz_type, delay=DAY, callback=HOOK)
     assert client.tasks.cancel(made.task_id).status == "cancelled"
     assert client.tasks.cancel(made.task_id).status == "cancelled"
@@ -111,7 +111,7 @@ def test_a_batch_answers_for_each_task_in_order(client: Duewheel, biz_type: str)
     assert (first.payload, third.payload) == (0, 2)
 
 
-def test_a_batch_under_the_same_idempotency_key_makes_nothing_anew(
+def test_a_batch_under_the_same_idempotency_key_creates_no_further_tasks(
     client: Duewheel, biz_type: str
 ) -> None:
     tasks = [NewTask(biz_type=biz_type, delay=DAY, callback=HOOK)] * 2
@@ -119,7 +119,7 @@ def test_a_batch_under_the_same_idempotency_key_makes_nothing_anew(
     assert client.tasks.create_batch(tasks, idempotency_key=f"{biz_type}-1") == first
 
 
-def test_a_create_with_ones_own_idempotency_key_is_made_once(
+def test_a_create_with_a_given_idempotency_key_is_made_once(
     client: Duewheel, biz_type: str
 ) -> None:
     made = [
@@ -129,7 +129,7 @@ def test_a_create_with_ones_own_idempotency_key_is_made_once(
     assert made[0] == made[1]
 
 
-def test_a_client_is_made_for_threads(client: Duewheel, biz_type: str) -> None:
+def test_threads_can_share_a_client(client: Duewheel, biz_type: str) -> None:
     def create(number: int) -> str:
         return client.tasks.create(biz_type, delay=DAY, payload=number, callback=HOOK).task_id
 
@@ -137,7 +137,7 @@ def test_a_client_is_made_for_threads(client: Duewheel, biz_type: str) -> None:
         assert len(set(pool.map(create, range(16)))) == 16
 
 
-def test_a_key_names_a_task(client: Duewheel, biz_type: str) -> None:
+def test_tasks_are_replaced_read_and_cancelled_by_key(client: Duewheel, biz_type: str) -> None:
     key = "order-17:close~1.x_y-z"
     made = client.tasks.create(biz_type, delay=DAY, key=key, callback=HOOK)
     assert client.tasks.create(biz_type, delay=DAY, key=key, callback=HOOK) == made
@@ -157,7 +157,7 @@ def test_a_key_names_a_task(client: Duewheel, biz_type: str) -> None:
 @pytest.mark.parametrize(
     ("count", "page_size"), [(3, 2), pytest.param(102, 60, marks=pytest.mark.exhaustive)]
 )
-def test_a_prefix_is_listed_and_cancelled_to_its_end(
+def test_all_tasks_under_a_prefix_are_listed_and_cancelled(
     client: Duewheel, biz_type: str, count: int, page_size: int
 ) -> None:
     tasks = [
@@ -222,7 +222,7 @@ def test_a_business_is_configured_paused_and_deleted(client: Duewheel, biz_type:
     assert (deleted.done, deleted.cancelled) == (True, 1)
 
 
-def test_statistics_count_what_came_up(client: Duewheel, biz_type: str, stack_url: str) -> None:
+def test_statistics_count_delivered_tasks(client: Duewheel, biz_type: str, stack_url: str) -> None:
     url = f"{stack_url}/_local/inbox/{biz_type}"
     made = client.tasks.create(biz_type, delay=1, callback=url)
     advance(stack_url, timedelta(minutes=5))
@@ -297,7 +297,7 @@ def test_a_schedule_is_previewed_with_the_zone_it_is_read_in(client: Duewheel) -
     ]
 
 
-def test_the_wheel_is_healthy_and_its_audit_empty(client: Duewheel) -> None:
+def test_the_wheel_is_healthy_and_its_audit_is_empty(client: Duewheel) -> None:
     wheel = client.wheel()
     assert wheel.profile == "precise"
     assert wheel.time_pointer.at >= wheel.sweep_pointer.at

@@ -1,4 +1,4 @@
-"""The fixture `duewheel`: what tests of an application get."""
+"""The fixture `duewheel`, for the tests of an application."""
 
 import asyncio
 import os
@@ -42,11 +42,12 @@ class TestTheFixture:
 
     @pytest.fixture(autouse=True)
     def another_stack(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Asked for before the fixture, as a machine's own settings are there before."""
+        """Requested before the fixture, since the environment of a machine is also set before
+        it."""
         monkeypatch.setenv("DUEWHEEL_URL", "http://127.0.0.1:1")
         monkeypatch.setenv("DUEWHEEL_KEY", "dw_another")
 
-    def test_its_stack_begins_where_it_is_told_and_is_what_clients_without_arguments_reach(
+    def test_its_stack_starts_at_the_given_instant_and_is_the_default_of_clients(
         self, duewheel: FrozenStack
     ) -> None:
         assert duewheel.now == duewheel.now == self.BEGIN
@@ -56,7 +57,7 @@ class TestTheFixture:
         assert asyncio.run(_profile()) == "precise"
 
 
-def test_a_call_is_kept_as_it_came(stack: FrozenStack, biz_type: str) -> None:
+def test_an_inbox_stores_calls_unchanged(stack: FrozenStack, biz_type: str) -> None:
     task = stack.client.tasks.create(
         biz_type,
         delay=timedelta(seconds=30),
@@ -73,7 +74,7 @@ def test_a_call_is_kept_as_it_came(stack: FrozenStack, biz_type: str) -> None:
     assert call.received_at == task.due_at == stack.now
 
 
-def test_an_inbox_answers_as_it_is_told(stack: FrozenStack, biz_type: str) -> None:
+def test_an_inbox_gives_the_answers_that_were_set(stack: FrozenStack, biz_type: str) -> None:
     stack.answer(biz_type, status=503, times=2, delay=0.001, headers={"retry-after": "7"})
     task = stack.client.tasks.create(
         biz_type, delay=1, callback=stack.inbox_url(biz_type), retry={"delays_seconds": [1, 1]}
@@ -90,7 +91,7 @@ def test_an_inbox_answers_as_it_is_told(stack: FrozenStack, biz_type: str) -> No
 
 
 @pytest.mark.stack
-def test_two_stacks_know_nothing_of_each_other(stack: FrozenStack, biz_type: str) -> None:
+def test_two_stacks_are_independent(stack: FrozenStack, biz_type: str) -> None:
     with FrozenStack() as other:
         stack.client.tasks.create(biz_type, delay=60, callback=stack.inbox_url(biz_type))
         assert other.advance("1h") == 0
@@ -99,7 +100,7 @@ def test_two_stacks_know_nothing_of_each_other(stack: FrozenStack, biz_type: str
 
 
 @pytest.mark.stack
-def test_a_stack_ends_with_the_process_that_is_killed() -> None:
+def test_a_stack_ends_when_its_process_is_killed() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", KILLED],
         env=ENVIRONMENT,
@@ -115,14 +116,14 @@ def test_a_stack_ends_with_the_process_that_is_killed() -> None:
 
 
 def _is_ended(connection: socket.socket) -> bool:
-    """Waits for it; a stack that lives on keeps the connection, until it is tired of it."""
+    """Whether the connection ends in time; a stack that is still running keeps it open."""
     try:
         return connection.recv(1) == b""
     except ConnectionResetError:
         return True
 
 
-def test_the_plugin_brings_nothing_heavy() -> None:
+def test_the_plugin_imports_no_heavy_module() -> None:
     code = "import sys, duewheel.testing.plugin; print('httpx' in sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=True
@@ -130,7 +131,7 @@ def test_the_plugin_brings_nothing_heavy() -> None:
     assert ran.stdout == "False\n"
 
 
-def test_every_name_of_the_package_is_there_and_no_other() -> None:
+def test_the_package_exports_exactly_its_names() -> None:
     missing = [name for name in [*package.__all__, "nothing"] if not hasattr(package, name)]
     assert missing == ["nothing"]
 
@@ -150,6 +151,6 @@ def test_a_span_is_read(span: str | float | timedelta, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("span", ["", "30", "d", "-1d", "1.5h", "1 d", "1y", "1d\n", "١d"])
-def test_what_is_no_span_is_refused(span: str) -> None:
+def test_an_invalid_span_is_refused(span: str) -> None:
     with pytest.raises(ValueError, match="is no span of time"):
         span_seconds(span)

@@ -1,4 +1,4 @@
-"""What answers are read into."""
+"""The values of answers."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.support import TASK
 SECRET = "very-secret"
 
 
-def test_what_a_newer_service_adds_is_kept() -> None:
+def test_members_of_a_newer_service_are_kept() -> None:
     task = Task.read(
         {**TASK, "colour": "red", "history": [{"at": TASK["due_at"], "outcome": "retry", "hue": 3}]}
     )
@@ -18,7 +18,7 @@ def test_what_a_newer_service_adds_is_kept() -> None:
     assert task.history[0].extra == {"hue": 3}
 
 
-def test_what_an_older_service_leaves_out_is_absent() -> None:
+def test_members_that_an_older_service_lacks_are_empty() -> None:
     task = Task.read(TASK)
     assert (task.timer_id, task.lateness_ms, task.history) == (None, None, ())
 
@@ -26,12 +26,12 @@ def test_what_an_older_service_leaves_out_is_absent() -> None:
 @pytest.mark.parametrize(
     "answer", [{}, [], None, {**TASK, "due_at": "soon"}, {**TASK, "history": 1}]
 )
-def test_what_is_no_task_is_not_taken_for_one(answer: object) -> None:
+def test_an_answer_that_is_no_task_is_refused(answer: object) -> None:
     with pytest.raises(UnexpectedAnswer, match="no Task"):
         Task.read(answer)
 
 
-def test_no_repr_shows_what_may_be_secret() -> None:
+def test_no_repr_shows_secrets() -> None:
     callback = {"url": f"https://example.com/?token={SECRET}", "headers": {"x-token": SECRET}}
     shown = [
         Task.read({**TASK, "callback": callback, "payload": SECRET, "new": SECRET}),
@@ -62,12 +62,12 @@ def test_no_repr_shows_what_may_be_secret() -> None:
     assert "AQG5dxdnQAAAeOt8N-CZJxW76LPH" in repr(shown)
 
 
-def test_values_do_not_change() -> None:
+def test_values_are_immutable() -> None:
     with pytest.raises(AttributeError):
         Task.read(TASK).status = "dead"  # type: ignore[misc]
 
 
-def test_a_range_is_read_under_names_that_python_has() -> None:
+def test_from_and_to_are_read_as_begin_and_end() -> None:
     minute = dict.fromkeys(
         ["created", "pending", "delivered", "dead", "expired", "cancelled", "failed_attempts"], 0
     )
@@ -87,7 +87,7 @@ def test_a_range_is_read_under_names_that_python_has() -> None:
     assert statistics.extra == {}
 
 
-def test_a_wheel_tells_the_places_that_the_sweep_left_open_and_an_older_service_none() -> None:
+def test_a_wheel_has_open_places_unless_the_service_is_older() -> None:
     at = TASK["due_at"]
     pointer = {"at": at, "second": 1, "lag_seconds": 0}
     older = {

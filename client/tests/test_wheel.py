@@ -1,4 +1,4 @@
-"""The wheel as it is installed: the client, and the stack that it carries."""
+"""The installed wheel: the client, and the stack that the wheel contains."""
 
 import os
 import subprocess
@@ -36,7 +36,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def test_it_carries_the_stack_as_it_is_in_the_repository(wheel: Path) -> None:
+def test_the_wheel_contains_the_stack_of_the_repository(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     carried = {name.removeprefix("duewheel/_stack/") for name in names if "/_stack/" in name}
     there = {ROOT / "template.yaml"}
@@ -46,13 +46,13 @@ def test_it_carries_the_stack_as_it_is_in_the_repository(wheel: Path) -> None:
     assert carried == kept
 
 
-def test_it_carries_its_types_and_no_tests(wheel: Path) -> None:
+def test_the_wheel_contains_types_and_no_tests(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "duewheel/py.typed" in names
     assert not [name for name in names if "tests/" in name or "__pycache__" in name]
 
 
-def test_it_needs_httpx_alone(wheel: Path) -> None:
+def test_the_wheel_requires_httpx_alone(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
     lines = archive.read(metadata).decode().splitlines()
@@ -60,8 +60,8 @@ def test_it_needs_httpx_alone(wheel: Path) -> None:
     assert needed == ["Requires-Dist: httpx>=0.27"]
 
 
-def test_it_brings_the_command(wheel: Path) -> None:
-    """Which says what it lacks where the extra was not asked for."""
+def test_the_wheel_installs_the_command(wheel: Path) -> None:
+    """Without the extra, the command names the missing packages."""
     archive = zipfile.ZipFile(wheel)
     (points,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
     assert "duewheel = duewheel.cli.__main__:main" in archive.read(points).decode()
@@ -73,7 +73,7 @@ def test_it_brings_the_command(wheel: Path) -> None:
     assert (ran.returncode, "pip install 'duewheel[cli]'" in ran.stderr) == (1, True)
 
 
-def test_its_extra_brings_what_the_functions_need(wheel: Path) -> None:
+def test_the_extra_installs_the_requirements_of_the_functions(wheel: Path) -> None:
     archive = zipfile.ZipFile(wheel)
     (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
     text = archive.read(metadata).decode()
@@ -84,8 +84,8 @@ def test_its_extra_brings_what_the_functions_need(wheel: Path) -> None:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment with the wheel in it. Its requirements are those of this one, so that
-    nothing is fetched."""
+    """An environment with the wheel. Its requirements come from this environment, so that no
+    package is downloaded."""
     there = tmp_path_factory.mktemp("installed")
     venv.create(there, with_pip=False)
     python = str(there / "bin/python")
@@ -105,7 +105,7 @@ def run_in(environment: Path, cwd: Path, *arguments: str) -> "subprocess.Complet
 
 
 @pytest.mark.stack
-def test_installed_its_plugin_runs_the_stack_that_it_carries_and_keeps_parallel_tests_apart(
+def test_the_installed_plugin_runs_its_stack_and_isolates_parallel_tests(
     installed: Path, tmp_path: Path
 ) -> None:
     (packages,) = (installed / "lib").glob("python3*/site-packages")

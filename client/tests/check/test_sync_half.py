@@ -1,8 +1,8 @@
-"""The half that is made against the one that it is made of. It takes ruff, so `make check` asks."""
+"""The generated sync half matches its async source. It needs ruff, so `make check` runs it."""
 
 from make_sync import WORDS, stale
 
 
-def test_the_sync_half_is_what_the_async_half_makes_of_it() -> None:
+def test_sync_half_is_generated_from_the_async_half() -> None:
     assert stale() == [], "run client/make_sync.py"
     assert WORDS
