@@ -1,7 +1,7 @@
 """The console in a headless Chromium, on a local stack whose clock the test moves.
 
-Nothing that the browser complains about passes: no failed script, no file that is missing, nothing
-that the content security policy had to refuse.
+A test fails on every error that the browser reports: a failed script, a missing file, or a refusal
+by the content security policy.
 """
 
 import os
@@ -31,15 +31,15 @@ HERE = Path(__file__).parent
 
 DESK = {"width": 1280, "height": 900}
 CHROMIUM = os.environ["CHROMIUM"]
-# What a browser reports of every answer that is no success; the console shows what it was.
+# A browser reports every answer that is no success; the console shows the failure itself.
 ANSWERED = "Failed to load resource: the server responded with a status of"
-PATIENCE_MS = 15_000  # of clicks and expectations alike
+PATIENCE_MS = 15_000  # for clicks and expectations
 
 expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of all folders, wherever it stands."""
+    """pytest calls this hook with the tests of all folders."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.browser)
@@ -66,14 +66,15 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def zone() -> str:
-    """The viewer's."""
+    """The time zone of the viewer."""
     return "Asia/Shanghai"
 
 
 class KeptContexts:
-    """The first page of a new context takes Chromium more than a second of CPU time, a further one
-    half of that while another is open. So the tests of a module share theirs, one for each zone,
-    as long as they leave it as it was; what the console keeps, it keeps for a page."""
+    """Browser contexts that the tests of a module share, one for each zone, unless a test has
+    changed its context. The first page of a new context costs Chromium more than a second of CPU
+    time, a further page half of that while another one is open. The console itself keeps state for
+    one page only."""
 
     def __init__(self, browser: Browser, url: str) -> None:
         self._browser = browser
@@ -119,7 +120,7 @@ def context(kept_contexts: KeptContexts, zone: str) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """What the browser complains of; a test that wants it to takes it from here."""
+    """The errors that the browser reports. A test that expects one removes it from this list."""
     return []
 
 
@@ -140,7 +141,7 @@ def page(context: BrowserContext, complaints: list[str]) -> Iterator[Page]:
 
 @pytest.fixture
 def still(page: Page) -> Page:
-    """The page, whose own clock stands until the test moves it."""
+    """The page with a frozen clock, which the test moves."""
     page.clock.install(time="2026-01-01T00:00:00Z")
     page.clock.pause_at("2026-01-01T00:00:01Z")
     return page
@@ -148,7 +149,7 @@ def still(page: Page) -> Page:
 
 @pytest.fixture
 def business() -> str:
-    """One that no other test of this process uses."""
+    """A business that no other test of this process uses."""
     return f"shop-{next(_numbers)}"
 
 
@@ -159,7 +160,8 @@ def viewer(page: Page) -> Viewer:
 
 @pytest.fixture(scope="module")
 def crowded_at(stack: LocalStack) -> str:
-    """Three businesses with something of everything behind them, and a crowd ahead on a second."""
+    """The instant of a crowded second ahead, after three businesses have had tasks of each
+    outcome."""
     service = Service(stack.url)
     ladder = {"attempts": 2, "delays_seconds": [5]}
     for name in ("mail", "orders", "payments"):

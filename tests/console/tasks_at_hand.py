@@ -1,4 +1,4 @@
-"""Tasks for the pages that show them, and how their tests come to these pages."""
+"""Tasks for the tests of the pages that show them, and helpers that open these pages."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def created(service: Service, business: str, seconds: float = 600, **more: Any) 
 
 
 def batch(service: Service, business: str, many: int) -> None:
-    """Under the keys `k-000` and so on."""
+    """Create tasks under the keys `k-000` and so on."""
     tasks = [
         service.new_task(business, biz_type=business, delay_seconds=60 + n, key=f"k-{n:03d}")
         for n in range(many)

@@ -13,7 +13,7 @@ ZONE_MS = 8 * 3_600_000  # the viewer's, ahead of UTC
 
 
 def dead_tasks(service: Service, name: str, *statuses: int, **more: Any) -> list[dict[str, Any]]:
-    """One for each status that the callback answers, a minute apart."""
+    """One task for each status that the callback answers, a minute apart."""
     service.call("PUT", f"/v1/businesses/{name}", {"retry": {"attempts": 1}})
     made = []
     for status in statuses:
@@ -41,7 +41,7 @@ def statuses_of(service: Service, tasks: list[dict[str, Any]]) -> list[str]:
     return [service.task(task)["status"] for task in tasks]
 
 
-def test_a_business_without_dead_tasks_says_so(viewer: Viewer) -> None:
+def test_an_empty_list_of_dead_tasks_is_reported(viewer: Viewer) -> None:
     viewer.open("businesses/alive/dead")
     expect(viewer.page.locator(".empty")).to_have_text("No task of it is dead.")
     for name in ("Select all shown", "Redrive 0 selected", "Redrive all"):
@@ -73,7 +73,7 @@ def test_dead_tasks_are_found_by_cause_and_instant(viewer: Viewer, service: Serv
     expect(viewer.page.locator(".empty")).to_have_text("The filter takes no dead task.")
 
 
-def test_a_filter_that_the_service_refuses_says_why(viewer: Viewer) -> None:
+def test_a_refused_filter_shows_the_reason(viewer: Viewer) -> None:
     viewer.open("businesses/refused/dead")
     viewer.fill("Last status", "teapot")
     viewer.press("Filter")
@@ -87,7 +87,7 @@ def test_selected_tasks_are_redriven_each_with_its_outcome(
     viewer.open("businesses/picked/dead")
     viewer.page.get_by_label(f"Select {first['task_id']}").check()
     viewer.page.get_by_label(f"Select {third['task_id']}").check()
-    service.call("POST", f"/v1/tasks/{third['task_id']}/redrive")  # by another, meanwhile
+    service.call("POST", f"/v1/tasks/{third['task_id']}/redrive")  # by another user
     viewer.press("Redrive 2 selected")
     expect(viewer.dialog()).to_contain_text("Redrive 2 tasks of picked?")
     viewer.agree("Redrive")
@@ -103,7 +103,7 @@ def test_selected_tasks_are_redriven_each_with_its_outcome(
     assert second["task_id"] in viewer.rows("Dead tasks").inner_text()
 
 
-def test_all_that_the_filter_takes_is_redriven_page_by_page(
+def test_all_tasks_of_the_filter_are_redriven_page_by_page(
     viewer: Viewer, service: Service
 ) -> None:
     many_dead(service, "all", 101)
@@ -118,11 +118,11 @@ def test_all_that_the_filter_takes_is_redriven_page_by_page(
     expect(viewer.page.locator(".empty")).to_contain_text("The filter takes no")
 
 
-def test_a_redrive_of_all_stops_when_it_is_told_to(viewer: Viewer, service: Service) -> None:
+def test_a_redrive_of_all_can_be_stopped(viewer: Viewer, service: Service) -> None:
     many_dead(service, "stopped", 3)
 
     def one_more(route: Route) -> None:
-        """The second page waits for the press."""
+        """Hold the second page back until the button is pressed."""
         if "cursor" in (route.request.post_data or ""):
             viewer.page.get_by_role("button", name="Stop").click()
         route.fulfill(json={"redriven": 1, "refused": [], "cursor": "more"})
@@ -134,7 +134,7 @@ def test_a_redrive_of_all_stops_when_it_is_told_to(viewer: Viewer, service: Serv
     expect(viewer.outcome()).to_contain_text("Stopped: 2 tasks redriven, 0 refused; there are more")
 
 
-def test_a_redrive_that_fails_on_the_way_tells_how_far_it_came(
+def test_a_redrive_that_fails_shows_how_many_tasks_were_redriven(
     viewer: Viewer, service: Service
 ) -> None:
     many_dead(service, "broken", 3)
@@ -157,7 +157,7 @@ def test_a_redrive_that_fails_on_the_way_tells_how_far_it_came(
     expect(progress.get_by_role("button")).to_have_text("Close")
 
 
-def test_a_refresh_keeps_what_is_selected_and_drops_what_is_gone(
+def test_a_refresh_keeps_the_selection_without_redriven_tasks(
     viewer: Viewer, service: Service
 ) -> None:
     first, second = dead_tasks(service, "chosen", 410, 410)
@@ -193,7 +193,7 @@ def test_the_keyboard_alone_redrives_a_task(viewer: Viewer, service: Service) ->
     expect(viewer.page.get_by_role("region", name="Progress").get_by_role("button")).to_be_focused()
 
 
-def test_dead_tasks_are_text_and_fit_a_phone(viewer: Viewer, service: Service) -> None:
+def test_dead_tasks_are_shown_as_text_and_fit_a_phone(viewer: Viewer, service: Service) -> None:
     task = {
         "task_id": "AQG5" + "x" * 24, "key": MARKUP, "settled_at": "2030-01-31T08:00:00.000Z",
         "reason": MARKUP, "attempts": 1, "last_error": MARKUP + "x" * 90, "history": [],
@@ -209,7 +209,7 @@ def test_dead_tasks_are_text_and_fit_a_phone(viewer: Viewer, service: Service) -
     assert viewer.has_room()
 
 
-def test_a_list_of_dead_tasks_that_fails_says_so(viewer: Viewer) -> None:
+def test_a_failed_list_of_dead_tasks_is_reported(viewer: Viewer) -> None:
     viewer.answer("/v1/businesses/broken/dead", 500, FAILED)
     viewer.open("businesses/broken/dead")
     expect(viewer.page.locator("main .problem")).to_contain_text("failed unexpectedly")

@@ -1,4 +1,4 @@
-"""A business is deleted: with its name typed, with its timers and tasks, or not at all."""
+"""The deletion of a business: its confirmation, its timers and tasks, its refusals."""
 
 from playwright.sync_api import expect
 
@@ -13,7 +13,7 @@ def delete(viewer: Viewer, name: str) -> None:
     viewer.agree("Delete")
 
 
-def test_a_deletion_wants_the_name_and_is_refused_while_tasks_are_pending(
+def test_a_deletion_needs_the_typed_name_and_is_refused_while_tasks_are_pending(
     viewer: Viewer, service: Service
 ) -> None:
     service.call("PUT", "/v1/businesses/kept", {})
@@ -21,14 +21,14 @@ def test_a_deletion_wants_the_name_and_is_refused_while_tasks_are_pending(
     viewer.open("businesses/kept")
     viewer.press("Delete")
     viewer.agree("Delete")
-    expect(viewer.dialog()).to_be_visible()  # nothing is typed
+    expect(viewer.dialog()).to_be_visible()  # the name is not typed
     viewer.fill("Type kept to say that it is meant", "kept")
     viewer.page.keyboard.press("Enter")
     expect(viewer.outcome()).to_contain_text("The business has pending tasks")
     assert service.call("GET", "/v1/businesses/kept")[0] == 200
 
 
-def test_a_deletion_takes_timers_and_tasks_with_it(viewer: Viewer, service: Service) -> None:
+def test_a_deletion_can_include_timers_and_tasks(viewer: Viewer, service: Service) -> None:
     service.call("PUT", "/v1/businesses/gone", {})
     tasks = [service.new_task("gone", biz_type="gone", delay_seconds=9000) for _ in range(120)]
     assert service.call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
@@ -42,11 +42,11 @@ def test_a_deletion_takes_timers_and_tasks_with_it(viewer: Viewer, service: Serv
     assert service.call("GET", "/v1/businesses/gone")[0] == 404
 
 
-def test_a_business_that_another_has_changed_meanwhile_is_not_deleted(
+def test_a_business_changed_by_another_user_is_not_deleted(
     viewer: Viewer, service: Service
 ) -> None:
     service.call("PUT", "/v1/businesses/changed", {})
-    viewer.page.clock.install()  # no refresh by itself
+    viewer.page.clock.install()  # no automatic refresh
     viewer.page.clock.pause_at("2035-01-01")
     viewer.open("businesses/changed")
     expect(viewer.page.get_by_role("button", name="Delete")).to_be_visible()
@@ -56,7 +56,7 @@ def test_a_business_that_another_has_changed_meanwhile_is_not_deleted(
     assert service.call("GET", "/v1/businesses/changed")[0] == 200
 
 
-def test_a_deletion_that_finds_tasks_too_late_looks_again_until_it_is_stopped(
+def test_a_deletion_with_tasks_past_their_cut_off_is_retried_until_it_is_stopped(
     viewer: Viewer, service: Service
 ) -> None:
     service.call("PUT", "/v1/businesses/late", {})

@@ -1,4 +1,4 @@
-"""The settings of a business as a form: what is set, what is left to the service, who was first."""
+"""The form of a business's settings: own settings, defaults of the service, concurrent changes."""
 
 import re
 
@@ -23,7 +23,7 @@ def saved(viewer: Viewer) -> None:
     expect(viewer.part("State")).to_be_visible()
 
 
-def test_a_new_business_gets_what_is_typed_and_nothing_else(
+def test_a_new_business_gets_only_the_settings_that_were_typed(
     viewer: Viewer, service: Service
 ) -> None:
     viewer.open("businesses")
@@ -55,9 +55,7 @@ def test_a_new_business_gets_what_is_typed_and_nothing_else(
     assert (answer["calls_per_second"], answer["lane"]) == (2.5, "slow")
 
 
-def test_own_settings_stand_in_the_form_and_defaults_do_not(
-    viewer: Viewer, service: Service
-) -> None:
+def test_the_form_contains_own_settings_and_no_defaults(viewer: Viewer, service: Service) -> None:
     service.call(
         "PUT", "/v1/businesses/shown",
         {"callback": {"url": "https://example.com/hook", "headers": {"x-note": MARKUP}},
@@ -80,7 +78,7 @@ def test_own_settings_stand_in_the_form_and_defaults_do_not(
     assert business(service, "shown")["version"] == 1
 
 
-def test_only_what_was_changed_is_sent(viewer: Viewer, service: Service) -> None:
+def test_only_changed_settings_are_sent(viewer: Viewer, service: Service) -> None:
     service.call(
         "PUT", "/v1/businesses/untouched",
         {"callback": {"type": "lambda", "function": "inbox-function", "invocation": "sync"},
@@ -93,7 +91,7 @@ def test_only_what_was_changed_is_sent(viewer: Viewer, service: Service) -> None
     assert sent.value.post_data_json == {"retention_days": 9}
 
 
-def test_what_is_emptied_goes_back_to_the_services_default(
+def test_an_emptied_field_restores_the_default_of_the_service(
     viewer: Viewer, service: Service
 ) -> None:
     service.call(
@@ -120,7 +118,7 @@ def test_what_is_emptied_goes_back_to_the_services_default(
         ("Tried again on", "200", "retry_statuses[0]: must be"),
     ],
 )
-def test_a_refusal_stands_at_its_field(
+def test_a_refusal_is_shown_at_its_field(
     viewer: Viewer, service: Service, label: str, value: str, said: str
 ) -> None:
     viewer.open("businesses/wrong/edit")
@@ -133,7 +131,7 @@ def test_a_refusal_stands_at_its_field(
 
 
 @pytest.mark.parametrize("headers", ["no colon", "a: 1\na: 2"])
-def test_headers_that_cannot_be_read_are_refused_here(viewer: Viewer, headers: str) -> None:
+def test_malformed_headers_are_refused_without_a_request(viewer: Viewer, headers: str) -> None:
     viewer.open("businesses/wrong/edit")
     viewer.choose("What its tasks leave out", "http")
     viewer.page.locator("[name='callback.headers']").fill(headers)
@@ -141,7 +139,9 @@ def test_headers_that_cannot_be_read_are_refused_here(viewer: Viewer, headers: s
     expect(viewer.field_problem("Headers").first).to_be_visible()
 
 
-def test_of_two_editors_the_second_is_told_and_loads_anew(viewer: Viewer, service: Service) -> None:
+def test_the_second_of_two_editors_is_refused_and_loads_the_settings_again(
+    viewer: Viewer, service: Service
+) -> None:
     service.call("PUT", "/v1/businesses/shared", {"retention_days": 3})
     viewer.open("businesses/shared/edit")
     viewer.fill("Calls a second", "5")
@@ -157,7 +157,7 @@ def test_of_two_editors_the_second_is_told_and_loads_anew(viewer: Viewer, servic
     assert business(service, "shared")["own"] == ["retention_days", "calls_per_second"]
 
 
-def test_of_two_who_configure_a_new_business_the_second_is_told(
+def test_the_second_of_two_creators_of_a_business_is_refused(
     viewer: Viewer, service: Service
 ) -> None:
     viewer.open("businesses/raced/edit")
@@ -168,7 +168,9 @@ def test_of_two_who_configure_a_new_business_the_second_is_told(
     assert business(service, "raced")["own"] == ["retention_days"]
 
 
-def test_a_new_secret_is_made_here_and_shown_this_once(viewer: Viewer, service: Service) -> None:
+def test_a_new_secret_is_made_in_the_browser_and_shown_once(
+    viewer: Viewer, service: Service
+) -> None:
     service.call("PUT", "/v1/businesses/signed", {"signing_secrets": ["whsec_" + "A" * 32]})
     viewer.open("businesses/signed/edit")
     how = "How its HTTP callbacks are signed"
@@ -191,7 +193,7 @@ def test_a_new_secret_is_made_here_and_shown_this_once(viewer: Viewer, service: 
     assert business(service, "signed")["signing_secrets"] is None
 
 
-def test_a_secret_that_is_none_is_refused_at_its_field(viewer: Viewer) -> None:
+def test_an_invalid_secret_is_refused_at_its_field(viewer: Viewer) -> None:
     viewer.open("businesses/unsigned/edit")
     viewer.choose("How its HTTP callbacks are signed", "signed with")
     viewer.fill("Secret", "hunter2")
@@ -211,7 +213,7 @@ def test_the_keyboard_alone_changes_a_setting(viewer: Viewer, service: Service) 
     assert business(service, "keyed")["retention_days"] == 8
 
 
-def test_a_double_press_saves_once(viewer: Viewer, service: Service) -> None:
+def test_a_double_click_saves_once(viewer: Viewer, service: Service) -> None:
     viewer.open("businesses/twice/edit")
     viewer.fill("Calls a second", "5")
     viewer.page.get_by_role("button", name="Save").dblclick()
@@ -219,7 +221,7 @@ def test_a_double_press_saves_once(viewer: Viewer, service: Service) -> None:
     assert business(service, "twice")["version"] == 1
 
 
-def test_settings_that_cannot_be_read_are_no_form(viewer: Viewer) -> None:
+def test_the_form_is_not_shown_if_the_settings_cannot_be_read(viewer: Viewer) -> None:
     viewer.answer("/v1/businesses/broken", 500, FAILED)
     viewer.open("businesses/broken/edit")
     expect(viewer.page.locator("main .problem")).to_contain_text("failed unexpectedly")

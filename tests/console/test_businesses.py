@@ -1,4 +1,4 @@
-"""The list of businesses, and the page of one: how it stands, pause, resume, numbers, changes."""
+"""The list of businesses, and the page of one: state, pause, resume, statistics, changes."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ PHONE = {"width": 360, "height": 740}
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[LocalStack]:
-    """Far from the instant that the browser takes for now."""
+    """A stack whose clock is far from the browser's."""
     with LocalStack(frozen=True, start_ms=START_MS) as stack:
         yield stack
 
@@ -33,7 +33,7 @@ def tasks_of(service: Service, name: str, count: int, **more: object) -> list[st
     return [result["task"]["task_id"] for result in answer["results"]]
 
 
-def test_without_any_business_the_list_says_so_and_opens_one_by_its_name(viewer: Viewer) -> None:
+def test_the_empty_list_of_businesses_opens_one_by_its_name(viewer: Viewer) -> None:
     viewer.open("businesses")
     expect(viewer.page.locator(".empty")).to_have_text("No business has settings of its own yet.")
     viewer.fill("Name of a business", "unlisted")
@@ -46,7 +46,9 @@ def test_without_any_business_the_list_says_so_and_opens_one_by_its_name(viewer:
     expect(viewer.page.get_by_role("form", name="Settings")).to_contain_text("Limits")
 
 
-def test_the_list_tells_who_is_paused_slow_or_spared(viewer: Viewer, service: Service) -> None:
+def test_the_list_shows_paused_and_slow_businesses_and_open_breakers(
+    viewer: Viewer, service: Service
+) -> None:
     configured(service, "list-paused", paused=True)
     configured(service, "list-slow", lane="slow", calls_per_second=7)
     configured(service, "list-spared", retry={"attempts": 1})
@@ -65,7 +67,7 @@ def test_the_list_tells_who_is_paused_slow_or_spared(viewer: Viewer, service: Se
     expect(spared.locator("time")).to_have_count(2)
 
 
-def test_the_list_goes_on_by_pages_and_back(viewer: Viewer, service: Service) -> None:
+def test_the_list_is_paged_forwards_and_backwards(viewer: Viewer, service: Service) -> None:
     for number in range(51):
         configured(service, f"paged-{number:02d}")
     viewer.open("businesses")
@@ -77,14 +79,14 @@ def test_the_list_goes_on_by_pages_and_back(viewer: Viewer, service: Service) ->
     expect(viewer.rows("Businesses")).to_have_count(50)
 
 
-def test_a_list_that_fails_says_so_and_leaves_the_way_by_name(viewer: Viewer) -> None:
+def test_a_failed_list_is_reported_and_a_business_can_be_opened_by_its_name(viewer: Viewer) -> None:
     viewer.answer("/v1/businesses", 500, FAILED)
     viewer.open("businesses")
     expect(viewer.page.get_by_role("alert")).to_contain_text("The service failed unexpectedly")
     expect(viewer.page.get_by_label("Name of a business")).to_be_visible()
 
 
-def test_a_name_that_can_be_none_is_shown_with_the_services_words(viewer: Viewer) -> None:
+def test_an_impossible_name_is_refused_with_the_message_of_the_service(viewer: Viewer) -> None:
     viewer.open("businesses")
     viewer.fill("Name of a business", MARKUP)
     viewer.press("Open")
@@ -112,7 +114,7 @@ def test_a_pause_parks_and_a_resume_calls(viewer: Viewer, service: Service) -> N
     assert service.task({"task_id": parked})["status"] == "delivered"
 
 
-def test_what_is_left_in_the_dialog_is_not_done(viewer: Viewer, service: Service) -> None:
+def test_a_declined_action_is_not_carried_out(viewer: Viewer, service: Service) -> None:
     configured(service, "left")
     viewer.open("businesses/left")
     viewer.press("Pause")
@@ -136,7 +138,7 @@ def test_the_keyboard_alone_pauses_a_business(viewer: Viewer, service: Service) 
     expect(viewer.fact("Its tasks are")).to_contain_text("paused")
 
 
-def test_a_refused_pause_says_why(viewer: Viewer, service: Service) -> None:
+def test_a_refused_pause_shows_the_reason(viewer: Viewer, service: Service) -> None:
     configured(service, "refused")
     viewer.answer("/v1/businesses/refused/pause", 500, FAILED)
     viewer.open("businesses/refused")
@@ -146,7 +148,7 @@ def test_a_refused_pause_says_why(viewer: Viewer, service: Service) -> None:
     expect(viewer.page.get_by_role("button", name="Pause")).to_be_visible()
 
 
-def test_settings_are_told_apart_from_defaults_and_shown_as_text(
+def test_settings_are_distinguished_from_defaults_and_shown_as_text(
     viewer: Viewer, service: Service
 ) -> None:
     configured(
@@ -169,7 +171,7 @@ def test_settings_are_told_apart_from_defaults_and_shown_as_text(
     expect(viewer.page.locator("main img")).to_have_count(0)
 
 
-def test_the_numbers_are_those_of_the_last_day_by_the_services_clock(
+def test_statistics_cover_the_last_day_by_the_clock_of_the_service(
     viewer: Viewer, service: Service
 ) -> None:
     service.advance((60_000 - service.now_ms() % 60_000) / 1000)  # all of it in one minute
@@ -199,7 +201,7 @@ def test_the_numbers_are_those_of_the_last_day_by_the_services_clock(
     expect(viewer.rows("What became of the tasks")).to_have_count(1)
 
 
-def test_numbers_that_fail_leave_the_rest_of_the_page(viewer: Viewer, service: Service) -> None:
+def test_failed_statistics_leave_the_rest_of_the_page(viewer: Viewer, service: Service) -> None:
     configured(service, "uncounted")
     viewer.answer("/v1/businesses/uncounted/stats", 500, FAILED)
     viewer.open("businesses/uncounted")
@@ -209,7 +211,7 @@ def test_numbers_that_fail_leave_the_rest_of_the_page(viewer: Viewer, service: S
     expect(viewer.rows("Changes")).to_have_count(1)
 
 
-def test_a_refresh_keeps_focus_and_open_details_and_what_was_last_known(
+def test_a_refresh_keeps_focus_and_open_details_and_the_last_values(
     viewer: Viewer, service: Service
 ) -> None:
     configured(service, "refreshed")
@@ -232,9 +234,7 @@ def test_a_refresh_keeps_focus_and_open_details_and_what_was_last_known(
 
 
 @pytest.mark.parametrize("path", ["businesses", "businesses/narrow", "businesses/nobody"])
-def test_a_phone_shows_it_all_without_moving_sideways(
-    viewer: Viewer, service: Service, path: str
-) -> None:
+def test_the_pages_fit_a_phone(viewer: Viewer, service: Service, path: str) -> None:
     long = "https://example.com/" + "x" * 300
     service.call("PUT", "/v1/businesses/narrow", {"callback": {"url": long}})
     viewer.page.set_viewport_size(PHONE)

@@ -1,4 +1,4 @@
-"""The way in where callers are known by API keys, and where they are known by AWS credentials."""
+"""Admission to the console on deployments with API keys, and on those with AWS credentials."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from local.stack import LocalStack
 from tests.console.viewer import Viewer
 from tests.support.service import Service
 
-REMEMBERED_SECONDS = 61  # for so long API Gateway lets in whom it has let in
+REMEMBERED_SECONDS = 61  # API Gateway caches the result of the authorizer for a minute
 FORBIDDEN = {"message": "Forbidden"}
 UNKNOWN = "The service does not know this key, or it is no longer good."
 
@@ -26,7 +26,7 @@ def service(stack: LocalStack) -> Service:
 
 
 def key_with(service: Service, *grants: tuple[str, str]) -> tuple[str, str]:
-    """Its id and its text."""
+    """The id and the text of a new key."""
     granted = [{"right": right, "businesses": businesses} for right, businesses in grants]
     status, key = service.call("POST", "/v1/keys", {"name": "viewer", "grants": granted})
     assert status == 201, key
@@ -39,7 +39,7 @@ def enter(viewer: Viewer, key: str | None) -> None:
     viewer.page.keyboard.press("Enter")
 
 
-def test_the_key_is_asked_for_and_kept_for_this_tab_alone(
+def test_the_key_is_requested_and_kept_for_this_tab_alone(
     viewer: Viewer, service: Service, context: BrowserContext
 ) -> None:
     viewer.open("businesses")
@@ -58,7 +58,7 @@ def test_the_key_is_asked_for_and_kept_for_this_tab_alone(
 
 
 @pytest.mark.parametrize("key", ["dw_AAAAAAAAAAAA_" + "B" * 43, "hello"])
-def test_a_key_that_is_not_good_is_refused_and_forgotten(viewer: Viewer, key: str) -> None:
+def test_an_invalid_key_is_refused_and_not_kept(viewer: Viewer, key: str) -> None:
     viewer.open()
     enter(viewer, key)
     expect(viewer.page.get_by_role("alert")).to_have_text(UNKNOWN)
@@ -68,14 +68,14 @@ def test_a_key_that_is_not_good_is_refused_and_forgotten(viewer: Viewer, key: st
 
 
 @pytest.mark.parametrize("key", ["", "   ", "two words", "schlüssel"])
-def test_what_can_be_no_key_is_not_sent(viewer: Viewer, key: str) -> None:
+def test_a_malformed_key_is_not_sent(viewer: Viewer, key: str) -> None:
     viewer.open()
     enter(viewer, key)
     expect(viewer.page.get_by_role("alert")).to_contain_text("A key is one word")
     assert viewer.page.evaluate("sessionStorage.length") == 0
 
 
-def test_forget_the_key_ends_it(viewer: Viewer, service: Service) -> None:
+def test_the_key_can_be_removed_from_the_tab(viewer: Viewer, service: Service) -> None:
     viewer.open("businesses")
     enter(viewer, service.key)
     viewer.press("Forget the key")
@@ -85,7 +85,7 @@ def test_forget_the_key_ends_it(viewer: Viewer, service: Service) -> None:
     assert viewer.page.evaluate("sessionStorage.length") == 0
 
 
-def test_a_key_that_is_revoked_while_a_page_refreshes_leads_back_to_the_way_in(
+def test_a_key_revoked_before_a_refresh_is_requested_again(
     viewer: Viewer, service: Service
 ) -> None:
     key_id, key = key_with(service, ("read", "*"))
@@ -99,15 +99,13 @@ def test_a_key_that_is_revoked_while_a_page_refreshes_leads_back_to_the_way_in(
     expect(viewer.page.get_by_role("alert")).to_have_text(UNKNOWN)
     expect(viewer.page.get_by_role("button", name="Forget the key")).to_have_count(0)
     viewer.page.get_by_role("link", name="Businesses").click()
-    expect(viewer.page.get_by_label("API key")).to_be_visible()  # no page opens meanwhile
+    expect(viewer.page.get_by_label("API key")).to_be_visible()  # no page is opened
     enter(viewer, service.key)
     expect(viewer.page.locator("main h1")).to_have_text("Businesses")
     expect(viewer.page.get_by_role("button", name="Forget the key")).to_be_visible()
 
 
-def test_a_key_that_is_revoked_before_a_click_leads_back_to_the_way_in(
-    viewer: Viewer, service: Service
-) -> None:
+def test_a_key_revoked_before_a_click_is_requested_again(viewer: Viewer, service: Service) -> None:
     key_id, key = key_with(service, ("admin", "clicked"))
     service.call("PUT", "/v1/businesses/clicked", {})
     viewer.open("businesses/clicked")
@@ -120,9 +118,7 @@ def test_a_key_that_is_revoked_before_a_click_leads_back_to_the_way_in(
     assert service.call("GET", "/v1/businesses/clicked")[1]["paused"] is False
 
 
-def test_a_key_that_reads_one_business_is_shown_what_it_may(
-    viewer: Viewer, service: Service
-) -> None:
+def test_a_key_for_one_business_shows_that_business(viewer: Viewer, service: Service) -> None:
     for name in ("mine", "theirs"):
         service.call("PUT", f"/v1/businesses/{name}", {})
     _, key = key_with(service, ("read", "mine"))
@@ -145,7 +141,7 @@ def test_a_key_that_reads_one_business_is_shown_what_it_may(
     expect(viewer.page.get_by_role("button", name="Forget the key")).to_be_visible()
 
 
-def test_one_call_that_the_gateway_refuses_does_not_lead_back_to_the_way_in(
+def test_a_single_refusal_of_the_gateway_does_not_request_the_key_again(
     viewer: Viewer, service: Service
 ) -> None:
     viewer.answer("/v1/businesses", 403, FORBIDDEN)
@@ -155,7 +151,7 @@ def test_one_call_that_the_gateway_refuses_does_not_lead_back_to_the_way_in(
     expect(viewer.page.get_by_label("Name of a business")).to_be_visible()
 
 
-def test_where_requests_are_signed_the_way_in_names_the_command(viewer: Viewer) -> None:
+def test_with_signed_requests_the_page_names_duewheel_console(viewer: Viewer) -> None:
     viewer.answer("/v1/health", 403, FORBIDDEN)
     viewer.open()
     expect(viewer.page.locator("main h1")).to_have_text("Requests are signed here")
@@ -164,10 +160,10 @@ def test_where_requests_are_signed_the_way_in_names_the_command(viewer: Viewer) 
 
 
 @pytest.mark.parametrize(("status", "title"), [(401, "Unauthorized"), (403, "Forbidden")])
-def test_behind_duewheel_console_the_way_in_says_what_to_do_in_the_terminal(
+def test_behind_duewheel_console_a_refusal_shows_what_to_do_in_the_terminal(
     viewer: Viewer, service: Service, status: int, title: str
 ) -> None:
-    """Its proxy has a key or credentials of its own, which no page can replace."""
+    """The proxy has a key or credentials of its own, which no page can replace."""
     said = {"type": "about:blank", "title": title, "status": status, "detail": "Start it again."}
     viewer.answer("/v1/health", status, said)
     viewer.open("businesses")
@@ -175,27 +171,27 @@ def test_behind_duewheel_console_the_way_in_says_what_to_do_in_the_terminal(
     expect(viewer.page.get_by_label("API key")).to_have_count(0)
     viewer.page.unroute_all()
     viewer.press("Try again")
-    enter(viewer, service.key)  # the stack of this test asks for keys
+    enter(viewer, service.key)  # the stack of this test requires keys
     viewer.answer("/v1/businesses", status, said)
     viewer.open("businesses?cursor=anew")
     expect(viewer.page.locator("main .problem")).to_have_text(f"{title}Start it again.")
     expect(viewer.page.get_by_label("Name of a business")).to_be_visible()
 
 
-def test_a_service_that_does_not_answer_is_asked_again_by_hand(
+def test_an_unanswered_request_can_be_repeated_by_hand(
     viewer: Viewer, service: Service, complaints: list[str]
 ) -> None:
     viewer.page.route("**/v1/health", lambda route: route.abort())
     viewer.open("businesses")
     expect(viewer.page.get_by_role("alert")).to_contain_text("The service does not answer")
     viewer.page.unroute("**/v1/health")
-    complaints.clear()  # of the browser, that it got no answer
+    complaints.clear()  # the browser reports that there was no answer
     viewer.press("Try again")
     enter(viewer, service.key)
     expect(viewer.page.locator("main h1")).to_have_text("Businesses")
 
 
-def test_the_way_in_fits_a_phone(browser: Browser, stack: LocalStack) -> None:
+def test_the_page_for_the_key_fits_a_phone(browser: Browser, stack: LocalStack) -> None:
     context = browser.new_context(base_url=stack.url, viewport={"width": 360, "height": 740})
     viewer = Viewer(context.new_page())
     viewer.open()

@@ -1,4 +1,4 @@
-"""The page of help: every call of the API, found, opened and read."""
+"""The help page, with every call of the API."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def opened(viewer: Viewer, name: str) -> Locator:
     return call
 
 
-def test_every_call_is_there_in_the_group_of_its_tag(viewer: Viewer) -> None:
+def test_every_call_is_listed_in_the_group_of_its_tag(viewer: Viewer) -> None:
     viewer.open("help")
     expect(viewer.page.get_by_text(f"{len(CALLS)} calls", exact=True)).to_be_visible()
     expect(viewer.page.locator("details.call")).to_have_count(len(CALLS))
@@ -44,7 +44,7 @@ def test_every_call_is_there_in_the_group_of_its_tag(viewer: Viewer) -> None:
         expect(group.locator("details.call")).to_have_count(len(of_tag))
 
 
-def test_the_version_of_the_service_is_told(viewer: Viewer, service: Service) -> None:
+def test_the_version_of_the_service_is_shown(viewer: Viewer, service: Service) -> None:
     viewer.open("help")
     expect(viewer.fact("Version")).to_have_text(service.call("GET", "/v1/health")[1]["version"])
 
@@ -70,7 +70,7 @@ def test_a_call_is_found_by_a_member_of_its_body(viewer: Viewer) -> None:
     expect(viewer.page.get_by_text(f"1 of {len(CALLS)} calls")).to_be_visible()
 
 
-def test_what_is_looked_for_stands_in_the_address(viewer: Viewer) -> None:
+def test_the_search_text_is_part_of_the_address(viewer: Viewer) -> None:
     viewer.open("help")
     viewer.page.get_by_label("Find calls by words").fill("audit")
     expect(details(viewer.page, "audit")).to_be_visible()
@@ -79,13 +79,13 @@ def test_what_is_looked_for_stands_in_the_address(viewer: Viewer) -> None:
     expect(details(viewer.page, "create_task")).to_be_hidden()
 
 
-def test_words_that_no_call_has_find_none_and_it_is_said(viewer: Viewer) -> None:
+def test_a_search_without_a_match_is_reported(viewer: Viewer) -> None:
     viewer.open("help?find=nosuchword")
     expect(viewer.page.get_by_text("No call has all of these words.")).to_be_visible()
     expect(viewer.page.locator("details.call:visible")).to_have_count(0)
 
 
-def test_an_address_opens_its_call_and_the_call_tells_its_address(viewer: Viewer) -> None:
+def test_an_address_opens_its_call_and_the_call_shows_its_address(viewer: Viewer) -> None:
     call = opened(viewer, "list_tasks")
     expect(call.locator("summary").first).to_be_focused()
     expect(call.get_by_role("link", name="Link to this call")).to_have_attribute(
@@ -94,7 +94,7 @@ def test_an_address_opens_its_call_and_the_call_tells_its_address(viewer: Viewer
     expect(viewer.page.locator("details.call[open]")).to_have_count(1)
 
 
-def test_a_call_tells_its_parameters_and_what_they_may_be(viewer: Viewer) -> None:
+def test_a_call_shows_its_parameters_and_their_bounds(viewer: Viewer) -> None:
     parameters = opened(viewer, "list_tasks").locator("ul.members").first.locator("li")
     expect(parameters.filter(has_text="biz_type")).to_contain_text("required")
     expect(parameters.filter(has_text="limit")).to_contain_text(
@@ -104,7 +104,7 @@ def test_a_call_tells_its_parameters_and_what_they_may_be(viewer: Viewer) -> Non
     expect(parameters.filter(has_text="due_from")).to_contain_text("Inclusive.")
 
 
-def test_a_body_is_told_with_its_conditions_and_what_it_refers_to(viewer: Viewer) -> None:
+def test_a_body_is_shown_with_its_conditions_and_references(viewer: Viewer) -> None:
     call = opened(viewer, "create_task")
     expect(call.get_by_text("Exactly one of due_at, due_ms, delay_seconds.")).to_be_visible()
     call.locator("summary").filter(has_text="Retry").first.click()
@@ -112,12 +112,12 @@ def test_a_body_is_told_with_its_conditions_and_what_it_refers_to(viewer: Viewer
     expect(call.get_by_text("array of number, from 0 to 604,800")).to_be_visible()
 
 
-def test_a_condition_that_may_be_left_unmet_says_at_most(viewer: Viewer) -> None:
+def test_an_optional_condition_is_shown_as_at_most(viewer: Viewer) -> None:
     call = opened(viewer, "change_task")
     expect(call.get_by_text("At most one of due_at, due_ms, delay_seconds.")).to_be_visible()
 
 
-def test_examples_of_requests_and_answers_are_shown_as_they_were(viewer: Viewer) -> None:
+def test_examples_of_requests_and_answers_are_shown_unchanged(viewer: Viewer) -> None:
     call = opened(viewer, "create_task")
     call.locator("summary").filter(has_text="Example create-with-all-fields").first.click()
     shown = call.locator("pre:visible")
@@ -149,12 +149,12 @@ def test_every_problem_is_listed_with_its_status(viewer: Viewer) -> None:
     expect(too_late).to_contain_text("its call may be under way")
 
 
-def test_the_keys_of_the_keyboard_are_told(viewer: Viewer) -> None:
+def test_the_keyboard_shortcuts_are_listed(viewer: Viewer) -> None:
     viewer.open("help")
     expect(viewer.fact("Esc")).to_contain_text("leaves a dialog")
 
 
-def test_no_link_leads_outside_and_the_documents_named_exist(viewer: Viewer) -> None:
+def test_links_stay_in_the_console_and_the_named_documents_exist(viewer: Viewer) -> None:
     opened(viewer, "create_task")
     hrefs = viewer.page.eval_on_selector_all(
         "a[href]", "all => all.map(a => a.getAttribute('href'))"
@@ -165,7 +165,7 @@ def test_no_link_leads_outside_and_the_documents_named_exist(viewer: Viewer) -> 
     assert [name for name in documents if not (Path(__file__).parents[2] / name).is_file()] == []
 
 
-def test_a_document_that_does_not_come_is_told_in_its_place(
+def test_a_document_that_cannot_be_loaded_is_reported(
     viewer: Viewer, complaints: list[str]
 ) -> None:
     viewer.page.route("**/v1/openapi.json", lambda route: route.abort())
@@ -179,7 +179,7 @@ def test_a_document_that_does_not_come_is_told_in_its_place(
     complaints.clear()
 
 
-def test_markup_is_shown_and_not_run(viewer: Viewer) -> None:
+def test_markup_is_shown_as_text(viewer: Viewer) -> None:
     document = json.loads(json.dumps(DOCUMENT))
     call = document["paths"]["/v1/wheel"]["get"]
     call["summary"] = call["description"] = f"{MARKUP} `{MARKUP}`"

@@ -1,4 +1,4 @@
-"""Fields for instants: what they show, what they stand for, and what cannot be read."""
+"""Fields for instants: the shown text, the instant that it means, and invalid texts."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.console.timers_at_hand import made, open_timer
 from tests.console.viewer import Viewer
 from tests.support.service import Service
 
-# Between two and three o'clock of the viewer's morning, for the second time.
+# Between two and three o'clock in the viewer's morning, in the second of the two hours.
 NOW = datetime(2030, 10, 27, 1, 30, tzinfo=UTC)
 HOUR_BEFORE = "2030-10-27T00:30:00.000Z"
 SHOWN = "2030-10-27T02:30"
@@ -29,7 +29,9 @@ def zone() -> str:
     return "Europe/Berlin"
 
 
-def test_an_instant_that_is_shown_is_kept_until_it_is_edited(viewer: Viewer, business: str) -> None:
+def test_a_shown_instant_keeps_its_milliseconds_until_it_is_edited(
+    viewer: Viewer, business: str
+) -> None:
     viewer.open(f"tasks?biz_type={business}&due_from=2030-10-27T01:30:00.500Z")
     expect(viewer.field("Due from")).to_have_value(SHOWN)
     viewer.field("Status").select_option("pending")
@@ -55,7 +57,7 @@ def test_the_last_hour_is_one_hour_while_clocks_are_set_back(
     expect(viewer.field("Due before")).to_have_value(re.compile(f"^{SHOWN}"))
 
 
-def test_the_dead_are_filtered_anew_by_the_instant_that_was_asked_for(
+def test_a_repeated_filter_of_dead_tasks_uses_the_given_instant(
     viewer: Viewer, business: str
 ) -> None:
     viewer.open(f"businesses/{business}/dead?since=2030-10-27T01:30:00Z")
@@ -64,7 +66,7 @@ def test_the_dead_are_filtered_anew_by_the_instant_that_was_asked_for(
     expect(viewer.page).to_have_url(re.compile("since=2030-10-27T01%3A30%3A00Z&status_code=503"))
 
 
-def test_the_preview_of_a_timer_begins_where_the_timer_does(
+def test_the_preview_of_a_timer_begins_at_its_start(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     timer = made(service, business, start_at="2030-10-27T01:45:00Z")
@@ -74,7 +76,7 @@ def test_the_preview_of_a_timer_begins_where_the_timer_does(
     expect(first.nth(1)).to_have_attribute("datetime", "2030-10-27T01:45:00.000Z")
 
 
-def test_an_instant_typed_in_part_is_refused(viewer: Viewer, business: str) -> None:
+def test_an_incomplete_instant_is_refused(viewer: Viewer, business: str) -> None:
     viewer.open(f"tasks?biz_type={business}")
     viewer.field("Due from").click()
     viewer.page.keyboard.type("0131")
@@ -100,7 +102,7 @@ def test_a_year_of_five_digits_is_refused_at_its_field(
     expect(viewer.field_problem(label)).to_have_text("Give a year of four digits.")
 
 
-def test_a_task_is_not_made_at_an_instant_that_cannot_be_read(
+def test_a_task_with_an_invalid_instant_is_not_created(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     viewer.open(f"tasks/new?biz_type={business}")
@@ -108,7 +110,7 @@ def test_a_task_is_not_made_at_an_instant_that_cannot_be_read(
     viewer.field("At").evaluate("it => { it.value = '12345-01-02T03:04'; }")
     viewer.press("Create")
     expect(viewer.field_problem("At")).to_have_text("Give a year of four digits.")
-    viewer.choose("Due", "after a delay")  # what is hidden is not asked for
+    viewer.choose("Due", "after a delay")  # hidden fields are not read
     viewer.fill("Callback URL", f"{service.url}/_local/inbox/shop")
     viewer.press("Create")
     assert viewer.told().startswith("The task is created.")

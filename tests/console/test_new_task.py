@@ -1,4 +1,4 @@
-"""A new task by the console: one, however often it is sent, with the payload as it was written."""
+"""The creation of a task in the console: repeats create one task, the payload is sent unchanged."""
 
 import re
 from typing import Any
@@ -23,7 +23,7 @@ def test_a_double_click_makes_one_task(viewer: Viewer, service: Service, busines
     assert len(_all(service, business)) == 1
 
 
-def test_a_task_whose_answer_was_lost_is_not_made_twice(
+def test_a_task_whose_answer_was_lost_is_not_created_twice(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     lost: list[Route] = []
@@ -45,9 +45,7 @@ def test_a_task_whose_answer_was_lost_is_not_made_twice(
     assert len(_all(service, business)) == 1
 
 
-def test_a_payload_is_sent_as_it_is_written(
-    viewer: Viewer, service: Service, business: str
-) -> None:
+def test_a_payload_is_sent_unchanged(viewer: Viewer, service: Service, business: str) -> None:
     payload = '{"b": 1e400, "a": 12345678901234567890, "a": 1.0}'
     viewer.open(f"tasks/new?biz_type={business}")
     viewer.field("Payload").fill(payload)
@@ -62,7 +60,7 @@ def test_a_payload_is_sent_as_it_is_written(
 
 
 @pytest.mark.parametrize("payload", ["{order: 17}", '1, "key": "smuggled"', MARKUP])
-def test_a_payload_that_is_no_json_is_shown_at_its_field(
+def test_a_payload_that_is_no_json_is_refused_at_its_field(
     viewer: Viewer, service: Service, business: str, payload: str
 ) -> None:
     viewer.open(f"tasks/new?biz_type={business}")
@@ -73,7 +71,7 @@ def test_a_payload_that_is_no_json_is_shown_at_its_field(
     assert _all(service, business) == []
 
 
-def test_a_refusal_stands_at_the_field_that_it_names(viewer: Viewer, business: str) -> None:
+def test_a_refusal_is_shown_at_the_field_that_it_names(viewer: Viewer, business: str) -> None:
     viewer.open(f"tasks/new?biz_type={business}")
     viewer.field("Callback URL").fill("ftp://example.com/")
     viewer.press("Create")
@@ -85,7 +83,7 @@ def test_a_refusal_stands_at_the_field_that_it_names(viewer: Viewer, business: s
     expect(viewer.page.locator(".field-problem")).to_have_count(1)
 
 
-def test_a_key_that_names_a_live_task_makes_no_other(
+def test_the_key_of_a_live_task_creates_no_second_task(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     for delay in ("10", "5", "10"):
@@ -127,7 +125,7 @@ def test_a_task_is_made_for_an_instant_by_the_keyboard_alone(
     expect(viewer.fact("Due")).to_have_text("2030-01-31 16:00:00.000")
 
 
-def test_the_form_fits_a_telephone(viewer: Viewer) -> None:
+def test_the_new_task_form_fits_a_phone(viewer: Viewer) -> None:
     viewer.page.set_viewport_size({"width": 360, "height": 740})
     viewer.open("tasks/new")
     expect(viewer.field("Method")).to_be_visible()

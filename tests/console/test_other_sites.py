@@ -1,5 +1,5 @@
-"""Pages of other sites in the developer's browser, which the local stack does not answer: what the
-rules of tests/local/control/test_browsers.py come to in a browser."""
+"""The local stack refuses requests of other sites' pages in the developer's browser: the rules of
+tests/local/control/test_browsers.py in a real browser."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -49,7 +49,7 @@ def other_site() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["the stack's own page", "another site's"])
-def test_the_stacks_own_page_creates_tasks_and_another_sites_none(
+def test_only_the_stacks_own_page_can_create_tasks(
     browser: Browser,
     stack: LocalStack,
     service: Service,
@@ -75,9 +75,7 @@ def test_the_stacks_own_page_creates_tasks_and_another_sites_none(
     context.close()
 
 
-def test_a_name_that_leads_to_this_machine_shows_nothing(
-    browser: Browser, stack: LocalStack
-) -> None:
+def test_another_host_name_of_this_machine_is_refused(browser: Browser, stack: LocalStack) -> None:
     rules = "--host-resolver-rules=MAP leads-here.example 127.0.0.1"
     misled = browser.browser_type.launch(executable_path=CHROMIUM, args=["--no-sandbox", rules])
     page = misled.new_page()

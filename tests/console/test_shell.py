@@ -1,4 +1,4 @@
-"""What every page of the console has: its way in, its policy, its navigation."""
+"""The parts of every page of the console: start page, security policy, navigation."""
 
 from playwright.sync_api import Route, expect
 
@@ -32,7 +32,7 @@ def test_an_injected_script_does_not_run(viewer: Viewer, complaints: list[str]) 
     complaints.clear()
 
 
-def test_a_page_that_was_left_before_it_came_does_not_show_up_later(viewer: Viewer) -> None:
+def test_a_page_that_was_left_before_it_loaded_is_not_shown(viewer: Viewer) -> None:
     held: list[Route] = []
     viewer.page.route("**/pages/wheel/wheel.js", lambda route: held.append(route))
     viewer.page.goto("/console", wait_until="commit")
@@ -43,5 +43,7 @@ def test_a_page_that_was_left_before_it_came_does_not_show_up_later(viewer: View
     expect(viewer.page.locator("main h1")).to_have_text("Help")
     with viewer.page.expect_response("**/pages/wheel/wheel.js"):
         held[0].continue_()
-    viewer.page.evaluate("() => import(document.querySelector('script').src)")  # a turn later
+    viewer.page.evaluate(
+        "() => import(document.querySelector('script').src)"
+    )  # after the next turn of the event loop
     expect(viewer.page.locator("main h1")).to_have_text("Help")

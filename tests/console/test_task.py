@@ -1,4 +1,4 @@
-"""A task in the console: where it stands, and what it carries."""
+"""The page of a task: its state, its attempts, and its payload."""
 
 import json
 import re
@@ -13,10 +13,10 @@ from tests.support.service import Service
 ODD = r'{"b":1e400, "a" : 12345678901234567890,"a":"\u003c\"}{","c":[ ],"d":{"b":1.0}}'
 
 
-# Where it stands
+# Its state
 
 
-def test_the_timeline_tells_each_attempt_in_order(
+def test_the_timeline_shows_each_attempt_in_order(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     service.call("PUT", f"/_local/received/{business}", {"status": 503, "times": 1})
@@ -40,7 +40,7 @@ def test_the_timeline_tells_each_attempt_in_order(
         expect(viewer.button(action)).to_have_count(0)
 
 
-def test_the_next_attempt_is_counted_down(
+def test_the_time_to_the_next_attempt_counts_down(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
     open_task(viewer, created(service, business, 600))
@@ -50,7 +50,7 @@ def test_the_next_attempt_is_counted_down(
     expect(countdown).to_have_text(re.compile("in 9 min 5[89] s"))
 
 
-def test_a_pending_task_is_followed_without_losing_focus_or_choices(
+def test_a_pending_task_is_refreshed_without_losing_focus_or_choices(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
     service.call("PUT", f"/_local/received/{business}", {"status": 503, "times": 1})
@@ -67,7 +67,7 @@ def test_a_pending_task_is_followed_without_losing_focus_or_choices(
     expect(viewer.page.locator("pre.payload")).to_have_text('{\n  "a": 1\n}')
 
 
-def test_a_failed_refresh_leaves_the_task_and_passes(
+def test_a_failed_refresh_keeps_the_task_until_the_next_one(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
     open_task(viewer, created(service, business))
@@ -82,7 +82,7 @@ def test_a_failed_refresh_leaves_the_task_and_passes(
     expect(viewer.page.get_by_role("alert")).to_have_count(0)
 
 
-def test_a_parked_task_is_shown_as_such(viewer: Viewer, service: Service, business: str) -> None:
+def test_a_parked_task_is_shown_as_parked(viewer: Viewer, service: Service, business: str) -> None:
     service.call("POST", f"/v1/businesses/{business}/pause")
     task = created(service, business, 10)
     service.advance(15)
@@ -91,13 +91,13 @@ def test_a_parked_task_is_shown_as_such(viewer: Viewer, service: Service, busine
     expect(viewer.section("Timeline")).to_contain_text("Parked until its business is resumed")
 
 
-def test_an_unknown_id_is_said_to_be_none(viewer: Viewer) -> None:
+def test_an_unknown_id_is_reported(viewer: Viewer) -> None:
     for name in ("AQG5dxdnQAAACfpAZj_rkI-wgGT2", "order-17", MARKUP):
         viewer.open("tasks/" + name.replace(" ", "%20"))
         expect(viewer.page.locator(".empty")).to_contain_text(f"{name} is not the id of a task")
 
 
-def test_a_task_that_cannot_be_read_says_why(viewer: Viewer, business: str) -> None:
+def test_a_task_that_cannot_be_read_shows_the_reason(viewer: Viewer, business: str) -> None:
     refusal = {"type": "urn:duewheel:problem:unreadable", "detail": "The record is damaged."}
     viewer.page.route(
         re.compile("/v1/tasks/"), lambda route: route.fulfill(status=500, json=refusal)
@@ -137,10 +137,10 @@ def test_a_notice_leads_to_the_dead_task(viewer: Viewer, service: Service, busin
     expect(viewer.fact("Task id")).to_have_text(dead["task_id"])
 
 
-# What it carries
+# Its payload
 
 
-def test_a_payload_is_shown_as_the_text_that_it_is(
+def test_the_payload_of_a_task_is_shown_unchanged(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     body = f'{{"biz_type": "{business}", "delay_seconds": 600, "payload": {ODD}, "callback": '
@@ -165,12 +165,14 @@ def test_a_payload_is_shown_as_the_text_that_it_is(
     expect(viewer.fact("headers")).to_have_text(f"x-odd: {MARKUP}")
 
 
-def test_a_task_without_a_payload_says_so(viewer: Viewer, service: Service, business: str) -> None:
+def test_a_missing_payload_is_reported(viewer: Viewer, service: Service, business: str) -> None:
     open_task(viewer, created(service, business))
     expect(viewer.section("Payload")).to_contain_text("null, or none was given")
 
 
-def test_no_text_of_a_task_becomes_markup(viewer: Viewer, service: Service, business: str) -> None:
+def test_texts_of_a_task_are_not_read_as_markup(
+    viewer: Viewer, service: Service, business: str
+) -> None:
     task = created(service, business, payload=MARKUP)
 
     def with_markup(route: Route) -> None:
@@ -204,7 +206,7 @@ RAW = {
 }
 
 
-def test_a_member_is_cut_out_as_it_was_written(viewer: Viewer) -> None:
+def test_the_text_of_a_member_is_cut_out_unchanged(viewer: Viewer) -> None:
     viewer.open()
     assert viewer.page.evaluate(CUT, list(RAW)) == list(RAW.values())
 
@@ -212,7 +214,7 @@ def test_a_member_is_cut_out_as_it_was_written(viewer: Viewer) -> None:
 # At any width
 
 
-def test_a_task_fits_a_telephone(viewer: Viewer, service: Service, business: str) -> None:
+def test_the_task_page_fits_a_phone(viewer: Viewer, service: Service, business: str) -> None:
     callback = {"url": "https://example.com/" + "u" * 300, "headers": {"x-" + "h" * 90: "v" * 300}}
     viewer.page.set_viewport_size({"width": 360, "height": 740})
     open_task(

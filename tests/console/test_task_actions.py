@@ -1,4 +1,4 @@
-"""What can be done about a task in the console, and what is told of it."""
+"""The actions on a task in the console, and the messages about their outcomes."""
 
 import re
 from typing import Any
@@ -11,7 +11,7 @@ from tests.console.viewer import Viewer
 from tests.support.service import Service, ms_of
 
 
-def test_a_task_is_cancelled_once_it_is_agreed_to(
+def test_a_task_is_cancelled_after_the_confirmation(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     task = created(service, business)
@@ -28,7 +28,7 @@ def test_a_task_is_cancelled_once_it_is_agreed_to(
     assert service.task(task)["status"] == "cancelled"
 
 
-def test_what_comes_too_late_is_told_that_the_call_may_be_under_way(
+def test_an_action_that_is_too_late_reports_that_the_call_may_be_under_way(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     task = created(service, business, 2)
@@ -78,7 +78,7 @@ def test_a_task_is_rescheduled_to_an_instant(
     )
 
 
-def test_an_instant_out_of_reach_is_refused(
+def test_an_instant_beyond_the_limit_is_refused(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     open_task(viewer, created(service, business))
@@ -118,7 +118,7 @@ def test_a_dead_task_is_redriven(
     expect(viewer.section("Timeline")).to_contain_text("Attempt 1 delivered")
 
 
-def test_an_answer_that_comes_after_the_page_was_left_stays_off_the_next(
+def test_a_late_answer_is_not_shown_on_the_next_page(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     held: list[Route] = []
@@ -139,7 +139,7 @@ def test_an_answer_that_comes_after_the_page_was_left_stays_off_the_next(
     expect(viewer.page.locator("main h1")).to_have_text("Tasks")
 
 
-def test_an_action_that_is_not_permitted_is_told(
+def test_an_action_without_permission_is_reported(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     def refuse(route: Route) -> None:

@@ -1,4 +1,4 @@
-"""The console's tasks, looked for in every way."""
+"""The search for tasks in the console."""
 
 import re
 
@@ -11,15 +11,15 @@ from tests.support.service import Service
 LIST = re.compile(r"/v1/tasks\?")
 
 
-# Looking for tasks
+# The search
 
 
-def test_nothing_is_listed_before_a_business_is_named(viewer: Viewer) -> None:
+def test_no_tasks_are_listed_before_a_business_is_named(viewer: Viewer) -> None:
     viewer.open("tasks")
     expect(viewer.section("Found")).to_contain_text("Name a business")
 
 
-def test_a_search_stands_in_the_address_and_is_left_by_going_back(
+def test_a_search_is_part_of_the_address_and_of_the_history(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     task = created(service, business)
@@ -48,7 +48,7 @@ def test_businesses_with_settings_are_suggested(
     expect(viewer.page.locator(f"datalist option[value='{business}']")).to_have_count(1)
 
 
-def test_a_search_goes_on_where_nothing_can_be_suggested(
+def test_a_search_works_without_suggestions(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     created(service, business)
@@ -59,7 +59,7 @@ def test_a_search_goes_on_where_nothing_can_be_suggested(
     expect(viewer.rows("Tasks")).to_have_count(1)
 
 
-def test_the_latest_due_come_first_if_asked(
+def test_tasks_can_be_sorted_by_latest_due_instant(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     early, late = created(service, business, 60), created(service, business, 120)
@@ -70,7 +70,7 @@ def test_the_latest_due_come_first_if_asked(
     expect(viewer.rows("Tasks").first).to_contain_text(late["task_id"])
 
 
-def test_the_next_hour_is_one_click_and_stands_in_the_address_in_utc(
+def test_the_next_hour_is_one_click_and_in_utc_in_the_address(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     soon = created(service, business, 1800)
@@ -90,7 +90,7 @@ def test_today_is_the_viewers_day(viewer: Viewer, business: str) -> None:
     expect(viewer.page).to_have_url(re.compile(f"due_from={midnight}.*due_to={midnight}"))
 
 
-def test_instants_are_typed_in_the_viewers_zone(
+def test_instants_are_read_in_the_viewers_zone(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     path = f"tasks?biz_type={business}"
@@ -107,7 +107,7 @@ def test_instants_are_typed_in_the_viewers_zone(
     expect(viewer.field("Due from")).to_have_value("2030-01-31T16:00")
 
 
-def test_an_impossible_search_is_refused_in_the_services_words(
+def test_an_invalid_search_is_refused_with_the_message_of_the_service(
     viewer: Viewer, business: str
 ) -> None:
     viewer.open(
@@ -137,7 +137,7 @@ def test_a_task_is_found_by_its_business_and_key(
     expect(viewer.fact("Task id")).to_have_text(task["task_id"])
 
 
-def test_what_names_no_task_is_said_to(viewer: Viewer, business: str) -> None:
+def test_a_text_that_names_no_task_is_reported(viewer: Viewer, business: str) -> None:
     viewer.open("tasks")
     for name in ("order-17:lost", MARKUP, "AQG5dxdnQAAACfpAZj_rkI-wgGT2"):
         viewer.field("Business").fill("")
@@ -150,7 +150,7 @@ def test_what_names_no_task_is_said_to(viewer: Viewer, business: str) -> None:
         expect(found).to_contain_text(f"{name} is no task's id, nor a key of {business}")
 
 
-def test_a_business_that_is_none_is_refused_as_text(viewer: Viewer) -> None:
+def test_an_impossible_business_is_shown_as_text_in_the_refusal(viewer: Viewer) -> None:
     viewer.open("tasks")
     viewer.field("Business").fill(MARKUP)
     viewer.press("Search")
@@ -159,14 +159,14 @@ def test_a_business_that_is_none_is_refused_as_text(viewer: Viewer) -> None:
     expect(viewer.page.locator("main img")).to_have_count(0)
 
 
-def test_what_is_typed_is_cleared(viewer: Viewer) -> None:
+def test_the_search_can_be_cleared(viewer: Viewer) -> None:
     viewer.open("tasks")
     viewer.field("Key prefix").fill("order-")
     viewer.press("Clear")
     expect(viewer.field("Key prefix")).to_have_value("")
 
 
-def test_a_search_that_finds_nothing_says_so(viewer: Viewer, business: str) -> None:
+def test_a_search_without_results_is_reported(viewer: Viewer, business: str) -> None:
     viewer.open(f"tasks?biz_type={business}")
     expect(viewer.section("Found")).to_have_text("No task is as you look for it.")
 
@@ -174,7 +174,7 @@ def test_a_search_that_finds_nothing_says_so(viewer: Viewer, business: str) -> N
 # Pages
 
 
-def test_a_long_list_is_read_page_by_page_and_back(
+def test_a_long_list_is_paged_forwards_and_backwards(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     batch(service, business, 51)
@@ -187,9 +187,7 @@ def test_a_long_list_is_read_page_by_page_and_back(
     expect(viewer.rows("Tasks")).to_have_count(50)
 
 
-def test_empty_pages_are_passed_until_there_is_something(
-    viewer: Viewer, service: Service, business: str
-) -> None:
+def test_empty_pages_are_skipped(viewer: Viewer, service: Service, business: str) -> None:
     task = created(service, business)
 
     def first_pages_empty(route: Route) -> None:
@@ -203,7 +201,7 @@ def test_empty_pages_are_passed_until_there_is_something(
     expect(viewer.rows("Tasks")).to_have_count(1)
 
 
-def test_too_many_empty_pages_lead_on_by_hand(viewer: Viewer, business: str) -> None:
+def test_after_many_empty_pages_the_user_continues_by_hand(viewer: Viewer, business: str) -> None:
     asked: list[str] = []
 
     def empty(route: Route) -> None:
@@ -218,15 +216,15 @@ def test_too_many_empty_pages_lead_on_by_hand(viewer: Viewer, business: str) -> 
     )
 
 
-def test_a_cursor_that_does_not_fit_is_refused(viewer: Viewer, business: str) -> None:
+def test_a_cursor_of_another_search_is_refused(viewer: Viewer, business: str) -> None:
     viewer.open(f"tasks?biz_type={business}&cursor=AAAA")
     expect(viewer.section("Found").get_by_role("alert")).to_contain_text("cursor")
 
 
-# When it cannot be listed
+# Failures of the list
 
 
-def test_a_deployment_without_the_list_index_says_how_to_have_it(
+def test_without_the_list_index_the_page_shows_how_to_enable_it(
     viewer: Viewer, business: str
 ) -> None:
     refusal = {
@@ -240,9 +238,7 @@ def test_a_deployment_without_the_list_index_says_how_to_have_it(
     expect(viewer.section("Found")).to_contain_text("Deploy the stack with the parameter ListIndex")
 
 
-def test_a_business_out_of_reach_is_refused_where_its_tasks_would_be(
-    viewer: Viewer, business: str
-) -> None:
+def test_the_refusal_of_a_business_replaces_its_list(viewer: Viewer, business: str) -> None:
     refusal = {"type": "urn:duewheel:problem:not-permitted", "detail": "This needs a right."}
     viewer.answer("/v1/tasks", 403, refusal)
     viewer.open(f"tasks?biz_type={business}")
@@ -250,7 +246,7 @@ def test_a_business_out_of_reach_is_refused_where_its_tasks_would_be(
     expect(viewer.field("Business")).to_have_value(business)
 
 
-def test_a_failed_refresh_leaves_the_list_and_passes(
+def test_a_failed_refresh_keeps_the_list_until_the_next_one(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
     created(service, business)
@@ -265,7 +261,7 @@ def test_a_failed_refresh_leaves_the_list_and_passes(
     expect(viewer.section("Found").get_by_role("alert")).to_have_count(0)
 
 
-def test_a_refresh_shows_what_changed_and_keeps_the_focus(
+def test_a_refresh_shows_changes_and_keeps_the_focus(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
     first, second = created(service, business, 60), created(service, business, 120)
@@ -283,7 +279,7 @@ def test_a_refresh_shows_what_changed_and_keeps_the_focus(
 # At any width
 
 
-def test_the_list_fits_a_telephone(viewer: Viewer, service: Service, business: str) -> None:
+def test_the_task_list_fits_a_phone(viewer: Viewer, service: Service, business: str) -> None:
     key = "k" * 128
     created(service, business, key=key)
     viewer.page.set_viewport_size({"width": 360, "height": 740})

@@ -1,4 +1,4 @@
-"""Tasks for a viewer who may read one business and no other: refused where it matters."""
+"""The pages of tasks for a viewer who may read one business only."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ def service(stack: LocalStack) -> Service:
 
 @pytest.fixture
 def reader(page: Page, service: Service, business: str) -> Viewer:
-    """Of the one business."""
+    """A viewer with the right to read one business."""
     grants = [{"right": "read", "businesses": business}]
     _, made = service.call("POST", "/v1/keys", {"name": "reader", "grants": grants})
     page.goto("/console")
@@ -33,7 +33,7 @@ def reader(page: Page, service: Service, business: str) -> Viewer:
     return Viewer(page)
 
 
-def test_tasks_within_reach_are_listed_and_others_refused_in_their_place(
+def test_tasks_within_reach_are_listed_and_others_are_refused(
     reader: Viewer, service: Service, business: str
 ) -> None:
     service.create("shop", biz_type=business, delay_seconds=600)
@@ -45,13 +45,13 @@ def test_tasks_within_reach_are_listed_and_others_refused_in_their_place(
     expect(refused).to_contain_text("This call needs the right to read business other")
 
 
-def test_a_task_out_of_reach_is_not_there(reader: Viewer, service: Service) -> None:
+def test_a_task_out_of_reach_is_shown_as_unknown(reader: Viewer, service: Service) -> None:
     task = service.create("shop", biz_type="other", delay_seconds=600)
     reader.open(f"tasks/{task['task_id']}")
     expect(reader.page.locator(".empty")).to_contain_text("There is no such task.")
 
 
-def test_what_a_reader_may_not_do_is_refused_and_changes_nothing(
+def test_the_actions_of_a_reader_are_refused_without_an_effect(
     reader: Viewer, service: Service, business: str
 ) -> None:
     task = service.create("shop", biz_type=business, delay_seconds=600)

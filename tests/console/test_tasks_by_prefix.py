@@ -9,7 +9,7 @@ from tests.console.viewer import Viewer
 from tests.support.service import Service
 
 
-def test_all_under_a_prefix_are_counted_and_cancelled(
+def test_all_tasks_under_a_prefix_are_counted_and_cancelled(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     batch(service, business, 51)
@@ -27,7 +27,7 @@ def test_all_under_a_prefix_are_counted_and_cancelled(
     assert service.task(late)["status"] == "pending"
 
 
-def test_a_cancel_that_is_not_agreed_to_cancels_nothing(
+def test_a_declined_cancel_leaves_all_tasks(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     batch(service, business, 2)
@@ -40,7 +40,7 @@ def test_a_cancel_that_is_not_agreed_to_cancels_nothing(
     assert len(answer["tasks"]) == 2
 
 
-def test_a_refused_cancel_under_a_prefix_is_told(
+def test_a_refused_cancel_under_a_prefix_is_reported(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     batch(service, business, 1)
@@ -58,6 +58,6 @@ def test_a_refused_cancel_under_a_prefix_is_told(
     expect(viewer.rows("Tasks")).to_have_count(1)
 
 
-def test_a_prefix_without_live_tasks_says_so(viewer: Viewer, business: str) -> None:
+def test_a_prefix_without_live_tasks_is_reported(viewer: Viewer, business: str) -> None:
     viewer.open(f"tasks?biz_type={business}&key_prefix=k-")
     expect(viewer.section("Found")).to_have_text("No live task stands under this prefix.")

@@ -1,4 +1,4 @@
-"""A timer's page: what it says, its runs, its changes, and what is done with it."""
+"""The page of a timer: its definition, its runs, its changes, and the actions on it."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.console.viewer import Viewer
 from tests.support.service import Service
 
 
-def test_a_timer_shows_what_it_says(viewer: Viewer, service: Service) -> None:
+def test_the_page_shows_the_definition_of_the_timer(viewer: Viewer, service: Service) -> None:
     headers = {"x-team": "billing"}
     timer = made(
         service,
@@ -48,7 +48,7 @@ def test_a_timer_shows_what_it_says(viewer: Viewer, service: Service) -> None:
     expect(main.get_by_role("link", name="said")).to_have_attribute("href", "#/businesses/said")
 
 
-def test_what_is_ahead_is_on_both_clocks_and_shows_where_they_change(
+def test_upcoming_occurrences_are_shown_in_both_zones_with_clock_changes(
     viewer: Viewer, service: Service
 ) -> None:
     timer = made(
@@ -67,7 +67,9 @@ def test_what_is_ahead_is_on_both_clocks_and_shows_where_they_change(
     expect(next_day).not_to_contain_text("clocks changed")
 
 
-def test_a_payload_is_shown_as_the_text_it_is(viewer: Viewer, service: Service, page: Page) -> None:
+def test_the_payload_of_a_timer_is_shown_unchanged(
+    viewer: Viewer, service: Service, page: Page
+) -> None:
     timer = made(service, "exact")
     payload = '{"z": 12345678901234567890, "a": [1e400, "\\u007b} \\" ,"], "z": 1.0}'
     page.request.patch(f"/v1/timers/{timer['timer_id']}", data=f'{{"payload": {payload}}}')
@@ -92,7 +94,7 @@ def test_runs_show_their_outcome_and_lead_to_their_tasks(viewer: Viewer, service
     expect(viewer.page).to_have_url(re.compile("#/tasks/"))
 
 
-def test_all_runs_are_listed_by_pages_and_by_status(viewer: Viewer, service: Service) -> None:
+def test_runs_are_paged_and_filtered_by_status(viewer: Viewer, service: Service) -> None:
     timer = made(service, "many", every_seconds=1, max_runs=26)
     service.call("PUT", "/_local/received/many", {"status": 410, "times": 1})
     service.advance(26.5)
@@ -109,12 +111,12 @@ def test_all_runs_are_listed_by_pages_and_by_status(viewer: Viewer, service: Ser
     expect(viewer.rows("Runs")).to_contain_text("dead")
 
 
-def test_a_timer_that_has_not_run_says_so(viewer: Viewer, service: Service) -> None:
+def test_a_timer_without_runs_is_reported(viewer: Viewer, service: Service) -> None:
     open_timer(viewer, made(service, "fresh"))
     expect(viewer.page.locator(".empty")).to_have_text("It has not run yet.")
 
 
-def test_changes_tell_who_when_and_what(viewer: Viewer, service: Service) -> None:
+def test_changes_show_who_when_and_what(viewer: Viewer, service: Service) -> None:
     timer = made(service, "changed")
     change = {"misfire": "all", "callback": {"url": "https://example.com/other"}}
     service.call("PATCH", f"/v1/timers/{timer['timer_id']}", change)
@@ -128,7 +130,9 @@ def test_changes_tell_who_when_and_what(viewer: Viewer, service: Service) -> Non
     expect(first.locator("time")).to_have_count(1)
 
 
-def test_a_timer_is_disabled_and_enabled_after_a_question(viewer: Viewer, service: Service) -> None:
+def test_a_timer_is_disabled_and_enabled_after_a_confirmation(
+    viewer: Viewer, service: Service
+) -> None:
     timer = made(service, "switched")
     open_timer(viewer, timer)
     viewer.press("Disable")
@@ -157,7 +161,7 @@ def test_a_run_by_hand_is_made_once_and_shown(viewer: Viewer, service: Service) 
     assert len(service.received("by-hand")) == 1
 
 
-def test_a_timer_is_deleted_and_its_changes_stay(viewer: Viewer, service: Service) -> None:
+def test_a_deleted_timer_keeps_its_changes(viewer: Viewer, service: Service) -> None:
     timer = made(service, "deleted")
     open_timer(viewer, timer)
     viewer.press("Delete")
@@ -169,9 +173,7 @@ def test_a_timer_is_deleted_and_its_changes_stay(viewer: Viewer, service: Servic
     expect(viewer.page.get_by_role("heading", name="Runs")).to_be_hidden()
 
 
-def test_what_somebody_else_changed_meanwhile_is_not_switched_unseen(
-    viewer: Viewer, service: Service
-) -> None:
+def test_a_timer_changed_by_another_user_is_not_disabled(viewer: Viewer, service: Service) -> None:
     timer = made(service, "raced")
     open_timer(viewer, timer)
     viewer.press("Disable")
@@ -182,13 +184,13 @@ def test_what_somebody_else_changed_meanwhile_is_not_switched_unseen(
     expect(viewer.fact("Misfires")).to_contain_text("all are called")
 
 
-def test_an_unknown_timer_is_said_to_be_unknown(viewer: Viewer) -> None:
+def test_an_unknown_timer_is_reported(viewer: Viewer) -> None:
     viewer.open("timers/1234567890")
     expect(viewer.page.get_by_role("alert").first).to_contain_text("timer")
     expect(viewer.page.get_by_role("heading", name="Runs")).to_be_hidden()
 
 
-def test_one_part_that_fails_leaves_the_others(
+def test_a_failed_part_leaves_the_rest_of_the_page(
     viewer: Viewer, service: Service, page: Page
 ) -> None:
     timer = made(service, "partly")
@@ -214,7 +216,7 @@ def test_a_refresh_keeps_focus_and_open_details(
     expect(page.locator("details").get_by_text("2030-12-26")).to_be_visible()
 
 
-def test_markup_in_a_timer_is_shown_and_not_run(viewer: Viewer, service: Service) -> None:
+def test_markup_in_a_timer_is_shown_as_text(viewer: Viewer, service: Service) -> None:
     timer = made(
         service,
         "marked",
@@ -260,7 +262,7 @@ def test_a_timer_is_disabled_by_the_keyboard_alone(viewer: Viewer, service: Serv
     expect(page.get_by_role("button", name="Enable")).to_be_focused()
 
 
-def test_what_the_caller_may_not_do_is_refused_where_it_was_asked(
+def test_an_action_on_a_timer_without_permission_is_reported(
     viewer: Viewer, service: Service, page: Page
 ) -> None:
     timer = made(service, "read-only")

@@ -13,7 +13,7 @@ def rarer(page: Page) -> None:
     page.get_by_text("Bounds, clock changes").click()
 
 
-def test_a_change_sends_only_what_was_changed(viewer: Viewer, service: Service, page: Page) -> None:
+def test_a_change_sends_only_changed_fields(viewer: Viewer, service: Service, page: Page) -> None:
     timer = made(service, "edited", start_at="2030-01-01T00:00:07Z", payload={"n": 1})
     open_timer(viewer, timer, "/edit")
     page.get_by_label("Name", exact=True).fill("close")
@@ -25,7 +25,7 @@ def test_a_change_sends_only_what_was_changed(viewer: Viewer, service: Service, 
     assert "close is changed." in viewer.told()
 
 
-def test_a_timer_goes_from_an_interval_to_cron(viewer: Viewer, service: Service) -> None:
+def test_a_timer_can_change_from_an_interval_to_cron(viewer: Viewer, service: Service) -> None:
     timer = made(service, "turned")
     open_timer(viewer, timer, "/edit")
     viewer.page.get_by_label("interval").fill("")
@@ -35,7 +35,7 @@ def test_a_timer_goes_from_an_interval_to_cron(viewer: Viewer, service: Service)
     assert now_of(service, timer)["every_seconds"] is None
 
 
-def test_a_setting_goes_back_to_the_businesss_own(viewer: Viewer, service: Service) -> None:
+def test_a_setting_can_be_reset_to_that_of_the_business(viewer: Viewer, service: Service) -> None:
     business = {"callback": {"url": "https://example.com"}}
     service.call("PUT", "/v1/businesses/reset", business)
     timer = made(service, "reset", retry={"attempts": 2}, grace_seconds=5)
@@ -51,7 +51,7 @@ def test_a_setting_goes_back_to_the_businesss_own(viewer: Viewer, service: Servi
     assert (after["callback"], after["retry"], after["grace_seconds"]) == (None, None, 60)
 
 
-def test_a_payload_is_changed_as_text_but_not_taken_away(viewer: Viewer, service: Service) -> None:
+def test_a_payload_can_be_changed_as_text_but_not_removed(viewer: Viewer, service: Service) -> None:
     timer = made(service, "text", payload={"n": 1})
     page = viewer.page
     open_timer(viewer, timer, "/edit")
@@ -64,7 +64,7 @@ def test_a_payload_is_changed_as_text_but_not_taken_away(viewer: Viewer, service
     expect(page.locator("main pre").last).to_have_text('{"n": 1e400}')
 
 
-def test_what_is_as_it_was_is_not_sent(viewer: Viewer, service: Service) -> None:
+def test_an_unchanged_form_sends_no_request(viewer: Viewer, service: Service) -> None:
     timer = made(service, "same", exclude=["2030-12-25"], retry={"attempts": 2})
     open_timer(viewer, timer, "/edit")
     viewer.press("Save")
@@ -93,7 +93,7 @@ def test_an_unknown_timer_cannot_be_edited(viewer: Viewer) -> None:
     expect(viewer.page.locator(".problem")).to_contain_text("timer")
 
 
-def test_markup_in_the_form_stays_text(viewer: Viewer, service: Service) -> None:
+def test_markup_in_the_form_is_shown_as_text(viewer: Viewer, service: Service) -> None:
     headers = {"x-text": MARKUP}
     callback = {"url": "https://example.com/<img>", "headers": headers}
     timer = made(service, "markup", name=MARKUP, payload=MARKUP, callback=callback)

@@ -1,4 +1,4 @@
-"""The form that makes a timer, and shows what is ahead of one while it is typed."""
+"""The form of a new timer, with a preview of its occurrences."""
 
 import re
 from typing import Any
@@ -21,7 +21,7 @@ def rarer(page: Page) -> None:
 
 
 def begun(viewer: Viewer, service: Service, biz_type: str) -> None:
-    """The form of a new timer, with what is needed typed in."""
+    """The form of a new timer, with the required fields filled."""
     default = {"callback": {"url": f"{service.url}/_local/inbox/{biz_type}"}}
     service.call("PUT", f"/v1/businesses/{biz_type}", default)
     viewer.open(f"timers/new?biz_type={biz_type}")
@@ -29,10 +29,10 @@ def begun(viewer: Viewer, service: Service, biz_type: str) -> None:
     viewer.page.get_by_label("interval").fill("86400")
 
 
-# Making one.
+# Creation.
 
 
-def test_a_timer_is_made_and_its_page_opens(viewer: Viewer, service: Service) -> None:
+def test_creating_a_timer_opens_its_page(viewer: Viewer, service: Service) -> None:
     page = viewer.page
     viewer.open("timers/new?biz_type=made")
     page.get_by_label("Name", exact=True).fill("close")
@@ -88,7 +88,7 @@ def test_a_timer_can_be_made_disabled(viewer: Viewer, service: Service) -> None:
     expect(page.locator("main h1")).to_have_text("close disabled")
 
 
-def test_bounds_are_typed_in_the_viewers_zone(viewer: Viewer, service: Service) -> None:
+def test_bounds_are_read_in_the_viewers_zone(viewer: Viewer, service: Service) -> None:
     page = viewer.page
     begun(viewer, service, "bounded")
     rarer(page)
@@ -101,7 +101,7 @@ def test_bounds_are_typed_in_the_viewers_zone(viewer: Viewer, service: Service) 
     assert timer["max_runs"] == 5
 
 
-def test_an_instant_that_is_half_typed_is_refused(viewer: Viewer, service: Service) -> None:
+def test_an_incomplete_bound_is_refused(viewer: Viewer, service: Service) -> None:
     page = viewer.page
     begun(viewer, service, "half")
     rarer(page)
@@ -113,7 +113,7 @@ def test_an_instant_that_is_half_typed_is_refused(viewer: Viewer, service: Servi
     assert timers_of(service, "half") == []
 
 
-def test_a_refusal_stands_at_the_field_that_it_names(viewer: Viewer, service: Service) -> None:
+def test_a_refusal_is_shown_at_the_field_that_it_names(viewer: Viewer, service: Service) -> None:
     page = viewer.page
     begun(viewer, service, "refused")
     rarer(page)
@@ -135,7 +135,7 @@ def test_a_payload_that_is_no_json_is_refused(viewer: Viewer, service: Service) 
     assert timers_of(service, "no-json") == []
 
 
-def test_an_aws_target_is_refused_in_the_services_own_words(
+def test_an_aws_target_is_refused_with_the_message_of_the_service(
     viewer: Viewer, service: Service
 ) -> None:
     page = viewer.page
@@ -146,7 +146,7 @@ def test_an_aws_target_is_refused_in_the_services_own_words(
     expect(page.locator("[data-field='callback.function'] .field-problem")).to_be_visible()
 
 
-def test_a_form_keeps_what_is_typed_while_the_service_fails(
+def test_the_form_keeps_its_values_while_the_service_fails(
     viewer: Viewer, service: Service, page: Page
 ) -> None:
     begun(viewer, service, "down")
@@ -157,10 +157,10 @@ def test_a_form_keeps_what_is_typed_while_the_service_fails(
     expect(page.get_by_role("button", name="Make the timer")).to_be_enabled()
 
 
-# What is ahead while it is typed.
+# The preview.
 
 
-def test_what_is_ahead_follows_the_typing(viewer: Viewer) -> None:
+def test_the_preview_follows_the_typed_schedule(viewer: Viewer) -> None:
     page = viewer.page
     viewer.open("timers/new")
     expect(page.locator(".preview")).to_contain_text("Type a schedule")
@@ -175,7 +175,7 @@ def test_what_is_ahead_follows_the_typing(viewer: Viewer) -> None:
     expect(after).to_contain_text("Sun 2030-03-31 15:30:00")
 
 
-def test_a_schedule_that_is_not_understood_is_said_so_at_its_field(viewer: Viewer) -> None:
+def test_an_invalid_schedule_is_reported_at_its_field(viewer: Viewer) -> None:
     page = viewer.page
     viewer.open("timers/new")
     cron = page.get_by_label("Cron expression")
@@ -190,15 +190,13 @@ def test_a_schedule_that_is_not_understood_is_said_so_at_its_field(viewer: Viewe
     expect(page.locator("[data-field='timezone'] .field-problem")).to_contain_text("IANA")
 
 
-def test_a_zone_is_suggested(viewer: Viewer) -> None:
+def test_time_zones_are_suggested(viewer: Viewer) -> None:
     viewer.open("timers/new")
     expect(viewer.page.locator("#zones option[value='Europe/London']")).to_have_count(1)
     expect(viewer.page.locator("#zones option[value='UTC']")).to_have_count(1)
 
 
-def test_an_interval_that_is_kept_goes_on_from_where_it_began(
-    viewer: Viewer, service: Service
-) -> None:
+def test_an_unchanged_interval_keeps_its_start(viewer: Viewer, service: Service) -> None:
     timer = made(service, "anchored", every_seconds=86_400)
     service.advance(10)
     path = f"/v1/timers/{timer['timer_id']}/upcoming?count=1"
@@ -212,10 +210,10 @@ def test_an_interval_that_is_kept_goes_on_from_where_it_began(
     expect(viewer.page.locator(".preview")).to_contain_text("are not taken off here")
 
 
-def test_a_cron_that_xtimer_reads_is_not_shown_as_it_would_otherwise_be_read(
+def test_an_xtimer_cron_is_not_previewed_as_a_standard_cron(
     viewer: Viewer, service: Service
 ) -> None:
-    # Six fields: to xTimer the last is the year, to others the first are seconds.
+    # Six fields: in xTimer the last is the year, elsewhere the first is the second.
     body = {
         "app": "xtimers",
         "name": "close",

@@ -26,9 +26,7 @@ def test_timers_are_listed_by_business_and_lead_to_their_pages(
     expect(viewer.page.locator("main h1")).to_have_text("close enabled")
 
 
-def test_timers_are_found_by_the_beginning_of_their_name_and_their_state(
-    viewer: Viewer, service: Service
-) -> None:
+def test_timers_are_filtered_by_name_prefix_and_state(viewer: Viewer, service: Service) -> None:
     for name, is_enabled in (("close a", False), ("close b", True), ("close b2", False)):
         made(service, "filtered", name=name, enabled=is_enabled)
     viewer.open("timers?biz_type=filtered")
@@ -42,7 +40,7 @@ def test_timers_are_found_by_the_beginning_of_their_name_and_their_state(
     expect(viewer.rows("Timers")).to_have_count(3)
 
 
-def test_a_list_goes_on_by_pages_and_back(viewer: Viewer, service: Service) -> None:
+def test_timers_are_paged_forwards_and_backwards(viewer: Viewer, service: Service) -> None:
     for number in range(26):
         made(service, "paged", name=f"timer {number:02}")
     viewer.open("timers?biz_type=paged")
@@ -61,19 +59,21 @@ def test_businesses_with_settings_are_suggested(viewer: Viewer, service: Service
     expect(viewer.rows("Timers")).to_contain_text("close")
 
 
-def test_a_business_without_timers_says_so_and_leads_to_the_form(viewer: Viewer) -> None:
+def test_an_empty_list_of_timers_leads_to_the_form(viewer: Viewer) -> None:
     viewer.open("timers?biz_type=bare")
     expect(viewer.page.locator(".empty")).to_contain_text("bare has no timers.")
     viewer.page.get_by_role("link", name="Make one").click()
     expect(viewer.page.get_by_label("Business")).to_have_value("bare")
 
 
-def test_a_list_that_is_refused_says_why(viewer: Viewer) -> None:
+def test_a_refused_list_shows_the_reason(viewer: Viewer) -> None:
     viewer.open("timers?biz_type=No+Such")
     expect(viewer.page.locator(".problem")).to_contain_text("biz_type")
 
 
-def test_a_list_stays_while_the_service_fails(viewer: Viewer, service: Service, page: Page) -> None:
+def test_the_list_is_kept_while_the_service_fails(
+    viewer: Viewer, service: Service, page: Page
+) -> None:
     made(service, "failing")
     page.clock.install()
     viewer.open("timers?biz_type=failing")

@@ -25,7 +25,9 @@ from tests.support.service import Service
 
 UNANSWERED = "Failed to load resource: net::ERR_FAILED"
 MARKUP = "<img src=x onerror=alert(1)>"
-pytestmark = pytest.mark.usefixtures("crowded_at")  # every test begins where its story has led
+pytestmark = pytest.mark.usefixtures(
+    "crowded_at"
+)  # every test begins at the instant of this fixture
 
 
 def open_places(page: Page) -> Locator:
@@ -33,7 +35,8 @@ def open_places(page: Page) -> Locator:
 
 
 def with_open_places(wheel: dict[str, Any]) -> None:
-    """Some of many: an old one, and young ones of a word that this console does not know."""
+    """Some of many open places: an old one, and recent ones with a reason that this console does
+    not know."""
     now = datetime.fromisoformat(wheel["now"])
 
     def place(ago_seconds: int, page: str | None, why: str) -> dict[str, Any]:
@@ -48,7 +51,7 @@ def with_open_places(wheel: dict[str, Any]) -> None:
     wheel["open_places"] = {"count": 250, "oldest_age_seconds": 3660, "places": places}
 
 
-def test_the_pointers_move_on_with_the_service(viewer: Viewer, service: Service) -> None:
+def test_the_shown_pointers_follow_the_service(viewer: Viewer, service: Service) -> None:
     viewer.page.clock.install()
     viewer.open()
     now = viewer.fact("Now").locator("time")
@@ -62,13 +65,13 @@ def test_the_pointers_move_on_with_the_service(viewer: Viewer, service: Service)
     expect(viewer.fact("Time pointer")).to_contain_text("lag 0 s")
 
 
-def test_a_time_pointer_that_lags_is_said_to_be_behind(viewer: Viewer) -> None:
+def test_a_lagging_time_pointer_is_shown_as_behind(viewer: Viewer) -> None:
     changed(viewer.page, "**/v1/wheel", lambda wheel: wheel["time_pointer"].update(lag_seconds=75))
     viewer.open()
     expect(viewer.fact("Time pointer")).to_contain_text("lag 1 min 15 s behind")
 
 
-def test_without_open_places_the_page_says_what_that_means(viewer: Viewer) -> None:
+def test_without_open_places_the_page_explains_them(viewer: Viewer) -> None:
     viewer.open()
     part = open_places(viewer.page)
     expect(part).to_contain_text("None: the sweep has finished every second up to its pointer.")
@@ -94,16 +97,14 @@ def test_open_places_are_listed_with_their_age_and_reason(viewer: Viewer) -> Non
     assert viewer.page.locator("main img").count() == 0
 
 
-def test_a_service_that_does_not_list_open_places_is_shown_without_them(viewer: Viewer) -> None:
+def test_open_places_are_left_out_for_a_service_that_does_not_list_them(viewer: Viewer) -> None:
     changed(viewer.page, "**/v1/wheel", lambda wheel: wheel.pop("open_places"))
     viewer.open()
     expect(viewer.fact("Sweep pointer")).to_be_visible()
     expect(open_places(viewer.page)).to_have_count(0)
 
 
-def test_the_most_crowded_second_of_the_next_hour_is_told_at_first(
-    viewer: Viewer, crowded_at: str
-) -> None:
+def test_the_most_crowded_second_is_shown_first(viewer: Viewer, crowded_at: str) -> None:
     viewer.open()
     expect(readout(viewer.page, "The next hour")).to_contain_text(f"{CROWD} tasks expected")
     expect(ahead(viewer.page)).to_have_attribute(
@@ -111,7 +112,7 @@ def test_the_most_crowded_second_of_the_next_hour_is_told_at_first(
     )
 
 
-def test_a_second_is_told_under_the_mouse_and_kept_by_a_click(viewer: Viewer) -> None:
+def test_a_second_is_shown_under_the_mouse_and_kept_by_a_click(viewer: Viewer) -> None:
     def two_more(wheel: dict[str, Any]) -> None:
         at = wheel["forecast"]["minutes"][0]["at"]
         wheel["forecast"]["minutes"] = [{"at": at, "tasks": 9, "seconds": {"0": 7, "59": 2}}]
@@ -132,7 +133,7 @@ def test_a_second_is_told_under_the_mouse_and_kept_by_a_click(viewer: Viewer) ->
     expect(told).to_contain_text("2 tasks expected")
 
 
-def test_the_keyboard_goes_through_the_seconds_and_on_to_their_tasks(
+def test_the_keyboard_moves_through_the_seconds_and_opens_their_tasks(
     viewer: Viewer, crowded_at: str
 ) -> None:
     def one_before(wheel: dict[str, Any]) -> None:
@@ -160,7 +161,7 @@ def test_the_keyboard_goes_through_the_seconds_and_on_to_their_tasks(
     assert datetime.fromisoformat(query["due_to"]).timestamp() * 1000 == from_ms + 1000
 
 
-def test_the_next_hour_reads_as_a_table(viewer: Viewer, crowded_at: str) -> None:
+def test_the_next_hour_is_shown_as_a_table(viewer: Viewer, crowded_at: str) -> None:
     viewer.open("wheel?biz_type=orders")
     viewer.page.get_by_text("As a table").first.click()
     (minute,) = viewer.rows("The next hour").all()
@@ -170,7 +171,7 @@ def test_the_next_hour_reads_as_a_table(viewer: Viewer, crowded_at: str) -> None
     )
 
 
-def test_an_hour_without_tasks_is_said_to_be_empty(viewer: Viewer) -> None:
+def test_an_hour_without_tasks_is_shown_as_empty(viewer: Viewer) -> None:
     none = {"tasks": 0, "minutes": []}
     changed(viewer.page, "**/v1/wheel", lambda wheel: wheel.update(forecast=none))
     viewer.open("wheel?biz_type=nobody-uses-this")
@@ -179,7 +180,7 @@ def test_an_hour_without_tasks_is_said_to_be_empty(viewer: Viewer) -> None:
     expect(row(viewer, "nobody-uses-this")).to_contain_text("no settings")
 
 
-def test_what_was_seen_last_stays_while_the_service_does_not_answer(
+def test_the_last_values_are_kept_while_the_service_does_not_answer(
     viewer: Viewer, complaints: list[str]
 ) -> None:
     viewer.page.clock.install()
@@ -197,7 +198,9 @@ def test_what_was_seen_last_stays_while_the_service_does_not_answer(
     complaints.clear()
 
 
-def test_a_refresh_keeps_the_focus_and_what_is_open(viewer: Viewer, service: Service) -> None:
+def test_a_refresh_keeps_the_focus_and_open_details_of_the_wheel(
+    viewer: Viewer, service: Service
+) -> None:
     page = viewer.page
     page.clock.install()
     viewer.open()
@@ -213,7 +216,7 @@ def test_a_refresh_keeps_the_focus_and_what_is_open(viewer: Viewer, service: Ser
     expect(viewer.rows("The next hour").first).to_be_visible()
 
 
-def test_an_audit_is_made_when_it_is_asked_for(viewer: Viewer) -> None:
+def test_an_audit_is_made_on_request_only(viewer: Viewer) -> None:
     asked: list[float] = []
 
     def shortened(route: Route) -> None:
@@ -223,7 +226,7 @@ def test_an_audit_is_made_when_it_is_asked_for(viewer: Viewer) -> None:
         url = route.request.url.split("?")[0]
         route.continue_(url=f"{url}?{urlencode({**query, 'from': a_minute})}")
 
-    viewer.page.route("**/v1/audit*", shortened)  # emulators take their time for an hour
+    viewer.page.route("**/v1/audit*", shortened)  # an emulator is slow to read an hour
     viewer.open()
     expect(viewer.fact("Now")).to_be_visible()
     viewer.press("Audit the last hour")
@@ -232,7 +235,7 @@ def test_an_audit_is_made_when_it_is_asked_for(viewer: Viewer) -> None:
     assert asked[1] - asked[0] == 3600
 
 
-def test_an_audit_goes_on_to_its_end_and_lists_its_findings(viewer: Viewer) -> None:
+def test_an_audit_follows_its_pages_and_lists_all_findings(viewer: Viewer) -> None:
     finding = {
         "wrong": "passed", "detail": MARKUP, "task_id": "AQG5", "biz_type": "orders",
         "at": MARKUP, "attribute": None,
@@ -256,7 +259,7 @@ def test_an_audit_goes_on_to_its_end_and_lists_its_findings(viewer: Viewer) -> N
     )
 
 
-def test_an_audit_that_is_refused_says_so(viewer: Viewer) -> None:
+def test_a_refused_audit_is_reported(viewer: Viewer) -> None:
     refused(viewer.page, "**/v1/audit*", 403, "The caller may not do this")
     viewer.open()
     viewer.press("Audit the last hour")
@@ -264,7 +267,7 @@ def test_an_audit_that_is_refused_says_so(viewer: Viewer) -> None:
     expect(audit.get_by_role("alert")).to_contain_text("The caller may not do this")
 
 
-def test_markup_is_shown_and_not_run(viewer: Viewer) -> None:
+def test_markup_is_shown_as_text(viewer: Viewer) -> None:
     changed(viewer.page, "**/v1/wheel", lambda wheel: wheel.update(leader=MARKUP, profile=MARKUP))
     breakers = [{"host": MARKUP, "since": None, "until": "2030-01-31T08:00:21Z"}]
     changed(viewer.page, "**/v1/businesses/mail", lambda mail: mail.update(breakers=breakers))

@@ -1,4 +1,5 @@
-"""The page of the wheel: what became of tasks, over time and by business, and who is held back."""
+"""The page of the wheel: outcomes of tasks by minute and by business, and businesses whose calls
+are held back."""
 
 from typing import Any
 
@@ -8,10 +9,12 @@ from playwright.sync_api import expect
 from tests.console.viewer import Viewer
 from tests.console.wheel_at_hand import ahead, behind, changed, heading_of, readout, refused, row
 
-pytestmark = pytest.mark.usefixtures("crowded_at")  # every test begins where its story has led
+pytestmark = pytest.mark.usefixtures(
+    "crowded_at"
+)  # every test begins at the instant of this fixture
 
 
-def test_what_became_of_tasks_stands_by_minute_in_a_chart_and_in_a_table(viewer: Viewer) -> None:
+def test_outcomes_are_shown_by_minute_in_a_chart_and_in_a_table(viewer: Viewer) -> None:
     viewer.open()
     told = readout(viewer.page, "The last hour")
     expect(told).to_contain_text("failed attempt")
@@ -26,7 +29,7 @@ def test_what_became_of_tasks_stands_by_minute_in_a_chart_and_in_a_table(viewer:
 
 
 @pytest.mark.parametrize(("hours", "minutes"), [(1, 1), (6, 5), (24, 15)])
-def test_longer_times_are_drawn_in_coarser_bins(viewer: Viewer, hours: int, minutes: int) -> None:
+def test_longer_ranges_are_drawn_in_coarser_bins(viewer: Viewer, hours: int, minutes: int) -> None:
     viewer.open(f"wheel?biz_type=orders&hours={hours}")
     last = behind(viewer.page)
     expect(last).to_be_visible()
@@ -35,7 +38,7 @@ def test_longer_times_are_drawn_in_coarser_bins(viewer: Viewer, hours: int, minu
     expect(readout(viewer.page, heading_of(hours))).to_contain_text("5 delivered")
 
 
-def test_lateness_is_told_as_far_as_classes_tell(viewer: Viewer) -> None:
+def test_lateness_is_shown_with_the_precision_of_its_classes(viewer: Viewer) -> None:
     def late(statistics: dict[str, Any]) -> None:
         counts = {"up_to_10_ms": 90, "up_to_500_ms": 9, "later": 1}
         for minute in statistics["minutes"]:
@@ -48,7 +51,7 @@ def test_lateness_is_told_as_far_as_classes_tell(viewer: Viewer) -> None:
     expect(viewer.fact("Max")).to_have_text("15 min")
 
 
-def test_businesses_stand_side_by_side_with_what_holds_them_back(viewer: Viewer) -> None:
+def test_businesses_are_listed_with_what_holds_their_calls_back(viewer: Viewer) -> None:
     breaker = {"host": "pay.example.com", "since": "2030-01-31T08:00:00Z"}
     spared = [{**breaker, "until": "2030-01-31T08:00:21Z"}]
     changed(
@@ -69,7 +72,7 @@ def test_businesses_stand_side_by_side_with_what_holds_them_back(viewer: Viewer)
     expect(spared_row.locator("[data-label='Failed attempts']")).to_have_text("6")
 
 
-def test_a_business_is_chosen_by_the_keyboard_alone_and_left_by_the_way_back(
+def test_a_business_is_chosen_by_the_keyboard_and_left_by_the_history(
     viewer: Viewer,
 ) -> None:
     viewer.open()
@@ -86,7 +89,7 @@ def test_a_business_is_chosen_by_the_keyboard_alone_and_left_by_the_way_back(
     expect(row(viewer, "payments")).to_be_visible()
 
 
-def test_a_longer_time_is_chosen_in_the_address(viewer: Viewer) -> None:
+def test_the_address_can_choose_a_longer_range(viewer: Viewer) -> None:
     viewer.open("wheel?biz_type=orders")
     viewer.page.get_by_label("Looking back").select_option("24 hours")
     viewer.press("Show")
@@ -96,7 +99,7 @@ def test_a_longer_time_is_chosen_in_the_address(viewer: Viewer) -> None:
     expect(viewer.page.get_by_role("heading", name="The last 24 hours of orders")).to_be_visible()
 
 
-def test_many_businesses_are_shown_by_pages_that_say_how_many(viewer: Viewer) -> None:
+def test_many_businesses_are_paged_with_their_number(viewer: Viewer) -> None:
     viewer.page.route(
         "**/v1/businesses?limit=10*",
         lambda route: route.continue_(url=route.request.url.replace("limit=10", "limit=2")),
@@ -110,7 +113,7 @@ def test_many_businesses_are_shown_by_pages_that_say_how_many(viewer: Viewer) ->
     expect(row(viewer, "mail")).to_be_visible()
 
 
-def test_who_may_not_see_the_wheel_sees_the_statistics_all_the_same(viewer: Viewer) -> None:
+def test_a_viewer_without_access_to_the_wheel_sees_the_statistics(viewer: Viewer) -> None:
     refused(viewer.page, "**/v1/wheel", 403, "The caller may not do this")
     viewer.open()
     expect(viewer.page.get_by_role("alert")).to_contain_text("The caller may not do this")
@@ -118,7 +121,7 @@ def test_who_may_not_see_the_wheel_sees_the_statistics_all_the_same(viewer: View
     expect(behind(viewer.page)).to_be_visible()
 
 
-def test_a_business_that_may_not_be_seen_is_refused_in_its_own_place(viewer: Viewer) -> None:
+def test_the_refusal_of_a_business_replaces_its_statistics(viewer: Viewer) -> None:
     refused(viewer.page, "**/v1/businesses/orders/stats*", 403, "The caller may not do this")
     viewer.open("wheel?biz_type=orders")
     past = viewer.page.get_by_role("region", name="The last hour of orders")
@@ -126,7 +129,7 @@ def test_a_business_that_may_not_be_seen_is_refused_in_its_own_place(viewer: Vie
     expect(ahead(viewer.page)).to_be_visible()
 
 
-def test_a_business_that_cannot_be_counted_leaves_the_others_counted(viewer: Viewer) -> None:
+def test_a_business_without_readable_statistics_leaves_the_others_counted(viewer: Viewer) -> None:
     refused(viewer.page, "**/v1/businesses/mail/stats*", 500, "The service failed unexpectedly")
     viewer.open()
     expect(row(viewer, "mail")).to_contain_text("The service failed unexpectedly: So it is.")
@@ -134,7 +137,7 @@ def test_a_business_that_cannot_be_counted_leaves_the_others_counted(viewer: Vie
     expect(row(viewer, "orders").locator("[data-label=Delivered]")).to_have_text("5")
 
 
-def test_where_there_is_no_business_it_is_said(viewer: Viewer) -> None:
+def test_an_empty_list_of_businesses_is_reported(viewer: Viewer) -> None:
     nobody = {"businesses": [], "cursor": None}
     viewer.page.route("**/v1/businesses?*", lambda route: route.fulfill(json=nobody))
     viewer.open()

@@ -1,4 +1,4 @@
-"""Timers for the pages that show them, and what of a page several tests look at."""
+"""Timers for the tests of the pages that show them, and parts of these pages."""
 
 from typing import Any
 

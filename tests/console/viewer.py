@@ -1,11 +1,11 @@
-"""Somebody at the console, who sees and clicks what people see and click."""
+"""A user of the console, who finds the parts of a page by their visible names."""
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Locator, Page
 
-FAILED = {  # as the service says it
+FAILED = {  # a problem of the service
     "type": "urn:duewheel:problem:internal",
     "title": "The service failed unexpectedly",
     "status": 500,
@@ -18,14 +18,14 @@ class Viewer:
         self.page = page
 
     def open(self, path: str = "") -> None:
-        """`tasks?status=dead`; the wheel by itself."""
+        """Open a page such as `tasks?status=dead`; by default the wheel."""
         self.page.goto(f"/console#/{path}" if path else "/console")
 
     def heading(self) -> str:
         return self.page.locator("main h1").inner_text()
 
     def fact(self, name: str) -> Locator:
-        """What stands beside a name in a list of facts."""
+        """The value beside a name in a list of facts."""
         return self.page.locator(f"dt:text-is('{name}') + dd")
 
     def rows(self, table: str) -> Locator:
@@ -38,7 +38,7 @@ class Viewer:
         self.button(name).click()
 
     def agree(self, verb: str) -> None:
-        """In the dialog that asks before something is done."""
+        """Press the button of the confirmation dialog."""
         self.page.get_by_role("dialog").get_by_role("button", name=verb, exact=True).click()
 
     def field(self, label: str) -> Locator:
@@ -48,17 +48,17 @@ class Viewer:
         return self.page.get_by_role("region", name=name, exact=True)
 
     def has_room(self) -> bool:
-        """Whether nothing stands out of the page sideways."""
+        """Whether the page does not scroll sideways."""
         return self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     def told(self) -> str:
-        """The last outcome that was told."""
+        """The text of the last outcome."""
         note = self.page.locator("#outcomes .outcome").last
         note.wait_for()
         return note.inner_text()
 
     def part(self, title: str) -> Locator:
-        """What stands below a heading."""
+        """The content below a heading."""
         return self.page.locator(f"section:has(> h2:text-is('{title}'))")
 
     def fill(self, label: str, value: str) -> None:
@@ -77,7 +77,7 @@ class Viewer:
         return self.page.locator("#outcomes .outcome").last
 
     def answer(self, path: str, status: int, body: Mapping[str, object]) -> None:
-        """From here on the service answers this, whatever is asked of that path."""
+        """Replace the service's answers to all later requests for a path."""
         self.page.route(
             lambda url: urlsplit(url).path == path,
             lambda route: route.fulfill(status=status, json=body),

@@ -1,4 +1,4 @@
-"""What of the page of the wheel its tests look at, and what they make the service answer."""
+"""Parts of the page of the wheel for its tests, and changes of the service's answers."""
 
 import json
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from playwright.sync_api import Locator, Page, Route
 
 from tests.console.viewer import Viewer
 
-CROWD = 100  # a batch of 64 and more is noted by its exact number
+CROWD = 100  # batches of 64 and more are counted exactly in the forecast
 REFRESH_MS = 2500
 
 
 def changed(page: Page, pattern: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """What the service answers, changed on its way."""
+    """Apply `change` to the service's answers on their way."""
 
     def answer(route: Route) -> None:
         reply = route.fetch()
@@ -51,7 +51,7 @@ def fits(page: Page) -> bool:
 
 
 def in_shanghai(instant: str) -> str:
-    """As somebody there reads the clock, eight hours ahead."""
+    """The local time there, eight hours ahead."""
     at = datetime.fromisoformat(instant).timestamp() + 8 * 3600
     return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
 
