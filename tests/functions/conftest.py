@@ -1,4 +1,4 @@
-"""The real wiring of the handlers, on moto with the template's resources."""
+"""The production wiring of the handlers, on moto with the template's resources."""
 
 import json
 import uuid
@@ -68,7 +68,7 @@ def event_from(name: str) -> dict[str, Any]:
 
 
 def call(method: str, path: str, body: Any = None, query: str = "") -> tuple[int, Any]:
-    """What the API function answers: status and body."""
+    """Call the API function; returns status and body."""
     event = event_from("http-api-create-task.json")
     event["rawPath"] = event["requestContext"]["http"]["path"] = path
     event["requestContext"]["http"]["method"] = method
@@ -84,7 +84,8 @@ def call(method: str, path: str, body: Any = None, query: str = "") -> tuple[int
 def sent(
     method: str, path: str, body: Any = None, *, raw: bool = False, **headers: str
 ) -> tuple[int, Any, dict[str, str]]:
-    """The same with headers, those of the answer too. `raw`: its body as it came."""
+    """Call the API function with headers; returns status, body and headers. `raw`: the request's
+    body as text."""
     event = event_from("http-api-create-task.json")
     event["rawPath"] = event["requestContext"]["http"]["path"] = path.partition("?")[0]
     event["rawQueryString"] = path.partition("?")[2]

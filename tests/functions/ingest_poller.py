@@ -1,4 +1,5 @@
-"""What Lambda does with the ingest queue: hands messages out, and deletes those not reported."""
+"""The poller of the ingest queue, as in Lambda: it receives messages, and deletes those that the
+function does not report."""
 
 import json
 from typing import Any
@@ -20,7 +21,7 @@ TASK = {
 
 
 def send(body: Any, **attributes: str) -> str:
-    """The id of the message. An underscore stands for a hyphen."""
+    """Send a message; returns its id. Underscores in attribute names become hyphens."""
     answer = boto3.client("sqs").send_message(
         QueueUrl=process.settings().ingest_queue_url,
         MessageBody=body if isinstance(body, str) else json.dumps(body),
@@ -33,7 +34,7 @@ def send(body: Any, **attributes: str) -> str:
 
 
 def handed_out() -> list[dict[str, Any]]:
-    """The records of the next batch, hidden from now on."""
+    """Receive the next batch, which hides its messages; returns its records."""
     answer = boto3.client("sqs").receive_message(
         QueueUrl=process.settings().ingest_queue_url,
         MaxNumberOfMessages=10,
@@ -44,13 +45,14 @@ def handed_out() -> list[dict[str, Any]]:
 
 
 def run(records: list[dict[str, Any]], context: Context | None = None) -> set[str]:
-    """The ids of those that were left."""
+    """Run the function; returns the ids of the reported messages."""
     answer = ingest.handler({"Records": records}, context or Context())
     return {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
 
 
 def poll() -> int:
-    """Hand out, run, delete what is done; how many were left."""
+    """Receive a batch, run the function, delete the messages that it does not report; returns the
+    number of the others."""
     records = handed_out()
     left = run(records)
     for record in records:
@@ -63,7 +65,7 @@ def poll() -> int:
 
 
 def waiting(url: str | None = None) -> int:
-    """How many messages are in the queue, hidden ones too."""
+    """The number of messages in the queue, with hidden ones."""
     names: Any = [
         "ApproximateNumberOfMessages",
         "ApproximateNumberOfMessagesNotVisible",
@@ -75,7 +77,7 @@ def waiting(url: str | None = None) -> int:
 
 
 def dead_letters() -> list[tuple[Any, dict[str, str]]]:
-    """Body and attributes of each, taken out of their queue."""
+    """Receive and delete all dead letters; returns body and attributes of each."""
     sqs, url = boto3.client("sqs"), process.settings().ingest_dead_letter_queue_url
     letters = []
     while messages := sqs.receive_message(

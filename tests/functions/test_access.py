@@ -1,4 +1,4 @@
-"""Who may do what: every call of the table, made by those who may and by those who may not."""
+"""Rights: every call of the table, made by callers with and without its right."""
 
 import json
 from base64 import urlsafe_b64decode
@@ -38,7 +38,8 @@ NO_TASK, NO_TIMER, NO_KEY = "AQGjGGV3wAAA5Hw_zdeh9T_ceGnX", "2000000000000", "0"
 
 @pytest.fixture
 def theirs(wired: ManualClock) -> Owned:
-    """A business of others, with something of each kind; and all that a process records once."""
+    """A business of another owner, with an item of each kind. The records that a process writes
+    once are there."""
     asked(OPERATOR, "GET", "/v1/tasks?biz_type=none")
     asked(OPERATOR, "GET", "/v1/wheel")
     return owned(wired, THEIRS)
@@ -50,25 +51,23 @@ def made(who: str, name: tuple[str, str], of: Owned) -> Asked:
 
 
 def code_of(answer: Asked) -> int:
-    """Of a batch, that of its only task."""
+    """The status of the answer; of a batch, the status of its only task."""
     results = answer.body.get("results")
     return results[0]["status"] if results else answer.code
 
 
-def test_every_call_has_a_request_here() -> None:
+def test_the_table_of_requests_has_every_call() -> None:
     assert sorted(REQUESTS) == sorted(CALLS)
 
 
 @pytest.mark.parametrize("name", EACH_CALL, ids=" ".join)
-def test_who_has_the_right_that_stands_beside_a_call_may_make_it(
-    theirs: Owned, name: tuple[str, str]
-) -> None:
+def test_the_right_of_a_call_is_enough_to_make_it(theirs: Owned, name: tuple[str, str]) -> None:
     needed = CALLS[name]
     who = f"duewheel-{needed.right}" + ("" if needed.on_all else f"-{THEIRS}")
     assert code_of(made(who, name, theirs)) in (200, 201)
 
 
-def test_an_admin_of_another_business_gets_and_changes_nothing(theirs: Owned) -> None:
+def test_an_admin_of_another_business_can_neither_read_nor_change(theirs: Owned) -> None:
     before = all_that_is_stored()
     for name in ON_A_BUSINESS:
         answer = made(f"duewheel-admin-{MINE}", name, theirs)
@@ -82,20 +81,20 @@ def test_an_admin_of_another_business_gets_and_changes_nothing(theirs: Owned) ->
 
 
 @pytest.mark.parametrize(("has", "lacks"), [("read", "write"), ("write", "admin")])
-def test_a_right_that_is_too_low_changes_nothing(theirs: Owned, has: str, lacks: str) -> None:
+def test_a_call_with_too_low_a_right_changes_no_item(theirs: Owned, has: str, lacks: str) -> None:
     before = all_that_is_stored()
     tried = [name for name in ON_A_BUSINESS if CALLS[name].right.includes(Right(lacks))]
     for name in tried:
         answer = made(f"duewheel-{has}-{THEIRS}", name, theirs)
         if name in LISTS:
             assert answer.body[LISTS[name]] == []
-        else:  # of a key nothing is known to whoever could not grant what it has
+        else:  # a caller with fewer rights than a key gets it answered as absent
             assert code_of(answer) == (404 if "{key_id}" in name[1] else 403), name
     assert tried
     assert all_that_is_stored() == before
 
 
-def test_rights_on_some_businesses_are_none_on_the_wheel_as_a_whole(theirs: Owned) -> None:
+def test_calls_on_the_whole_wheel_need_a_right_on_all_businesses(theirs: Owned) -> None:
     on_all = [name for name, needed in CALLS.items() if needed.on_all]
     assert on_all == [("GET", "/v1/wheel"), ("GET", "/v1/audit")]
     for name in on_all:
@@ -105,20 +104,20 @@ def test_rights_on_some_businesses_are_none_on_the_wheel_as_a_whole(theirs: Owne
 
 
 @pytest.mark.parametrize("right", Right)
-def test_an_id_of_another_business_answers_word_for_word_as_one_that_there_is_not(
+def test_an_id_of_another_business_is_answered_like_an_unknown_id(
     theirs: Owned, right: Right
 ) -> None:
     who = f"duewheel-{right}-{MINE}"
     unknown = Owned(THEIRS, NO_TASK, NO_TASK, NO_TIMER, NO_KEY)
     for name in BY_ID:
         assert made(who, name, theirs) == made(who, name, unknown)
-        # With a right on no business even the body is not looked into, and so not the id.
+        # Without a right on any business, neither the body nor its id is read.
         has_body = REQUESTS[name](theirs)[1] is not None
         is_ever = right.includes(CALLS[name].right)
         assert made(who, name, theirs).status == (403 if has_body and not is_ever else 404)
 
 
-def test_a_business_of_others_is_refused_whether_there_is_one_or_not(theirs: Owned) -> None:
+def test_an_existing_business_out_of_reach_is_answered_like_an_unknown_one(theirs: Owned) -> None:
     for name in ON_A_BUSINESS:
         if name in BY_ID or name in LISTS or "timerID" in REQUESTS[name](theirs)[0]:
             continue
@@ -136,7 +135,7 @@ def test_without_an_identity_every_call_is_refused(theirs: Owned) -> None:
     assert all_that_is_stored() == before
 
 
-def test_to_whom_nothing_is_granted_every_call_is_refused(
+def test_a_caller_without_grants_is_refused_every_call(
     theirs: Owned, wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IAM_DEFAULT", "none")
@@ -146,7 +145,7 @@ def test_to_whom_nothing_is_granted_every_call_is_refused(
     assert all_that_is_stored() == before
 
 
-def test_of_a_batch_what_is_permitted_is_created(theirs: Owned) -> None:
+def test_a_batch_creates_the_permitted_tasks(theirs: Owned) -> None:
     task = {"delay_seconds": 60, "callback": {"url": "https://receiver.example/"}}
     tasks = [{"biz_type": biz_type, **task} for biz_type in (MINE, THEIRS, MINE, "nobodys")]
     answer = asked(f"duewheel-write-{MINE}", "POST", "/v1/tasks/batch", {"tasks": tasks})
@@ -158,11 +157,12 @@ def test_of_a_batch_what_is_permitted_is_created(theirs: Owned) -> None:
         "tasks[1].biz_type",
     )
     status, page = call("GET", "/v1/tasks", query=f"biz_type={THEIRS}&status=pending")
-    assert (status, len(page["tasks"])) == (200, 1), "its own, and no other"
+    assert (status, len(page["tasks"])) == (200, 1), "only its own task"
 
 
-def test_a_repeated_batch_creates_what_has_been_permitted_since(theirs: Owned) -> None:
-    """What was refused was not made, so a repeat under the same key must not say that it was."""
+def test_a_repeated_batch_creates_tasks_that_are_permitted_by_then(theirs: Owned) -> None:
+    """The first request has not created the refused task, so a repeat under the same key must
+    create it."""
     task = {"delay_seconds": 60, "callback": {"url": "https://receiver.example/"}}
     batch = {"tasks": [{"biz_type": biz_type, **task} for biz_type in (MINE, THEIRS)]}
 
@@ -184,7 +184,7 @@ def test_a_repeated_batch_creates_what_has_been_permitted_since(theirs: Owned) -
     assert third[1] == second[1]
 
 
-def test_a_repeated_batch_knows_what_was_created_while_it_was_permitted(theirs: Owned) -> None:
+def test_a_repeated_batch_refuses_created_tasks_without_permission(theirs: Owned) -> None:
     task = {"delay_seconds": 60, "callback": {"url": "https://receiver.example/"}}
     batch = {"tasks": [{"biz_type": biz_type, **task} for biz_type in (MINE, THEIRS)]}
     key = {"idempotency_key": "8e03978e"}
@@ -245,8 +245,8 @@ def test_a_cursor_of_another_business_answers_as_a_malformed_one(theirs: Owned) 
     assert answers[0].status == 422
 
 
-def test_a_task_that_may_be_created_but_not_there_takes_no_allowance(theirs: Owned) -> None:
-    """A stranger cannot use up what a business may create."""
+def test_a_create_without_a_right_does_not_count_towards_the_limit(theirs: Owned) -> None:
+    """A caller without rights on a business cannot use up its creation limit."""
     limited = {"creates_per_second": 0.001, "creates_burst": 1}
     assert call("PUT", f"/v1/businesses/{THEIRS}", limited)[0] == 200
     task = {"biz_type": THEIRS, "delay_seconds": 60, "callback": {"url": "https://a.example/"}}
@@ -255,7 +255,7 @@ def test_a_task_that_may_be_created_but_not_there_takes_no_allowance(theirs: Own
     assert asked(f"duewheel-write-{THEIRS}", "POST", "/v1/tasks", task).status == 201
 
 
-# Who did what
+# The access log
 
 
 @pytest.fixture
@@ -268,14 +268,14 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
 
 
 def changes_in(log: StringIO) -> list[dict[str, Any]]:
-    """Those logged since the last time."""
+    """The changes that were logged since the last call."""
     logged = [json.loads(line) for line in log.getvalue().splitlines()]
     log.seek(0), log.truncate()
     return [line for line in logged if line.get("action") == "change"]
 
 
 @pytest.mark.parametrize("name", EACH_CALL, ids=" ".join)
-def test_each_call_that_may_change_something_leaves_a_line_that_says_who_did_what(
+def test_each_changing_call_logs_caller_and_change(
     theirs: Owned, name: tuple[str, str], log: StringIO
 ) -> None:
     changes_in(log)
@@ -307,7 +307,7 @@ def test_each_call_that_may_change_something_leaves_a_line_that_says_who_did_wha
             assert line["biz_type"] == THEIRS
 
 
-def test_a_call_that_fails_leaves_its_line_as_well(
+def test_a_failed_call_is_logged_as_well(
     theirs: Owned, log: StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -318,9 +318,7 @@ def test_a_call_that_fails_leaves_its_line_as_well(
     assert changes_in(log)[-1]["status"] == 500
 
 
-def test_what_a_caller_writes_into_a_body_or_a_header_is_in_no_line(
-    wired: ManualClock, log: StringIO
-) -> None:
+def test_bodies_and_headers_of_callers_are_not_logged(wired: ManualClock, log: StringIO) -> None:
     canary = "canary-7f3a"
     task = {
         "biz_type": MINE,

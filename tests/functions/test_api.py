@@ -1,4 +1,4 @@
-"""The api function with real events; the workflows, which need AWS, are stood in for."""
+"""The api function with real events. Substitutes replace the workflows, which need AWS."""
 
 import base64
 import json
@@ -42,7 +42,7 @@ class StandingClock:
 
 @dataclass
 class Workflows:
-    """Creates, cancels and looks up in a dictionary; can be told to fail."""
+    """Creates, cancels and reads tasks in a dictionary; can be set to fail."""
 
     tasks: dict[str, Task] = field(default_factory=dict)
     failure: Exception | None = None
@@ -122,7 +122,7 @@ def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
 
 
 def event(method: str, path: str, body: str | None, **more: Any) -> dict[str, Any]:
-    """As API Gateway sends it: HTTP API, payload format 2.0."""
+    """An event of API Gateway: HTTP API, payload format 2.0."""
     return {
         "version": "2.0",
         "routeKey": "ANY /v1/{proxy+}",
@@ -175,7 +175,7 @@ def problem(method: str, path: str, body: Any = None, **more: Any) -> dict[str, 
 # ---------------------------------------------------------------- create
 
 
-def test_create_answers_201_with_the_task_and_where_it_is(workflows: Workflows) -> None:
+def test_create_answers_201_with_the_task_and_its_location(workflows: Workflows) -> None:
     status, task, headers = call("POST", "/v1/tasks", GOOD)
     assert status == 201
     assert task["due_at"] == "2030-03-17T17:46:45.000Z"
@@ -184,7 +184,7 @@ def test_create_answers_201_with_the_task_and_where_it_is(workflows: Workflows) 
     assert call("GET", headers["location"])[1] == task
 
 
-def test_the_payload_comes_back_as_the_very_text(workflows: Workflows) -> None:
+def test_the_payload_is_returned_as_the_same_text(workflows: Workflows) -> None:
     source = r'{"a": 1.0, "b":1e400, "c":' + "7" * 40 + r', "d":"\u00e9é"}'
     body = json.dumps(GOOD)[:-1] + f', "payload": {source} }}'
     answer = app.handler(event("POST", "/v1/tasks", body), Context())  # type: ignore[arg-type]
@@ -210,7 +210,7 @@ def test_a_body_in_base64_is_read_like_any_other(workflows: Workflows) -> None:
         ("{" + " " * 262_144 + "}", {}, "too-large", 413),
     ],
 )
-def test_a_bad_create_writes_nothing(
+def test_an_invalid_create_writes_no_task(
     workflows: Workflows, body: Any, more: dict[str, Any], type_: str, status: int
 ) -> None:
     document = problem("POST", "/v1/tasks", body, **more)
@@ -224,7 +224,7 @@ def test_a_problem_names_the_field(workflows: Workflows) -> None:
     assert document["detail"].startswith("callback.url: ")
 
 
-def test_threads_do_not_answer_each_others_requests(workflows: Workflows) -> None:
+def test_concurrent_requests_get_their_own_answers(workflows: Workflows) -> None:
     def biz_type_answered(number: int) -> str:
         body = {**GOOD, "biz_type": f"business-{number}"}
         return str(call("POST", "/v1/tasks", body)[1]["biz_type"])
@@ -237,7 +237,9 @@ def test_threads_do_not_answer_each_others_requests(workflows: Workflows) -> Non
 # ---------------------------------------------------------------- batch
 
 
-def test_a_batch_creates_the_good_ones_and_says_why_not_the_others(workflows: Workflows) -> None:
+def test_a_batch_creates_valid_tasks_and_returns_problems_for_the_others(
+    workflows: Workflows,
+) -> None:
     tasks = [GOOD, {**GOOD, "due_ms": 1}, 7, {**GOOD, "biz_type": "mail"}, GOOD]
     workflows.refused = {4}
     status, answer, _ = call("POST", "/v1/tasks/batch", {"tasks": tasks})
@@ -250,7 +252,7 @@ def test_a_batch_creates_the_good_ones_and_says_why_not_the_others(workflows: Wo
     assert len(workflows.tasks) == 2
 
 
-def test_a_batch_without_a_good_task_writes_nothing(workflows: Workflows) -> None:
+def test_a_batch_without_a_valid_task_writes_no_task(workflows: Workflows) -> None:
     status, answer, _ = call("POST", "/v1/tasks/batch", {"tasks": [7, {}]})
     assert status == 200
     assert [result["status"] for result in answer["results"]] == [422, 422]
@@ -266,14 +268,14 @@ def test_a_batch_without_a_good_task_writes_nothing(workflows: Workflows) -> Non
         ('{"tasks": [' + " " * 4_000_000 + "]}", "too-large"),
     ],
 )
-def test_a_batch_beyond_its_bounds_is_refused_whole(
+def test_a_batch_beyond_its_bounds_is_refused_as_a_whole(
     workflows: Workflows, body: Any, type_: str
 ) -> None:
     assert problem("POST", "/v1/tasks/batch", body)["type"] == type_
     assert workflows.tasks == {}
 
 
-def test_a_large_batch_is_answered_within_what_lambda_may_return(workflows: Workflows) -> None:
+def test_the_answer_to_a_large_batch_fits_the_limit_of_lambda(workflows: Workflows) -> None:
     task = {**GOOD, "payload": '"' * 3_800}
     body = json.dumps({"tasks": [task] * 500})
     assert 3_800_000 < len(body) < 4_000_000
@@ -295,7 +297,7 @@ def test_cancel_answers_with_the_task(workflows: Workflows) -> None:
     assert (status, task["task_id"]) == (200, task_id)
 
 
-def test_a_cancel_that_comes_too_late_says_when_the_cut_off_was(workflows: Workflows) -> None:
+def test_a_late_cancel_is_refused_with_the_cut_off(workflows: Workflows) -> None:
     workflows.failure = TooLate("The cut-off has passed.", cut_off_ms=NOW_MS - 1)
     document = problem("DELETE", "/v1/tasks/any")
     assert (document["status"], document["type"]) == (409, "too-late")
@@ -321,14 +323,14 @@ def test_an_id_that_names_no_task_is_refused(
     assert (document["status"], document["field"]) == (status, "task_id")
 
 
-def test_a_query_string_that_nobody_asked_for_is_ignored(workflows: Workflows) -> None:
+def test_an_unexpected_query_string_is_ignored(workflows: Workflows) -> None:
     assert call("GET", "/v1/wheel", rawQueryString="a=b")[0] == 200
 
 
 # ---------------------------------------------------------------- wheel and health
 
 
-def test_the_wheel_shows_its_pointers_and_how_far_behind_they_are(workflows: Workflows) -> None:
+def test_the_wheel_shows_its_pointers_and_their_lag(workflows: Workflows) -> None:
     status, wheel, _ = call("GET", "/v1/wheel")
     assert status == 200
     assert wheel == {
@@ -384,7 +386,7 @@ def test_health_answers_without_aws(workflows: Workflows) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/health", "/v1/wheel"])
-def test_a_wrong_configuration_is_told_to_the_operator(workflows: Workflows, path: str) -> None:
+def test_a_wrong_configuration_is_reported_to_the_operator(workflows: Workflows, path: str) -> None:
     workflows.failure = SettingsError("BUCKETS=5, but the tables were laid out for 10")
     document = problem("GET", path)
     assert (document["status"], document["type"]) == (500, "misconfigured")
@@ -412,7 +414,7 @@ def test_an_unknown_call_is_a_problem(workflows: Workflows, path: str) -> None:
         ("OPTIONS", "/v1/health", "GET"),
     ],
 )
-def test_a_wrong_method_says_which_are_right(
+def test_a_wrong_method_is_refused_with_the_allowed_ones(
     workflows: Workflows, method: str, path: str, allow: str
 ) -> None:
     status, document, headers = call(method, path)
@@ -423,14 +425,14 @@ def test_a_wrong_method_says_which_are_right(
 # ---------------------------------------------------------------- failures
 
 
-def test_a_passing_shortage_asks_to_try_again(workflows: Workflows) -> None:
+def test_a_temporary_failure_is_answered_with_retry_after(workflows: Workflows) -> None:
     workflows.failure = Unavailable("Too many writes at once.")
     status, document, headers = call("POST", "/v1/tasks", GOOD)
     assert (status, headers["retry-after"]) == (503, "1")
     assert document["type"] == "urn:duewheel:problem:unavailable"
 
 
-def test_a_failure_tells_the_caller_nothing_and_the_log_everything(
+def test_an_internal_failure_is_logged_and_hidden_from_the_caller(
     workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records: list[tuple[str, dict[str, Any]]] = []

@@ -1,4 +1,4 @@
-"""The API document against the running handlers: what they take, and what they answer."""
+"""The API document against the running handlers: accepted members, and answers."""
 
 import re
 from typing import Any
@@ -27,18 +27,18 @@ KNOWN = re.compile(r"is unknown here; known are (.*)\.$")
 
 
 def known_by(answer: Any) -> set[str]:
-    """The names that the refusal of an unknown one lists."""
+    """The known names, which the refusal of an unknown name lists."""
     found = KNOWN.search(answer.body["detail"])
     assert found, answer
     return set(found[1].split(", "))
 
 
 @pytest.mark.parametrize("name", [name for name in REQUESTS if name[0] != "GET"], ids=" ".join)
-def test_a_call_answers_as_the_document_says(wired: ManualClock, name: tuple[str, str]) -> None:
+def test_a_changing_call_answers_by_the_document(wired: ManualClock, name: tuple[str, str]) -> None:
     assert_answers(name, owned(wired, MINE))
 
 
-def test_calls_that_read_answer_as_the_document_says(wired: ManualClock) -> None:
+def test_reading_calls_answer_by_the_document(wired: ManualClock) -> None:
     mine = owned(wired, MINE)
     for name in REQUESTS:
         if name[0] == "GET":
@@ -55,7 +55,7 @@ def assert_answers(name: tuple[str, str], mine: Owned) -> None:
         assert wrong_with(body, schema) == []
 
 
-def test_a_body_takes_the_members_that_the_document_names(wired: ManualClock) -> None:
+def test_a_body_accepts_exactly_the_members_of_the_document(wired: ManualClock) -> None:
     mine = owned(wired, MINE)
     for name in WITH_BODY:
         target, _ = REQUESTS[name](mine)
@@ -65,7 +65,7 @@ def test_a_body_takes_the_members_that_the_document_names(wired: ManualClock) ->
         assert known_by(answer) == set(resolved(schema)["properties"]), name
 
 
-def test_a_query_takes_the_parameters_that_the_document_names(wired: ManualClock) -> None:
+def test_a_query_accepts_exactly_the_parameters_of_the_document(wired: ManualClock) -> None:
     mine = owned(wired, MINE)
     for name in WITH_QUERY:
         target, body = REQUESTS[name](mine)
@@ -75,7 +75,7 @@ def test_a_query_takes_the_parameters_that_the_document_names(wired: ManualClock
         assert known_by(answer) == declared, name
 
 
-def test_calls_for_which_it_names_no_parameter_look_at_none(wired: ManualClock) -> None:
+def test_calls_without_parameters_in_the_document_ignore_the_query(wired: ManualClock) -> None:
     mine = owned(wired, MINE)
     for name in sorted(set(V1) - set(WITH_QUERY)):
         target, body = REQUESTS[name](mine)
@@ -83,6 +83,6 @@ def test_calls_for_which_it_names_no_parameter_look_at_none(wired: ManualClock) 
         assert "unknown here" not in answer.text, name
 
 
-def test_it_is_served_as_it_is_kept(wired: ManualClock) -> None:
+def test_the_document_is_served_unchanged(wired: ManualClock) -> None:
     answer = asked("duewheel-read-nothing", "GET", "/v1/openapi.json")
     assert (answer.status, answer.text) == (200, API_DOCUMENT.read_text("utf-8"))

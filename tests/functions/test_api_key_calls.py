@@ -1,4 +1,4 @@
-"""API keys over HTTP: create, read, list, rotate, revoke, and nobody beyond what they have."""
+"""API keys over HTTP: create, read, list, rotate, revoke, each within the caller's own rights."""
 
 from typing import Any
 
@@ -36,14 +36,14 @@ def problem(answer: Asked) -> tuple[int, str]:
 
 
 def brings(text: str) -> dict[str, Any]:
-    """What the authorizer says of it."""
+    """The authorizer's answer to a key."""
     event = event_from("authorizer-request.json")
     event["identitySource"] = [f"Bearer {text}"]
     return authorizer.handler(event, Context())
 
 
 def by_key(said: dict[str, Any], method: str, path: str) -> int:
-    """The status for a caller of whom the authorizer has said this."""
+    """The status of a call with this answer of the authorizer."""
     event = event_from("http-api-create-task.json")
     event["rawPath"] = event["requestContext"]["http"]["path"] = path
     event["requestContext"]["http"]["method"] = method
@@ -62,7 +62,7 @@ def in_keys_mode(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> ManualC
     return wired
 
 
-def test_a_key_is_shown_once_and_opens_what_was_granted(wired: ManualClock) -> None:
+def test_a_key_is_shown_once_and_has_the_granted_rights(wired: ManualClock) -> None:
     answer = asked(
         OPERATOR,
         "POST",
@@ -82,7 +82,7 @@ def test_a_key_is_shown_once_and_opens_what_was_granted(wired: ManualClock) -> N
     assert "digest" not in answer.text
 
 
-def test_an_answer_that_shows_a_key_is_to_be_kept_nowhere(wired: ManualClock) -> None:
+def test_an_answer_with_a_key_is_not_cacheable(wired: ManualClock) -> None:
     status, made, headers = sent("POST", "/v1/keys", {"name": "a", "grants": ON_ORDERS})
     assert (status, headers["cache-control"]) == (201, "no-store")
     assert headers["location"] == f"/v1/keys/{made['key_id']}"
@@ -97,7 +97,7 @@ def test_no_two_keys_are_alike(wired: ManualClock) -> None:
     assert one["key"].split("_")[2] != other["key"].split("_")[2]
 
 
-def test_nobody_grants_more_than_they_have(wired: ManualClock) -> None:
+def test_a_caller_cannot_grant_more_than_its_own_rights(wired: ManualClock) -> None:
     before = all_that_is_stored()
     wanted = ("admin", "orders-eu"), ("read", "*"), ("read", "mail"), ("read", "orders*")
     for right, businesses in wanted:
@@ -111,10 +111,10 @@ def test_nobody_grants_more_than_they_have(wired: ManualClock) -> None:
     created(ADMIN_OF_ORDERS, grants=[{"right": "admin", "businesses": "orders"}])
 
 
-def test_a_key_with_more_than_its_reader_has_is_not_there(wired: ManualClock) -> None:
+def test_a_key_with_more_rights_than_the_caller_is_answered_as_absent(wired: ManualClock) -> None:
     more = created(grants=[*ON_ORDERS, {"right": "read", "businesses": "mail"}])
     path = f"/v1/keys/{more['key_id']}"
-    asked(OPERATOR, "GET", "/v1/keys")  # which records what cursors are sealed with
+    asked(OPERATOR, "GET", "/v1/keys")  # which stores the key that seals cursors
     before = all_that_is_stored()
     for who in (ADMIN_OF_ORDERS, "duewheel-admin-mail", "duewheel-write"):
         for method, end in (("GET", ""), ("POST", "/rotate"), ("DELETE", "")):
@@ -125,7 +125,7 @@ def test_a_key_with_more_than_its_reader_has_is_not_there(wired: ManualClock) ->
     assert all_that_is_stored() == before
 
 
-def test_the_list_goes_on_over_keys_that_its_reader_does_not_see(wired: ManualClock) -> None:
+def test_the_list_skips_keys_that_the_caller_may_not_see(wired: ManualClock) -> None:
     mine = {created(name=str(number))["key_id"] for number in range(4)}
     foreign = [{"right": "read", "businesses": "mail"}]
     others = {created(grants=foreign)["key_id"] for _ in range(4)}
@@ -140,7 +140,7 @@ def test_the_list_goes_on_over_keys_that_its_reader_does_not_see(wired: ManualCl
     assert {key["key_id"] for key in everything} == mine | others
 
 
-def test_a_rotation_keeps_the_id_and_shows_another_secret(wired: ManualClock) -> None:
+def test_a_rotation_keeps_the_id_and_shows_a_new_secret(wired: ManualClock) -> None:
     made = created()
     path = f"/v1/keys/{made['key_id']}/rotate"
     rotated = asked(OPERATOR, "POST", path, {"overlap_seconds": 60}).body
@@ -153,17 +153,17 @@ def test_a_rotation_keeps_the_id_and_shows_another_secret(wired: ManualClock) ->
     wired.advance_ms(60_000)
     assert not brings(made["key"])["isAuthorized"]
     assert asked(OPERATOR, "GET", f"/v1/keys/{made['key_id']}").body["previous_until"] is None
-    assert asked(OPERATOR, "POST", path).status == 200, "the body may be left out"
+    assert asked(OPERATOR, "POST", path).status == 200, "the body is optional"
 
 
-def test_a_revoked_key_is_refused_can_be_read_and_cannot_be_rotated(wired: ManualClock) -> None:
+def test_a_revoked_key_is_refused_and_can_be_read_but_not_rotated(wired: ManualClock) -> None:
     made = created()
     path = f"/v1/keys/{made['key_id']}"
     revoked = asked(OPERATOR, "DELETE", path).body
     assert (revoked["state"], revoked["revoked_at"] is None) == ("revoked", False)
     assert not brings(made["key"])["isAuthorized"]
     wired.advance_ms(1_000)
-    assert asked(OPERATOR, "DELETE", path).body == revoked, "revoking twice is revoking once"
+    assert asked(OPERATOR, "DELETE", path).body == revoked, "a second revocation has no effect"
     assert asked(OPERATOR, "GET", path).body == revoked
     assert problem(asked(OPERATOR, "POST", f"{path}/rotate")) == (409, "api-key-ended")
     assert not brings(made["key"])["isAuthorized"]
@@ -172,7 +172,7 @@ def test_a_revoked_key_is_refused_can_be_read_and_cannot_be_rotated(wired: Manua
     assert asked(OPERATOR, "GET", "/v1/keys").body["keys"] == []
 
 
-def test_a_key_that_has_ended_goes_by_ttl(wired: ManualClock) -> None:
+def test_an_ended_key_has_a_time_to_live(wired: ManualClock) -> None:
     made = created()
     asked(OPERATOR, "DELETE", f"/v1/keys/{made['key_id']}")
     table = process.settings().registry_table
@@ -181,21 +181,21 @@ def test_a_key_that_has_ended_goes_by_ttl(wired: ManualClock) -> None:
     assert int(record["expires_at"]["N"]) * 1000 >= wired.now_ms() + KEPT_DAYS * DAY_MS
 
 
-def test_there_is_a_bound_to_their_number(
-    wired: ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_keys_is_bounded(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("duewheel.workflows.access.api_keys.KEYS_MAX", 2)
     created(), created()
     new = {"name": "a", "grants": ON_ORDERS}
     answer = asked(ADMIN_OF_ORDERS, "POST", "/v1/keys", new)
     assert problem(answer) == (409, "too-many-api-keys")
-    assert asked(OPERATOR, "POST", "/v1/keys", new).status == 201, "who may do all is not"
+    assert asked(OPERATOR, "POST", "/v1/keys", new).status == 201, (
+        "an admin of all businesses has no bound"
+    )
 
 
-def test_keys_are_counted_to_the_end_however_large_they_are(
+def test_keys_are_counted_over_all_pages_of_the_query(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A query stops at a megabyte of what it reads."""
+    """A query page ends after a megabyte of items."""
     for _ in range(3):
         created()
     store, answers = key_wiring.api_keys(), []
@@ -210,8 +210,9 @@ def test_keys_are_counted_to_the_end_however_large_they_are(
     assert not counting.is_full(4)
 
 
-def test_the_secret_of_before_a_rotation_makes_no_successor(in_keys_mode: ManualClock) -> None:
-    """With no overlap it has ended, though API Gateway lets it in for a minute more."""
+def test_the_secret_before_a_rotation_cannot_make_keys(in_keys_mode: ManualClock) -> None:
+    """Without overlap the old secret has ended, though API Gateway accepts it for another
+    minute."""
     issued = wiring.issue_keys().create(FIRST_ADMIN, ANYTHING.access)
     path, leaked = f"/v1/keys/{issued.key.key_id}", brings(issued.text)
     rotated = wiring.issue_keys().rotate(issued.key.key_id, 0, ANYTHING.access)
@@ -222,7 +223,7 @@ def test_the_secret_of_before_a_rotation_makes_no_successor(in_keys_mode: Manual
     assert by_key(brings(rotated.text), "POST", "/v1/keys") == 201
 
 
-def test_a_page_and_its_cursor_do_not_tell_of_keys_that_are_not_shown(wired: ManualClock) -> None:
+def test_pages_and_cursors_do_not_reveal_hidden_keys(wired: ManualClock) -> None:
     for businesses in ("orders", "others", "orders", "others", "others"):
         created(grants=[{"right": "read", "businesses": businesses}])
     seen, cursor = [], ""
@@ -235,8 +236,11 @@ def test_a_page_and_its_cursor_do_not_tell_of_keys_that_are_not_shown(wired: Man
     assert nobodys.body == {"keys": [], "cursor": None}
 
 
-def test_a_callers_own_key_that_has_ended_makes_no_successor(in_keys_mode: ManualClock) -> None:
-    """What the authorizer has said of it stands for a minute; keys are not made by that."""
+def test_a_revoked_key_cannot_make_keys_while_its_admission_is_cached(
+    in_keys_mode: ManualClock,
+) -> None:
+    """API Gateway caches the authorizer's answer for a minute, but calls on keys check the caller's
+    key again."""
     issued = wiring.issue_keys().create(FIRST_ADMIN, ANYTHING.access)
     key_id, said = issued.key.key_id, brings(issued.text)
     assert by_key(said, "GET", "/v1/wheel") == 200
@@ -244,7 +248,7 @@ def test_a_callers_own_key_that_has_ended_makes_no_successor(in_keys_mode: Manua
     assert by_key(said, "POST", f"/v1/keys/{key_id}/rotate") == 200
     wiring.issue_keys().revoke(key_id, ANYTHING.access)
     before = all_that_is_stored()
-    assert by_key(said, "GET", "/v1/wheel") == 200, "until the authorizer is asked again"
+    assert by_key(said, "GET", "/v1/wheel") == 200, "until the authorizer is called again"
     for method, path in (
         ("POST", "/v1/keys"),
         ("POST", f"/v1/keys/{key_id}/rotate"),
@@ -254,7 +258,7 @@ def test_a_callers_own_key_that_has_ended_makes_no_successor(in_keys_mode: Manua
     assert all_that_is_stored() == before
 
 
-def test_a_key_that_has_expired_since_the_authorizer_saw_it_may_nothing(
+def test_a_key_that_expires_while_its_admission_is_cached_is_refused(
     in_keys_mode: ManualClock,
 ) -> None:
     said = {"context": {"key_id": "a", "grants": "admin:*", "expires_ms": "", "version": "1"}}
@@ -265,10 +269,10 @@ def test_a_key_that_has_expired_since_the_authorizer_saw_it_may_nothing(
     assert by_key(said, "GET", "/v1/wheel") == 403
 
 
-def test_a_change_accepts_what_its_first_try_wrote(
+def test_a_retried_change_accepts_the_write_of_its_first_try(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An SDK's retry meets the condition a second time, when the first try was carried out."""
+    """If the first try was carried out, the SDK's retry fails the condition."""
     real = change_records.transact
 
     def twice(client: Any, actions: list[Any]) -> bool:
@@ -285,7 +289,7 @@ def test_a_change_accepts_what_its_first_try_wrote(
     assert [one["did"] for one in changes(made)] == ["revoked", "rotated", "created"]
 
 
-def test_of_two_changes_at_once_none_is_lost(
+def test_concurrent_changes_are_both_kept(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = created()
@@ -307,7 +311,7 @@ def changes(made: Any) -> Any:
     return asked(OPERATOR, "GET", f"/v1/keys/{made['key_id']}/changes").body["changes"]
 
 
-def test_who_made_rotated_and_revoked_a_key_is_kept_without_its_secrets(
+def test_changes_of_a_key_are_recorded_without_its_secrets(
     wired: ManualClock,
 ) -> None:
     made = created()

@@ -1,4 +1,4 @@
-"""The authorizer: which keys it lets in, what it says of them, and what it leaves behind."""
+"""The authorizer: the keys that it admits, its answers, and its records."""
 
 from io import StringIO
 from typing import Any
@@ -42,7 +42,7 @@ def stored(issued: Issued) -> dict[str, Any]:
     return boto3.client("dynamodb").get_item(TableName=table, Key=key)["Item"]
 
 
-def test_a_good_key_is_let_in_with_its_grants(issued: Issued) -> None:
+def test_a_valid_key_is_admitted_with_its_grants(issued: Issued) -> None:
     context = {
         "key_id": issued.key.key_id,
         "grants": "write:orders-*,read:*",
@@ -53,7 +53,7 @@ def test_a_good_key_is_let_in_with_its_grants(issued: Issued) -> None:
     assert asked(issued.text, "bearer") == asked(issued.text)
 
 
-def test_what_it_says_depends_on_nothing_but_the_value_that_it_is_kept_by(issued: Issued) -> None:
+def test_the_answer_depends_on_the_cached_value_alone(issued: Issued) -> None:
     event = event_from("authorizer-request.json")
     event["identitySource"] = [f"Bearer {issued.text}"]
     event["headers"] = {}
@@ -72,7 +72,7 @@ def test_another_secret_another_id_and_a_wrong_checksum_are_refused(issued: Issu
         assert asked(text) == REFUSED
 
 
-def test_a_wrong_secret_and_an_unknown_id_cost_the_same_reads(
+def test_a_wrong_secret_and_an_unknown_id_need_the_same_reads(
     issued: Issued, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
@@ -85,7 +85,7 @@ def test_a_wrong_secret_and_an_unknown_id_cost_the_same_reads(
     asked(key_text("0" * 12, secret))
     assert calls == ["GetItem", "GetItem"]
     asked(issued.text[:-6] + "000000")
-    assert len(calls) == 2, "nothing is read for what is no key by its checksum"
+    assert len(calls) == 2, "a key with a wrong checksum causes no read"
 
 
 def test_a_revoked_key_is_refused(issued: Issued) -> None:
@@ -102,7 +102,7 @@ def test_a_key_is_refused_from_its_expiry_on(wired: ManualClock) -> None:
     assert asked(issued.text) == REFUSED
 
 
-def test_while_a_rotation_overlaps_both_secrets_are_let_in(
+def test_both_secrets_are_admitted_during_the_overlap_of_a_rotation(
     issued: Issued, wired: ManualClock
 ) -> None:
     rotated = wiring.issue_keys().rotate(issued.key.key_id, 60, BY)
@@ -128,7 +128,7 @@ def test_the_day_of_the_last_use_is_written_once_a_day(issued: Issued, wired: Ma
     assert len(writes) == 2
 
 
-def test_a_use_that_cannot_be_recorded_is_logged_and_does_not_stand_in_the_way(
+def test_a_failed_record_of_the_last_use_is_logged_and_the_key_admitted(
     issued: Issued, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warned: list[dict[str, Any]] = []
@@ -142,7 +142,7 @@ def test_a_use_that_cannot_be_recorded_is_logged_and_does_not_stand_in_the_way(
     assert [line["action"] for line in warned] == ["last-use-not-recorded"]
 
 
-def test_a_key_that_somebody_has_damaged_is_refused_and_reported(
+def test_a_damaged_key_is_refused_and_reported(
     issued: Issued, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[dict[str, Any]] = []
@@ -154,10 +154,10 @@ def test_a_key_that_somebody_has_damaged_is_refused_and_reported(
     assert [line["action"] for line in reported] == ["unreadable"] * 3
 
 
-def test_while_keys_cannot_be_read_nobody_is_let_in_or_taken_for_a_stranger(
+def test_a_failed_read_of_keys_neither_admits_nor_refuses(
     issued: Issued, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """API Gateway makes a 500 of it, and keeps nothing."""
+    """API Gateway answers 500, and does not cache it."""
 
     def fail(**_: object) -> None:
         raise ClientError({"Error": {"Code": "InternalServerError"}}, "GetItem")

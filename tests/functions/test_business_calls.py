@@ -37,7 +37,7 @@ def create(**fields: Any) -> tuple[int, Any]:
     return call("POST", "/v1/tasks", {"biz_type": "orders", "delay_seconds": 600, **fields})
 
 
-def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: ManualClock) -> None:
+def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: ManualClock) -> None:
     status, business, headers = put({})
     assert (status, headers["etag"]) == (201, '"1"')
     assert business == {
@@ -85,7 +85,7 @@ def test_what_is_configured_is_read_back_and_the_rest_are_the_defaults(wired: Ma
     assert sent("GET", PATH)[2]["etag"] == '"2"'
 
 
-def test_an_update_keeps_the_rest_and_null_goes_back_to_the_default(wired: ManualClock) -> None:
+def test_an_update_keeps_other_settings_and_null_restores_a_default(wired: ManualClock) -> None:
     put(EVERYTHING)
     wired.advance_ms(1_000)
     _, business, _ = put({"retention_days": 4, "retry": None})
@@ -94,7 +94,7 @@ def test_an_update_keeps_the_rest_and_null_goes_back_to_the_default(wired: Manua
     assert business["created_at"] < business["updated_at"]
 
 
-def test_the_default_of_one_list_gives_way_to_the_other(wired: ManualClock) -> None:
+def test_a_status_of_one_list_is_removed_from_the_default_of_the_other(wired: ManualClock) -> None:
     _, business, _ = put({"stop_statuses": [404, "5xx"]})
     assert business["retry_statuses"] == [401, 403, 408, 425, 429]
     _, business, _ = put({"stop_statuses": None, "retry_statuses": [410]})
@@ -102,7 +102,7 @@ def test_the_default_of_one_list_gives_way_to_the_other(wired: ManualClock) -> N
 
 
 @pytest.mark.parametrize("written", ["404.0", "4.04e2"])
-def test_a_status_is_a_whole_number_however_it_is_written(wired: ManualClock, written: str) -> None:
+def test_a_status_may_be_written_as_any_whole_number(wired: ManualClock, written: str) -> None:
     body = json.dumps({"stop_statuses": ["?", "5xx"]}).replace('"?"', written)
     status, business = call("PUT", PATH, body)
     assert (status, business["stop_statuses"]) == (201, [404, "5xx"])
@@ -149,7 +149,7 @@ def test_a_status_that_is_no_whole_number_is_refused(wired: ManualClock) -> None
         ({"allowed_hosts": ["a.example"], "on_dead": {"url": "https://b.example"}}, "on_dead.url"),
     ],
 )
-def test_bad_settings_name_their_field_and_change_nothing(
+def test_invalid_settings_are_refused_with_their_field(
     wired: ManualClock, body: Any, field: str
 ) -> None:
     put({"retention_days": 7})
@@ -159,13 +159,13 @@ def test_bad_settings_name_their_field_and_change_nothing(
     assert sent("GET", PATH)[1] == before
 
 
-def test_settings_are_checked_together_with_those_that_stand(wired: ManualClock) -> None:
+def test_settings_are_checked_together_with_the_existing_ones(wired: ManualClock) -> None:
     put({"callback": HOOK, "retry_statuses": [404]})
     assert put({"allowed_hosts": ["other.example"]})[1]["field"] == "callback.url"
     assert put({"stop_statuses": [404]})[1]["field"] == "stop_statuses"
 
 
-def test_a_precondition_that_does_not_hold_is_a_412(wired: ManualClock) -> None:
+def test_a_failed_precondition_is_a_412(wired: ManualClock) -> None:
     mismatch = "urn:duewheel:problem:version-mismatch"
     assert put({}, if_match='"1"')[1]["type"] == mismatch
     assert put({}, if_match="*")[0] == 412
@@ -182,7 +182,7 @@ def test_a_precondition_that_does_not_hold_is_a_412(wired: ManualClock) -> None:
         assert (status, problem["type"]) == (422, "urn:duewheel:problem:invalid-field")
 
 
-def test_a_business_that_nobody_configured_is_unknown(wired: ManualClock) -> None:
+def test_a_business_without_settings_is_unknown(wired: ManualClock) -> None:
     for method in ("GET", "DELETE"):
         status, problem = call(method, PATH)
         assert (status, problem["type"]) == (404, "urn:duewheel:problem:unknown-business")
@@ -201,7 +201,7 @@ def test_businesses_are_listed_by_name_in_pages(wired: ManualClock) -> None:
     assert call("GET", "/v1/businesses", query="cursor=abc")[1]["field"] == "cursor"
 
 
-def test_a_delete_is_refused_while_tasks_are_pending_and_cancels_them_when_told(
+def test_a_delete_is_refused_while_tasks_are_pending_unless_it_cancels_them(
     wired: ManualClock,
 ) -> None:
     put({"callback": HOOK})
@@ -221,7 +221,7 @@ def test_a_delete_is_refused_while_tasks_are_pending_and_cancels_them_when_told(
     assert put({})[1]["version"] == 1
 
 
-def test_a_delete_waits_for_what_can_no_longer_be_stopped(wired: ManualClock) -> None:
+def test_a_delete_is_not_done_while_tasks_are_past_their_cut_off(wired: ManualClock) -> None:
     put({"callback": HOOK})
     late, early = create(delay_seconds=60)[1], create()[1]
     wired.advance_ms(59_000)
@@ -237,7 +237,7 @@ def test_a_delete_waits_for_what_can_no_longer_be_stopped(wired: ManualClock) ->
     assert call("GET", f"/v1/tasks/{early['task_id']}")[1]["status"] == "cancelled"
 
 
-def test_a_delete_goes_on_by_its_cursor(
+def test_a_delete_continues_at_its_cursor(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("duewheel.workflows.sweep.delete_business.LIMIT_MAX", 2)
@@ -257,7 +257,7 @@ def test_a_delete_goes_on_by_its_cursor(
     assert (status, problem["field"]) == (422, "cancel_pending")
 
 
-def test_without_the_list_index_a_delete_says_that_it_needs_it(
+def test_a_delete_without_the_list_index_is_refused(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put({})
@@ -267,7 +267,7 @@ def test_without_the_list_index_a_delete_says_that_it_needs_it(
     assert (status, problem["type"]) == (409, "urn:duewheel:problem:list-index-off")
 
 
-def test_a_task_needs_a_callback_of_its_own_or_of_its_business(wired: ManualClock) -> None:
+def test_a_task_needs_a_callback_or_a_default_of_its_business(wired: ManualClock) -> None:
     status, problem = create()
     assert (status, problem["field"]) == (422, "callback")
     status, problem = create(callback={"headers": {"x": "y"}})
@@ -279,7 +279,7 @@ def test_a_task_needs_a_callback_of_its_own_or_of_its_business(wired: ManualCloc
     assert task["callback"] == {"type": "http", "url": None, "method": "PUT", "headers": {}}
 
 
-def test_a_host_that_is_not_allowed_is_refused_wherever_a_task_gets_one(
+def test_every_call_refuses_a_callback_to_a_host_that_is_not_allowed(
     wired: ManualClock,
 ) -> None:
     put({"allowed_hosts": ["*.example.com"]})
@@ -298,7 +298,7 @@ def test_a_host_that_is_not_allowed_is_refused_wherever_a_task_gets_one(
     assert [result["status"] for result in answers["results"]] == [201, 422]
 
 
-def test_a_repeat_under_an_idempotency_key_finds_what_was_made_under_other_settings(
+def test_a_repeat_under_an_idempotency_key_returns_its_task_after_a_change_of_settings(
     wired: ManualClock,
 ) -> None:
     body = {"biz_type": "orders", "delay_seconds": 600, "callback": HOOK}
@@ -310,7 +310,7 @@ def test_a_repeat_under_an_idempotency_key_finds_what_was_made_under_other_setti
     assert sent("POST", "/v1/tasks", body, idempotency_key="two")[0] == 201
 
 
-def test_a_batch_under_an_idempotency_key_keeps_what_was_made_beside_what_was_refused(
+def test_a_repeated_batch_keeps_its_tasks_and_tries_refused_ones_again(
     wired: ManualClock,
 ) -> None:
     put({"allowed_hosts": ["other.example"]})
@@ -327,7 +327,7 @@ def test_a_batch_under_an_idempotency_key_keeps_what_was_made_beside_what_was_re
     assert third["results"][1]["status"] == 201
 
 
-def test_a_business_is_paused_and_resumed_and_keeps_its_settings(wired: ManualClock) -> None:
+def test_pause_and_resume_keep_the_settings(wired: ManualClock) -> None:
     put({"calls_per_second": 5})
     status, business, headers = sent("POST", f"{PATH}/pause")
     assert (status, business["paused"], headers["etag"]) == (200, True, '"2"')
@@ -341,14 +341,14 @@ def test_a_business_is_paused_and_resumed_and_keeps_its_settings(wired: ManualCl
 
 
 @pytest.mark.parametrize("call_name", ["pause", "resume"])
-def test_a_business_without_settings_gets_a_record_by_a_pause_or_its_end(
+def test_pause_and_resume_create_the_record_of_a_business_without_settings(
     wired: ManualClock, call_name: str
 ) -> None:
     status, business, _ = sent("POST", f"{PATH}/{call_name}")
     assert (status, business["version"], business["paused"]) == (200, 1, call_name == "pause")
 
 
-def test_a_pause_is_set_and_taken_away_by_put_like_any_setting(wired: ManualClock) -> None:
+def test_put_can_set_and_remove_a_pause(wired: ManualClock) -> None:
     assert put({"paused": True})[1]["paused"] is True
     assert put({"retention_days": 3})[1]["paused"] is True
     assert put({"paused": None})[1]["own"] == ["retention_days"]
@@ -357,9 +357,7 @@ def test_a_pause_is_set_and_taken_away_by_put_like_any_setting(wired: ManualCloc
 
 
 @pytest.mark.parametrize("call_name", ["pause", "resume"])
-def test_a_pause_is_refused_where_the_business_is_not_as_expected(
-    wired: ManualClock, call_name: str
-) -> None:
+def test_a_pause_with_another_version_is_refused(wired: ManualClock, call_name: str) -> None:
     put({})
     status, problem, _ = sent("POST", f"{PATH}/{call_name}", if_match='"7"')
     assert (status, problem["field"]) == (412, "if-match")
@@ -367,7 +365,7 @@ def test_a_pause_is_refused_where_the_business_is_not_as_expected(
     assert sent("POST", "/v1/businesses/Orders/pause")[0] == 422
 
 
-def test_a_business_shows_which_of_its_hosts_are_spared(wired: ManualClock) -> None:
+def test_a_business_shows_its_open_breakers(wired: ManualClock) -> None:
     put({})
     health_store = HealthStore(process.dynamodb(), process.settings().registry_table)
     breaker = Breaker(
@@ -390,7 +388,7 @@ def test_a_business_shows_which_of_its_hosts_are_spared(wired: ManualClock) -> N
     assert sent("GET", PATH)[1]["breakers"] == []
 
 
-def test_the_lane_that_holds_is_shown_with_why(wired: ManualClock) -> None:
+def test_the_effective_lane_is_shown_with_its_reason(wired: ManualClock) -> None:
     put({})
     registry = process.settings().registry_table
     told = HealthStore(process.dynamodb(), registry)
@@ -410,7 +408,7 @@ def test_the_lane_that_holds_is_shown_with_why(wired: ManualClock) -> None:
     assert (business["lane"], business["lane_by"]) == ("main", "default")
 
 
-def test_a_table_that_is_asked_too_much_is_no_failure_of_the_service(wired: ManualClock) -> None:
+def test_a_throttled_table_is_answered_with_503(wired: ManualClock) -> None:
     def refuse_writes(request: Any, handle: Handle) -> Reply | None:
         if operation_of(request) != "TransactWriteItems":
             return handle(request)

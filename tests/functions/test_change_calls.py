@@ -17,7 +17,7 @@ def create(**fields: Any) -> dict[str, Any]:
     return made
 
 
-def test_a_patch_changes_what_it_names_and_nothing_else(wired: ManualClock) -> None:
+def test_a_patch_changes_only_the_named_fields(wired: ManualClock) -> None:
     task = create(payload={"order": 17})
     path = f"/v1/tasks/{task['task_id']}"
     status, moved = call("PATCH", path, {"due_at": "2030-01-01T00:00:00Z"})
@@ -42,7 +42,7 @@ def test_a_patch_changes_what_it_names_and_nothing_else(wired: ManualClock) -> N
         ([], None),
     ],
 )
-def test_a_bad_patch_names_the_field_and_changes_nothing(
+def test_an_invalid_patch_is_refused_with_its_field(
     wired: ManualClock, body: Any, field: str | None
 ) -> None:
     task = create()
@@ -53,7 +53,7 @@ def test_a_bad_patch_names_the_field_and_changes_nothing(
     assert call("GET", path)[1] == task
 
 
-def test_from_the_cut_off_on_a_patch_is_told_when_that_was(wired: ManualClock) -> None:
+def test_a_patch_after_the_cut_off_is_refused_with_its_instant(wired: ManualClock) -> None:
     task = create(delay_seconds=2)
     for method, path in (("PATCH", ""), ("POST", "/run"), ("DELETE", "")):
         body = {"delay_seconds": 60} if method == "PATCH" else None

@@ -1,4 +1,5 @@
-"""Who changed what of a definition, and when: one record for each call, nothing secret in it."""
+"""The changes of a definition: one record for each call, with caller, instant and fields, without
+secrets."""
 
 import json
 from typing import Any
@@ -112,7 +113,7 @@ def test_the_calls_of_xtimer_leave_the_same_records(wired: ManualClock) -> None:
     assert CANARY not in json.dumps(changes(path))
 
 
-def test_a_record_says_what_was_and_what_became(wired: ManualClock) -> None:
+def test_a_record_has_old_and_new_values(wired: ManualClock) -> None:
     done("PUT", ORDERS, {"retention_days": 3, "allowed_hosts": ["*.example"], "callback": HOOK})
     wired.advance_ms(1_500)
     done("PUT", ORDERS, {"retention_days": None, "timeout_seconds": 2.5, "retry": {"attempts": 1}})
@@ -143,14 +144,14 @@ def test_a_record_says_what_was_and_what_became(wired: ManualClock) -> None:
     ]
 
 
-def test_all_sessions_of_a_role_are_one(wired: ManualClock) -> None:
+def test_all_sessions_of_a_role_are_one_caller(wired: ManualClock) -> None:
     role = "arn:aws:sts::123456789012:assumed-role/deploys"
     for session in ("one", "two"):
         done("PUT", ORDERS, {}, by=f"{role}/{session}")
     assert [one["by"] for one in changes(ORDERS)] == [role, role]
 
 
-def test_nothing_secret_gets_into_a_record(wired: ManualClock, keys: None) -> None:
+def test_records_contain_no_secrets(wired: ManualClock, keys: None) -> None:
     secret = {"callback": SECRET_HOOK, "on_dead": SECRET_HOOK, "signing_secrets": [SIGNED_BY]}
     done("PUT", ORDERS, secret)
     done("PUT", ORDERS, dict.fromkeys(secret))
@@ -191,14 +192,14 @@ def test_a_refused_call_leaves_no_record(wired: ManualClock) -> None:
         ("/v1/timers/17", (404, "unknown-timer")),
     ],
 )
-def test_what_is_not_there_has_no_changes(
+def test_changes_of_an_unknown_definition_are_refused(
     wired: ManualClock, path: str, problem: tuple[int, str]
 ) -> None:
     status, answer = asked("GET", f"{path}/changes")
     assert (status, answer["type"].rpartition(":")[2]) == problem
 
 
-def test_a_business_made_anew_shows_what_is_kept_of_its_former_life(wired: ManualClock) -> None:
+def test_a_business_created_again_shows_its_earlier_changes(wired: ManualClock) -> None:
     done("PUT", ORDERS, {})
     done("POST", f"{ORDERS}/pause")
     done("DELETE", ORDERS)

@@ -1,4 +1,4 @@
-"""The console's files, which alone are answered without asking who it is."""
+"""The console's files, the only content that is served without authentication."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ def answer(path: str, method: str = "GET", **headers: str) -> dict[str, Any]:
 
 
 @each_case("name", FILES)
-def test_every_file_of_the_folder_is_served_as_what_it_is(name: str) -> None:
+def test_every_file_is_served_with_its_content_type(name: str) -> None:
     types = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
     got = answer(f"/console/{name}")
     assert got["statusCode"] == 200
@@ -45,7 +45,7 @@ def test_every_file_of_the_folder_is_served_as_what_it_is(name: str) -> None:
 
 
 @each_case("name", FILES)
-def test_files_name_none_that_is_not_there_and_none_of_elsewhere(name: str) -> None:
+def test_files_refer_only_to_existing_files_of_the_console(name: str) -> None:
     text = (FOLDER / name).read_text(encoding="utf-8").replace(NAMESPACE, "")
     here = (FOLDER / name).parent
     for reference in REFERENCES.findall(text):
@@ -55,8 +55,8 @@ def test_files_name_none_that_is_not_there_and_none_of_elsewhere(name: str) -> N
     assert not re.search(r"https?://(?!\S*[…{$])[a-z0-9]", text.replace("https://example.com", ""))
 
 
-def test_no_two_stylesheets_say_how_the_same_looks() -> None:
-    """All of them hold on every page, and the later one would win on all."""
+def test_each_selector_is_in_one_stylesheet() -> None:
+    """Every page loads all stylesheets, so a later one would override an earlier one everywhere."""
     sheets = Counter(
         selector
         for name in FILES
@@ -67,17 +67,17 @@ def test_no_two_stylesheets_say_how_the_same_looks() -> None:
 
 
 def selectors(sheet: str) -> set[str]:
-    """Of the rules that hold at any width."""
+    """The selectors of the rules without a media query."""
     rules = re.findall(r"([^{}]+)\{[^{}]*\}", FOR_WIDTHS.sub("", COMMENT.sub("", sheet)))
     return {selector.strip() for rule in rules for selector in rule.split(",")}
 
 
-def test_the_console_itself_is_its_first_file() -> None:
+def test_the_root_of_the_console_is_its_page() -> None:
     index = answer("/console/index.html")
     assert answer("/console") == answer("/console/") == index
 
 
-def test_no_script_runs_but_the_consoles_own() -> None:
+def test_the_security_policy_allows_only_the_consoles_scripts() -> None:
     policy = answer("/console")["headers"]["content-security-policy"].split("; ")
     assert "default-src 'none'" in policy
     assert "script-src 'self'" in policy
@@ -90,7 +90,7 @@ def test_no_script_runs_but_the_consoles_own() -> None:
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bon\w+=|\bstyle=|javascript:", markup)
 
 
-def test_the_page_names_its_files_by_an_edition_that_is_kept_for_good() -> None:
+def test_the_page_refers_to_files_by_an_immutable_edition() -> None:
     page = answer("/console")
     assert page["headers"]["cache-control"] == "no-cache"
     named = re.findall(r'(?:src|href)="(/console/[^"]+)"', page["body"])
@@ -104,14 +104,14 @@ def test_the_page_names_its_files_by_an_edition_that_is_kept_for_good() -> None:
     assert answer("/console/0123456789abcdef/main.js")["statusCode"] == 404
 
 
-def test_a_visit_and_a_reload_are_within_what_the_routes_take() -> None:
-    """A browser asks for all of them nearly at once when it knows none."""
+def test_a_visit_and_a_reload_stay_within_the_throttling_of_the_routes() -> None:
+    """A browser with an empty cache requests all files nearly at once."""
     (stage,) = load_template(TEMPLATE, {}).of_type("AWS::ApiGatewayV2::Stage")
     burst = stage.properties["RouteSettings"]["GET /console/{file+}"]["ThrottlingBurstLimit"]
     assert burst >= 2 * len(FILES)
 
 
-def test_a_file_that_is_known_is_not_sent_again() -> None:
+def test_a_cached_file_is_not_sent_again() -> None:
     first = answer("/console/main.js")
     etag = first["headers"]["etag"]
     again = answer("/console/main.js", **{"If-None-Match": etag})
@@ -133,7 +133,7 @@ def test_a_file_that_is_known_is_not_sent_again() -> None:
         "/console/\x00",
     ],
 )
-def test_what_is_no_file_of_the_console_is_not_found(path: str) -> None:
+def test_other_paths_of_the_console_are_not_found(path: str) -> None:
     got = answer(path)
     assert got["statusCode"] == 404
     assert '"urn:duewheel:problem:unknown-call"' in got["body"]
@@ -143,5 +143,5 @@ def test_what_is_no_file_of_the_console_is_not_found(path: str) -> None:
     ("method", "path"),
     [("POST", "/console"), ("GET", "/consoles"), ("GET", "/v1/health"), ("GET", "/v1/console")],
 )
-def test_nothing_else_is_answered_to_strangers(method: str, path: str, wired: ManualClock) -> None:
+def test_other_calls_need_authentication(method: str, path: str, wired: ManualClock) -> None:
     assert answer(path, method)["statusCode"] in (403, 404)

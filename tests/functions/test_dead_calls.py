@@ -26,7 +26,7 @@ GONE, BUSY = (
 
 
 def died(clock: ManualClock, *outcomes: Outcome, biz_type: str = "orders") -> list[str]:
-    """Tasks that died of this, a second apart, by their ids."""
+    """Tasks with these last outcomes, which died a second apart; returns their ids."""
     hook = {"url": "https://receiver.example/"}
     body = {"biz_type": biz_type, "delay_seconds": 600, "callback": hook}
     ids = []
@@ -48,7 +48,8 @@ def die(task_id: str, outcome: Outcome, now_ms: int) -> None:
 
 
 def as_earlier_releases_wrote(*ids: str) -> None:
-    """In the one partition of their business."""
+    """Move the dead tasks into the single partition of their business, where earlier releases wrote
+    them."""
     tasks = wheel_wiring.tasks()
     for task_id in ids:
         tasks.client.update_item(
@@ -64,7 +65,7 @@ def listed(query: str = "") -> list[str]:
     return [task["task_id"] for task in page["tasks"]]
 
 
-def test_the_dead_are_listed_by_the_instant_and_the_cause_of_their_death(
+def test_dead_tasks_are_filtered_by_instant_and_cause_of_death(
     wired: ManualClock,
 ) -> None:
     first, second, third = died(wired, GONE, BUSY, GONE)
@@ -88,7 +89,7 @@ def test_the_dead_are_listed_by_the_instant_and_the_cause_of_their_death(
     assert listed("reason=stopped&status_code=503") == []
 
 
-def test_a_list_of_the_dead_goes_on_by_its_cursor_and_leaves_out_who_dies_meanwhile(
+def test_a_paged_list_of_dead_tasks_leaves_out_later_deaths(
     wired: ManualClock,
 ) -> None:
     ids = died(wired, GONE, GONE, GONE)
@@ -103,7 +104,7 @@ def test_a_list_of_the_dead_goes_on_by_its_cursor_and_leaves_out_who_dies_meanwh
 
 
 @pytest.mark.exhaustive
-def test_a_redrive_takes_those_that_the_filter_takes_page_by_page(
+def test_a_redrive_follows_the_filter_page_by_page(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("duewheel.rules.tasks.dead_tasks.REDRIVEN_MAX", 2)
@@ -115,7 +116,9 @@ def test_a_redrive_takes_those_that_the_filter_takes_page_by_page(
         status, answer = call("POST", f"{PATH}/redrive", body)
         assert (status, answer["refused"]) == (200, [])
         redriven += answer["redriven"]
-        for task_id in gone[:redriven]:  # they die again at once, and are not met once more
+        for task_id in gone[
+            :redriven
+        ]:  # they die again at once, and are not redriven a second time
             wired.advance_ms(1_000)
             if call("GET", f"/v1/tasks/{task_id}")[1]["status"] == "pending":
                 die(task_id, GONE, wired.now_ms())
@@ -126,7 +129,7 @@ def test_a_redrive_takes_those_that_the_filter_takes_page_by_page(
     assert call("POST", f"{PATH}/redrive", {"since": rfc3339(wired.now_ms())})[1]["redriven"] == 1
 
 
-def test_what_cannot_be_redriven_is_named(wired: ManualClock) -> None:
+def test_tasks_that_cannot_be_redriven_are_returned(wired: ManualClock) -> None:
     first, second = died(wired, GONE, GONE)
     tasks = wheel_wiring.tasks()
     task = tasks.get(address_of_task(first))
@@ -153,7 +156,9 @@ def test_what_cannot_be_redriven_is_named(wired: ManualClock) -> None:
         ("colour", "red"),
     ],
 )
-def test_a_bad_filter_is_refused_by_its_field(wired: ManualClock, member: str, value: Any) -> None:
+def test_an_invalid_filter_is_refused_with_its_field(
+    wired: ManualClock, member: str, value: Any
+) -> None:
     status, problem = call("POST", f"{PATH}/redrive", {member: value})
     assert (status, problem["field"]) == (422, member)
     status, problem = call("GET", f"{PATH}/dead", query=f"{member}={value}")
@@ -166,8 +171,8 @@ def test_a_range_that_ends_before_it_begins_is_refused(wired: ManualClock) -> No
 
 
 @pytest.mark.exhaustive
-def test_deaths_of_one_business_spread_over_partitions_of_the_index(wired: ManualClock) -> None:
-    """One takes a thousand writes a second."""
+def test_dead_tasks_of_a_business_are_spread_over_index_partitions(wired: ManualClock) -> None:
+    """One partition accepts a thousand writes a second."""
     ids = died(wired, *[GONE] * 40)
     tasks = wheel_wiring.tasks()
     items = tasks.items_at(map(address_of_task, ids))
@@ -185,7 +190,7 @@ def pages_of(limit: int) -> list[list[str]]:
         query = f"limit={limit}&cursor={page['cursor']}"
 
 
-def test_the_dead_of_earlier_releases_are_listed_among_the_others_in_order(
+def test_dead_tasks_of_earlier_releases_are_listed_in_order(
     wired: ManualClock,
 ) -> None:
     ids = died(wired, *[GONE] * 30)
@@ -194,7 +199,7 @@ def test_the_dead_of_earlier_releases_are_listed_among_the_others_in_order(
         assert [task_id for page in pages_of(limit) for task_id in page] == ids, limit
 
 
-def test_the_dead_of_one_millisecond_are_each_listed_once_page_by_page(wired: ManualClock) -> None:
+def test_dead_tasks_of_one_millisecond_are_listed_once_each(wired: ManualClock) -> None:
     hook = {"url": "https://receiver.example/"}
     body = {"biz_type": "orders", "delay_seconds": 600, "callback": hook}
     ids = [call("POST", "/v1/tasks", body)[1]["task_id"] for _ in range(24)]
@@ -207,7 +212,7 @@ def test_the_dead_of_one_millisecond_are_each_listed_once_page_by_page(wired: Ma
 
 
 @pytest.mark.exhaustive
-def test_the_dead_of_earlier_releases_are_redriven_by_a_filter(wired: ManualClock) -> None:
+def test_dead_tasks_of_earlier_releases_are_redriven_by_a_filter(wired: ManualClock) -> None:
     ids = died(wired, *[GONE] * 12)
     as_earlier_releases_wrote(*ids[::2])
     status, done = call("POST", f"{PATH}/redrive", {"status_code": 410})
@@ -216,7 +221,7 @@ def test_the_dead_of_earlier_releases_are_redriven_by_a_filter(wired: ManualCloc
     assert not [item for item in tasks.items_at(map(address_of_task, ids)) if "dead_biz" in item]
 
 
-def test_a_cursor_of_an_earlier_release_goes_on_where_it_was(wired: ManualClock) -> None:
+def test_a_cursor_of_an_earlier_release_keeps_its_position(wired: ManualClock) -> None:
     ids = died(wired, *[GONE] * 9)
     as_earlier_releases_wrote(*ids[:6])
     fourth = wheel_wiring.tasks().get(address_of_task(ids[3]))

@@ -1,4 +1,4 @@
-"""The four handlers with their real wiring, on moto with the template's resources."""
+"""The four handlers with their production wiring, on moto with the template's resources."""
 
 import json
 import threading
@@ -61,7 +61,7 @@ def tick() -> None:
 
 
 def received_batch(*extra: dict[str, Any]) -> dict[str, Any]:
-    """What Lambda's poller would hand over now."""
+    """The batch that Lambda's poller would receive now."""
     url = process.settings().slice_queue_url
     answer = boto3.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)
     records = [
@@ -106,7 +106,7 @@ def test_only_the_messages_that_failed_are_reported(
     assert bodies == [b'{"order": 17}']
 
 
-def test_a_message_that_stands_in_a_batch_twice_is_worked_off_once(
+def test_a_message_that_is_in_a_batch_twice_is_delivered_once(
     wired: ManualClock, receiver: tuple[str, list[bytes]]
 ) -> None:
     url, bodies = receiver
@@ -119,7 +119,7 @@ def test_a_message_that_stands_in_a_batch_twice_is_worked_off_once(
     assert bodies == [b'{"order": 17}']
 
 
-def test_a_message_that_another_works_on_is_hidden_and_reported(
+def test_a_message_leased_by_another_run_is_hidden_and_reported(
     wired: ManualClock, receiver: tuple[str, list[bytes]]
 ) -> None:
     url, bodies = receiver
@@ -147,7 +147,7 @@ def invoked_with(*bodies: str) -> dict[str, Any]:
     return {"messages": list(bodies)}
 
 
-def test_past_the_queue_all_messages_are_delivered_and_nothing_is_reported(
+def test_messages_of_the_second_link_are_delivered_without_a_report(
     wired: ManualClock, receiver: tuple[str, list[bytes]]
 ) -> None:
     url, bodies = receiver
@@ -161,10 +161,10 @@ def test_past_the_queue_all_messages_are_delivered_and_nothing_is_reported(
 
 
 @pytest.mark.parametrize("left", quick_first(["held", "unreadable"], pytest.mark.exhaustive))
-def test_past_the_queue_a_message_that_is_left_fails_the_run_after_the_others(
+def test_an_undelivered_message_of_the_second_link_fails_the_run_at_its_end(
     wired: ManualClock, receiver: tuple[str, list[bytes]], left: str
 ) -> None:
-    """Nobody hears a report there: only a run that fails is tried again."""
+    """Asynchronous invocation ignores reported messages: only a failed run is tried again."""
     url, bodies = receiver
     create(url, in_seconds=30)
     wired.advance_ms(30_000)
@@ -181,7 +181,7 @@ def test_past_the_queue_a_message_that_is_left_fails_the_run_after_the_others(
     assert bodies == [b'{"order": 17}']
 
 
-def test_another_bucket_count_stops_every_function_with_both_values(
+def test_every_function_refuses_another_bucket_count_and_logs_both_values(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch, receiver: tuple[str, list[bytes]]
 ) -> None:
     create(receiver[0], in_seconds=30)

@@ -1,4 +1,4 @@
-"""Idempotency keys over HTTP: headers, callers, refusals, and answers word for word."""
+"""Idempotency keys over HTTP: headers, callers, refusals, and identical answers."""
 
 import json
 from base64 import b64encode
@@ -61,7 +61,7 @@ def test_a_repeated_create_gets_the_same_answer_with_its_headers(wired: ManualCl
     assert tasks_stored() == 1
 
 
-def test_a_repeated_batch_gets_the_same_answer_refusals_included(wired: ManualClock) -> None:
+def test_a_repeated_batch_gets_the_same_answer_with_its_refusals(wired: ManualClock) -> None:
     tasks = [TASK, {**TASK, "retry": 1}, {**TASK, "key": "order-17"}, {**TASK, "due_ms": 10**15}]
     first = post({"tasks": tasks}, path="/v1/tasks/batch")
     results = json.loads(first["body"])["results"]
@@ -88,7 +88,7 @@ def test_another_body_or_call_under_the_key_is_refused(wired: ManualClock) -> No
     assert tasks_stored() == 1
 
 
-def test_a_repeat_of_what_is_at_work_is_told_when_to_come_back(
+def test_a_repeat_during_the_first_request_is_answered_with_retry_after(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -106,20 +106,22 @@ def test_a_repeat_of_what_is_at_work_is_told_when_to_come_back(
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b", "é"])
-def test_a_key_that_is_no_visible_ascii_is_refused(wired: ManualClock, key: str) -> None:
+def test_an_idempotency_key_of_other_than_visible_ascii_is_refused(
+    wired: ManualClock, key: str
+) -> None:
     answer = post(TASK, {"idempotency-key": key})
     assert problem(answer) == (422, "invalid-field", "idempotency-key")
     assert tasks_stored() == 0
 
 
-def test_a_header_is_found_in_any_case_and_its_quotes_belong_to_it(wired: ManualClock) -> None:
+def test_the_header_has_any_case_and_its_quotes_are_part_of_the_key(wired: ManualClock) -> None:
     first = post(TASK, {"idempotency-key": '"a"'})
     assert post(TASK, {"Idempotency-Key": '"a"'}) == first
     assert post(TASK, {"IDEMPOTENCY-KEY": "a"}) != first
     assert tasks_stored() == 2
 
 
-def test_a_key_is_the_callers_own_and_all_sessions_of_a_role_are_one(wired: ManualClock) -> None:
+def test_a_key_belongs_to_a_caller_and_sessions_of_a_role_share_it(wired: ManualClock) -> None:
     first = post(TASK, caller=f"{ROLE}/instance-1")
     assert post(TASK, caller=f"{ROLE}/instance-2") == first
     others = [
@@ -135,7 +137,7 @@ def test_a_key_is_the_callers_own_and_all_sessions_of_a_role_are_one(wired: Manu
     assert len({answer["body"] for answer in (first, *others)}) == 5
 
 
-def test_requests_to_a_stack_that_asks_nobody_have_one_caller(
+def test_requests_without_authentication_have_one_caller(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUTH_MODE", "off")
@@ -151,7 +153,7 @@ def test_requests_to_a_stack_that_asks_nobody_have_one_caller(
     assert tasks_stored() == 1
 
 
-def test_other_calls_do_not_look_at_the_header(wired: ManualClock) -> None:
+def test_other_calls_ignore_the_header(wired: ManualClock) -> None:
     path = "/v1/businesses/orders/tasks/order-17"
     body = {name: value for name, value in TASK.items() if name != "biz_type"}
     statuses = [
@@ -162,7 +164,7 @@ def test_other_calls_do_not_look_at_the_header(wired: ManualClock) -> None:
     assert post(TASK)["statusCode"] == 201
 
 
-def test_bad_input_is_refused_before_its_key_is_remembered(wired: ManualClock) -> None:
+def test_invalid_input_is_refused_before_its_key_is_stored(wired: ManualClock) -> None:
     assert problem(post({**TASK, "retry": 1}))[0] == 422
     assert post(TASK)["statusCode"] == 201
 

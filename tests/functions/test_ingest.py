@@ -1,4 +1,5 @@
-"""The ingest function with its real wiring, on moto with the template's queues and its role."""
+"""The ingest function with its production wiring, on moto with the template's queues and its
+role."""
 
 import io
 import json
@@ -46,7 +47,7 @@ def batch(*orders: int, **more: Any) -> dict[str, Any]:
     return {"tasks": [{**TASK, "payload": {"order": order}, **more} for order in orders]}
 
 
-# What is created
+# Created tasks
 
 
 def test_a_message_becomes_the_task_that_a_request_would(wired: ManualClock) -> None:
@@ -76,21 +77,21 @@ def test_delays_count_from_when_the_message_was_sent(wired: ManualClock) -> None
     assert dues() == [sent_ms + 600_000] * 2
 
 
-def test_what_was_due_while_its_message_waited_is_due_now(wired: ManualClock) -> None:
+def test_a_due_instant_that_passed_while_the_message_waited_is_now(wired: ManualClock) -> None:
     sent_ms = wired.now_ms()
     send(TASK)
     wired.advance_ms(2 * HOUR_MS)
     assert poll() == 0
     assert dues() == [sent_ms + 600_000]
     message = boto3.client("sqs").receive_message(QueueUrl=process.settings().slice_queue_url)
-    assert len(message["Messages"]) == 1, "a direct message, as of any task that is due"
+    assert len(message["Messages"]) == 1, "a direct message, as for any task that is due"
 
 
-# Once
+# Repeats
 
 
-def test_a_message_that_is_handed_out_twice_makes_its_tasks_once(wired: ManualClock) -> None:
-    """Its reply was lost, or SQS delivered it twice."""
+def test_a_message_received_twice_creates_its_tasks_once(wired: ManualClock) -> None:
+    """The reply of the run was lost, or SQS delivered the message twice."""
     send(TASK)
     send({"tasks": [TASK, {**TASK, "key": "order-17"}]})
     first = handed_out()
@@ -101,7 +102,7 @@ def test_a_message_that_is_handed_out_twice_makes_its_tasks_once(wired: ManualCl
     assert len(tasks_stored()) == 3
 
 
-def test_a_message_that_stands_in_a_batch_twice_makes_its_tasks_once(wired: ManualClock) -> None:
+def test_a_message_that_is_in_a_batch_twice_creates_its_tasks_once(wired: ManualClock) -> None:
     send(TASK)
     (record,) = handed_out()
     assert run([record, record]) == set()
@@ -109,7 +110,7 @@ def test_a_message_that_stands_in_a_batch_twice_makes_its_tasks_once(wired: Manu
 
 
 def test_two_messages_under_one_key_are_one_request(wired: ManualClock) -> None:
-    """Also when the sender repeats itself later, so that a delay would end later, too."""
+    """A later repeat does not count the delay again."""
     sent_ms = wired.now_ms()
     send(TASK, idempotency_key="order-17")
     assert poll() == 0
@@ -125,12 +126,12 @@ def test_another_body_under_a_key_is_a_dead_letter(wired: ManualClock) -> None:
     assert poll() == 0
     send({**TASK, "delay_seconds": 601}, idempotency_key="order-17")
     assert poll() == 0
-    ((_, told),) = dead_letters()
-    assert told["problem"] == "idempotency-key-reused"
+    ((_, attributes),) = dead_letters()
+    assert attributes["problem"] == "idempotency-key-reused"
     assert len(tasks_stored()) == 1
 
 
-def test_a_key_of_a_message_and_one_of_a_request_are_not_the_same(wired: ManualClock) -> None:
+def test_idempotency_keys_of_messages_and_requests_are_separate(wired: ManualClock) -> None:
     for body in (TASK, TASK):
         send(body, idempotency_key="order-17")
     assert poll() == 0
@@ -139,7 +140,7 @@ def test_a_key_of_a_message_and_one_of_a_request_are_not_the_same(wired: ManualC
 
 
 @pytest.mark.parametrize("dies_at", ["create", "record", "letter", "delete"])
-def test_a_death_in_between_leaves_a_message_that_is_carried_out_once(
+def test_a_message_is_carried_out_once_after_a_run_that_died(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch, dies_at: str
 ) -> None:
     class Dead(BaseException):
@@ -169,7 +170,7 @@ def test_a_death_in_between_leaves_a_message_that_is_carried_out_once(
     assert len(dead_letters()) == (2 if dies_at == "delete" else 1), "at least once"
 
 
-def test_a_message_that_another_run_is_at_work_on_comes_back(
+def test_a_message_claimed_by_another_run_is_received_again(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -180,13 +181,13 @@ def test_a_message_that_another_run_is_at_work_on_comes_back(
     with monkeypatch.context() as broken:
         broken.setattr("duewheel.workflows.tasks.create_tasks.CreateTasks._one", fail)
         assert run([record]) == {record["messageId"]}
-    assert run([record]) == {record["messageId"]}, "under the lease of the first"
+    assert run([record]) == {record["messageId"]}, "under the claim of the first run"
     wired.advance_ms(LEASE_MS)
     assert run([record]) == set()
     assert len(tasks_stored()) == 1
 
 
-# What is refused for good
+# Permanent refusals
 
 
 @pytest.mark.parametrize(
@@ -204,30 +205,30 @@ def test_a_message_that_another_run_is_at_work_on_comes_back(
         ({**TASK, "\ud800": 1}, "malformed-body", None),
     ],
 )
-def test_what_can_never_succeed_is_a_dead_letter_with_its_reason_at_once(
+def test_an_invalid_message_becomes_a_dead_letter_with_its_reason_at_once(
     wired: ManualClock, body: Any, problem: str | None, field: str | None
 ) -> None:
     message_id = send(body)
     assert poll() == 0
     assert (waiting(), tasks_stored()) == (0, [])
-    ((letter, told),) = dead_letters()
+    ((letter, attributes),) = dead_letters()
     assert letter == (body if isinstance(body, str) else json.dumps(body))
-    assert told["message-id"] == message_id
-    assert told["idempotency-key"] == message_id
-    assert told["sent-at"] == rfc3339(wired.now_ms())
-    assert told["detail"]
+    assert attributes["message-id"] == message_id
+    assert attributes["idempotency-key"] == message_id
+    assert attributes["sent-at"] == rfc3339(wired.now_ms())
+    assert attributes["detail"]
     if problem is not None:
-        assert (told["problem"], told.get("field")) == (problem, field)
+        assert (attributes["problem"], attributes.get("field")) == (problem, field)
 
 
-def test_a_key_that_is_none_is_a_dead_letter(wired: ManualClock) -> None:
+def test_a_message_with_an_invalid_key_becomes_a_dead_letter(wired: ManualClock) -> None:
     send(TASK, idempotency_key="ä" * 300)
     assert poll() == 0
-    ((_, told),) = dead_letters()
-    assert (told["problem"], told["field"]) == ("invalid-field", "idempotency-key")
+    ((_, attributes),) = dead_letters()
+    assert (attributes["problem"], attributes["field"]) == ("invalid-field", "idempotency-key")
 
 
-def test_of_a_batch_the_good_are_created_and_the_others_are_one_dead_letter(
+def test_the_refused_tasks_of_a_batch_become_one_dead_letter(
     wired: ManualClock,
 ) -> None:
     good, (bad, worse) = batch(1, 2)["tasks"], batch(3, 4, retry=1)["tasks"]
@@ -235,32 +236,32 @@ def test_of_a_batch_the_good_are_created_and_the_others_are_one_dead_letter(
     message_id = send(body, idempotency_key="b-1")
     assert poll() == 0
     assert payloads() == [1, 2]
-    ((letter, told),) = dead_letters()
+    ((letter, attributes),) = dead_letters()
     assert json.loads(letter) == {"tasks": [bad, worse]}
     assert json.dumps(bad["payload"], indent=1).strip("{}\n ") in letter, "as it was written"
-    assert told["message-id"] == message_id
-    assert told["idempotency-key"] != "b-1", "what is left of it is another request"
-    problems = json.loads(told["problems"])
+    assert attributes["message-id"] == message_id
+    assert attributes["idempotency-key"] != "b-1", "the rest is another request"
+    problems = json.loads(attributes["problems"])
     assert [(p["index"], p["problem"], p["field"]) for p in problems] == [
         (0, "invalid-field", "tasks[0].retry"),
         (2, "invalid-field", "tasks[2].retry"),
     ]
-    assert (told["problem"], told["field"]) == ("invalid-field", "tasks[0].retry")
+    assert (attributes["problem"], attributes["field"]) == ("invalid-field", "tasks[0].retry")
 
 
-def test_the_largest_message_there_is_fits_into_its_dead_letter(wired: ManualClock) -> None:
-    """The guard refuses what SQS refuses."""
+def test_the_largest_message_fits_into_its_dead_letter(wired: ManualClock) -> None:
+    """The test guard refuses the same messages as SQS."""
     tasks = [{**TASK, "x" * 99: "é" * 900} for _ in range(470)]
     body = json.dumps({"tasks": tasks}, ensure_ascii=False)
     assert 950_000 < len(body.encode()) <= 1_000_000
     send(body)
     assert poll() == 0
-    ((letter, told),) = dead_letters()
+    ((letter, attributes),) = dead_letters()
     assert letter == body
-    assert 20 < len(json.loads(told["problems"])) < 470
+    assert 20 < len(json.loads(attributes["problems"])) < 470
 
 
-def test_a_dead_letter_that_is_not_taken_leaves_its_message(
+def test_a_message_stays_if_its_dead_letter_cannot_be_sent(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -275,7 +276,7 @@ def test_a_dead_letter_that_is_not_taken_leaves_its_message(
     assert len(dead_letters()) == 1
 
 
-# What may succeed later
+# Temporary refusals
 
 
 def limit(creates_per_second: int) -> None:
@@ -284,7 +285,7 @@ def limit(creates_per_second: int) -> None:
 
 
 @pytest.mark.exhaustive
-def test_what_a_limit_holds_up_waits_and_is_created_when_there_is_room(
+def test_a_task_refused_by_a_limit_is_created_later(
     wired: ManualClock,
 ) -> None:
     limit(1)
@@ -300,7 +301,7 @@ def test_what_a_limit_holds_up_waits_and_is_created_when_there_is_room(
 
 
 @pytest.mark.exhaustive
-def test_of_a_batch_that_a_limit_holds_up_each_task_is_created_once(wired: ManualClock) -> None:
+def test_a_batch_refused_in_part_by_a_limit_creates_each_task_once(wired: ManualClock) -> None:
     limit(2)
     send(batch(1, 2, 3, 4, 5))
     assert poll() == 1
@@ -313,7 +314,7 @@ def test_of_a_batch_that_a_limit_holds_up_each_task_is_created_once(wired: Manua
     assert (waiting(), dead_letters()) == (0, [])
 
 
-def test_no_business_of_a_message_holds_up_another(wired: ManualClock) -> None:
+def test_the_limit_of_one_business_does_not_delay_another(wired: ManualClock) -> None:
     limit(1)
     for biz_type in ("orders", "orders", "shop"):
         send({**TASK, "biz_type": biz_type})
@@ -321,7 +322,7 @@ def test_no_business_of_a_message_holds_up_another(wired: ManualClock) -> None:
     assert sorted(item["biz_type"]["S"] for item in tasks_stored()) == ["orders", "shop"]
 
 
-def test_what_is_still_refused_at_the_last_try_is_a_dead_letter_with_its_reason(
+def test_a_message_refused_at_its_last_try_becomes_a_dead_letter(
     wired: ManualClock,
 ) -> None:
     limit(1)
@@ -333,12 +334,12 @@ def test_what_is_still_refused_at_the_last_try_is_a_dead_letter_with_its_reason(
     for record in (first, second):
         record["attributes"]["ApproximateReceiveCount"] = str(RECEIVES_MAX)
     assert run([second]) == set()
-    ((letter, told),) = dead_letters()
-    assert (json.loads(letter), told["problem"]) == (batch(2), "too-many-creates")
+    ((letter, attributes),) = dead_letters()
+    assert (json.loads(letter), attributes["problem"]) == (batch(2), "too-many-creates")
     assert len(tasks_stored()) == 2
 
 
-def test_a_failure_nobody_expected_leaves_the_message_until_its_last_try(
+def test_an_unexpected_failure_leaves_the_message_until_its_last_try(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -352,25 +353,25 @@ def test_a_failure_nobody_expected_leaves_the_message_until_its_last_try(
     assert run([record]) == {message_id}
     record["attributes"]["ApproximateReceiveCount"] = str(RECEIVES_MAX)
     assert run([record]) == set()
-    ((letter, told),) = dead_letters()
-    assert (json.loads(letter), told["problem"]) == (TASK, "internal")
-    assert "secret" not in str(told)
+    ((letter, attributes),) = dead_letters()
+    assert (json.loads(letter), attributes["problem"]) == (TASK, "internal")
+    assert "secret" not in str(attributes)
 
 
-def test_what_is_handed_out_again_after_days_finds_what_its_first_try_made(
+def test_a_message_received_again_after_days_finds_its_task(
     wired: ManualClock,
 ) -> None:
     send(TASK)
-    assert run(handed_out()) == set(), "and the reply is lost, and nobody polls"
+    assert run(handed_out()) == set(), "and then the reply is lost, and the queue is not polled"
     wired.advance_ms(13 * DAY_MS)
     assert poll() == 0
     assert (waiting(), len(tasks_stored()), dead_letters()) == (0, 1, [])
 
 
-def test_what_was_sent_again_within_a_day_is_the_same_request_whenever_it_is_worked_off(
+def test_a_message_repeated_within_a_day_is_the_same_request_after_any_backlog(
     wired: ManualClock,
 ) -> None:
-    """Behind a backlog, or while polling is switched off."""
+    """The messages may wait in a backlog, or while polling is switched off."""
     send(TASK, idempotency_key="order-17")
     assert poll() == 0
     wired.advance_ms(22 * HOUR_MS)
@@ -380,10 +381,11 @@ def test_what_was_sent_again_within_a_day_is_the_same_request_whenever_it_is_wor
     assert (waiting(), len(tasks_stored()), dead_letters()) == (0, 1, [])
 
 
-def test_what_a_try_made_of_a_batch_is_not_made_again_once_it_has_been_deleted(
+def test_a_task_of_an_earlier_try_is_not_created_again_after_its_deletion(
     wired: ManualClock,
 ) -> None:
-    """The rest waits for a limit, nobody polls for days, and tasks are kept for one."""
+    """The rest waits for a limit, the queue is not polled for days, and ended tasks are kept for
+    one day."""
     limit(1)
     send(batch(1, 2))
     assert poll() == 1
@@ -397,7 +399,7 @@ def test_what_a_try_made_of_a_batch_is_not_made_again_once_it_has_been_deleted(
     assert payloads() == [2]
 
 
-def test_a_message_that_has_waited_for_days_is_taken_when_it_first_comes_up(
+def test_a_message_that_waited_for_days_is_carried_out(
     wired: ManualClock,
 ) -> None:
     send(TASK)
@@ -405,21 +407,23 @@ def test_a_message_that_has_waited_for_days_is_taken_when_it_first_comes_up(
     (record,) = handed_out()
     assert run([record]) == set()
     wired.advance_ms(LAST_TRY_AFTER_MS)
-    assert run([record]) == set(), "and it is remembered for as long as it may come up again"
+    assert run([record]) == set(), (
+        "its record is kept for as long as the message may be received again"
+    )
     assert (len(tasks_stored()), dead_letters()) == (1, [])
 
 
-def test_no_message_is_begun_that_there_is_no_time_for(wired: ManualClock) -> None:
+def test_no_message_is_begun_without_enough_time_left(wired: ManualClock) -> None:
     left = [send(TASK) for _ in range(3)]
     remaining = iter([29_000, ingest.REMAINING_MS_MIN - 1, 1_000])
     assert run(handed_out(), Context(lambda: next(remaining))) == set(left[1:])
     assert len(tasks_stored()) == 1
 
 
-# Who may
+# Rights
 
 
-def test_messages_create_for_the_businesses_that_the_parameter_names(
+def test_messages_create_tasks_for_the_businesses_of_the_parameter(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INGEST_BUSINESSES", "orders-*, shop")
@@ -433,19 +437,20 @@ def test_messages_create_for_the_businesses_that_the_parameter_names(
     stored = sorted(item["biz_type"]["S"] for item in tasks_stored())
     assert stored == ["orders-eu", "orders-eu", "shop", "shop"]
     letters = dead_letters()
-    assert {told["problem"] for _, told in letters} == {"not-permitted"}
+    assert {attributes["problem"] for _, attributes in letters} == {"not-permitted"}
     assert json.loads(letters[-1][0]) == {"tasks": [tasks[1], tasks[3]]}
 
 
-def test_a_callback_of_a_task_makes_no_tasks(wired: ManualClock) -> None:
-    """Of another deployment, or by way of a topic: this one's own queues are no targets."""
+def test_a_callback_to_the_ingest_queue_creates_no_tasks(wired: ManualClock) -> None:
+    """The callback may be of another deployment, or pass a topic: the deployment's own queues are
+    no targets."""
     send(TASK, duewheel_attempt="1")
     assert poll() == 0
-    ((_, told),) = dead_letters()
-    assert (told["problem"], tasks_stored()) == ("callback-refused", [])
+    ((_, attributes),) = dead_letters()
+    assert (attributes["problem"], tasks_stored()) == ("callback-refused", [])
 
 
-def test_the_log_says_who_sent_what_was_made_and_nothing_that_it_holds(
+def test_the_log_has_sender_and_task_ids_and_no_content(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, refused = send({**TASK, "payload": "secret"}), send({**TASK, "secret": "secret"})
@@ -455,7 +460,7 @@ def test_the_log_says_who_sent_what_was_made_and_nothing_that_it_holds(
     out = io.StringIO()
     monkeypatch.setattr(logger.registered_handler, "stream", out)
     level = logger.log_level
-    logger.setLevel("INFO")  # a stack that ran here before may have left another
+    logger.setLevel("INFO")  # an earlier stack in this process may have changed it
     run([first, second])
     logger.setLevel(level)
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -468,11 +473,11 @@ def test_the_log_says_who_sent_what_was_made_and_nothing_that_it_holds(
     assert "secret" not in out.getvalue()
 
 
-# What it costs
+# Cost
 
 
 def units_of(work: Callable[[], object]) -> tuple[float, int]:
-    """Write units, and requests of DynamoDB: of both tables."""
+    """The write units and requests of DynamoDB, for both tables."""
     config = process.settings()
     meters = [Meter(config.wheel_table), Meter(config.registry_table)]
 
@@ -489,14 +494,16 @@ def units_of(work: Callable[[], object]) -> tuple[float, int]:
 
 
 @pytest.mark.parametrize("tasks", [1, 50])
-def test_a_message_costs_two_writes_more_than_a_request_however_many_its_tasks(
+def test_a_message_costs_two_writes_more_than_a_request_for_any_number_of_tasks(
     wired: ManualClock, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("random.random", lambda: 0.999)  # by chance, some are noted ahead
+    monkeypatch.setattr(
+        "random.random", lambda: 0.999
+    )  # so that no load estimate is written, which happens at random
     path, body = "/v1/tasks", TASK
     if tasks > 1:
         path, body = "/v1/tasks/batch", {"tasks": [TASK] * tasks}
-    call("POST", path, body)  # what is known of the business and of the wheel is read by then
+    call("POST", path, body)  # fills the caches of settings and pointers
     units, requests = units_of(lambda: call("POST", path, body))
     send(body)
     assert units_of(poll) == (units + 2, requests + 2)

@@ -1,4 +1,4 @@
-"""Dead letters of the ingest queue: listed with their reasons, and given back without a repeat."""
+"""Dead letters of the ingest queue: the list with reasons, and the redrive without duplicates."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def redriven() -> int:
     return dead_letters.redriven_to_ingest(boto3.client("sqs"), *urls)
 
 
-def test_a_list_says_why_and_nothing_of_what_was_asked_for(wired: ManualClock) -> None:
+def test_the_list_shows_reasons_and_no_content(wired: ManualClock) -> None:
     message_id = send({**TASK, "delay_seconds": -1, "payload": "secret"})
     assert poll() == 0
     sqs, url = boto3.client("sqs"), process.settings().ingest_dead_letter_queue_url
@@ -37,7 +37,7 @@ def test_a_list_says_why_and_nothing_of_what_was_asked_for(wired: ManualClock) -
         assert "secret" not in line
 
 
-def test_what_can_be_created_by_then_is_and_the_rest_is_a_dead_letter_again(
+def test_a_redrive_creates_valid_tasks_and_the_rest_become_dead_letters_again(
     wired: ManualClock,
 ) -> None:
     no_callback = {name: value for name, value in TASK.items() if name != "callback"}
@@ -50,8 +50,8 @@ def test_what_can_be_created_by_then_is_and_the_rest_is_a_dead_letter_again(
     assert redriven() == 2
     assert poll() == 0
     assert len(tasks_stored()) == 1
-    ((letter, told),) = letters()
-    assert (letter, told["problem"]) == ("{rubbish", "malformed-body")
+    ((letter, attributes),) = letters()
+    assert (letter, attributes["problem"]) == ("{rubbish", "malformed-body")
 
 
 def test_a_redrive_that_takes_hours_moves_each_letter_once(wired: ManualClock) -> None:
@@ -72,10 +72,10 @@ def test_a_redrive_that_takes_hours_moves_each_letter_once(wired: ManualClock) -
 
 
 @pytest.mark.exhaustive
-def test_what_is_refused_again_while_others_are_moved_is_not_moved_twice(
+def test_a_letter_refused_again_during_the_redrive_is_not_moved_twice(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ingest function is at work meanwhile, and its letters come into the queue."""
+    """The ingest function runs during the redrive, and sends new letters to the queue."""
     for number in range(25):
         send(f"{{rubbish {number}")
     while waiting():
@@ -93,7 +93,7 @@ def test_what_is_refused_again_while_others_are_moved_is_not_moved_twice(
 
 
 @pytest.mark.parametrize("attempts", [1, 2])
-def test_a_callback_is_refused_as_often_as_it_is_redriven(
+def test_a_callback_to_the_ingest_queue_is_refused_at_each_redrive(
     wired: ManualClock, attempts: int
 ) -> None:
     message_id = send(TASK, duewheel_attempt="3", idempotency_key="k-1")
@@ -102,13 +102,15 @@ def test_a_callback_is_refused_as_often_as_it_is_redriven(
         assert redriven() == 1
         assert poll() == 0
     assert tasks_stored() == []
-    ((body, told),) = letters()
-    assert (json.loads(body), told["problem"]) == (TASK, "callback-refused")
-    assert (told["duewheel-attempt"], told["idempotency-key"]) == ("3", "k-1")
-    assert told["message-id"] != message_id
+    ((body, attributes),) = letters()
+    assert (json.loads(body), attributes["problem"]) == (TASK, "callback-refused")
+    assert (attributes["duewheel-attempt"], attributes["idempotency-key"]) == ("3", "k-1")
+    assert attributes["message-id"] != message_id
 
 
-def test_a_callback_that_sqs_gave_up_is_refused_at_the_redrive(wired: ManualClock) -> None:
+def test_a_callback_moved_to_the_dead_letters_by_sqs_is_refused_at_the_redrive(
+    wired: ManualClock,
+) -> None:
     boto3.client("sqs").send_message(
         QueueUrl=process.settings().ingest_dead_letter_queue_url,
         MessageBody=json.dumps(TASK),
@@ -119,7 +121,7 @@ def test_a_callback_that_sqs_gave_up_is_refused_at_the_redrive(wired: ManualCloc
     assert tasks_stored() == []
 
 
-def test_what_was_left_of_a_batch_is_a_request_of_its_own(wired: ManualClock) -> None:
+def test_the_rest_of_a_batch_is_a_separate_request(wired: ManualClock) -> None:
     no_callback = {name: value for name, value in TASK.items() if name != "callback"}
     send({"tasks": [TASK, no_callback, no_callback]}, idempotency_key="b-1")
     assert poll() == 0
@@ -136,10 +138,10 @@ def allow(wired: ManualClock, monkeypatch: pytest.MonkeyPatch, businesses: str) 
     process.start_anew(wired)
 
 
-def test_what_is_in_a_letter_is_not_made_by_a_repeat_of_its_message_as_well(
+def test_a_repeat_of_the_message_does_not_create_tasks_of_its_letter(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is allowed by then. The repeat may be the sender's, or SQS's own."""
+    """The task is allowed by then. The sender or SQS may repeat the message."""
     allow(wired, monkeypatch, "orders")
     body = {"tasks": [TASK, {**TASK, "biz_type": "shop"}, {**TASK, "retry": 1}]}
     send(body, idempotency_key="b-1")
@@ -148,14 +150,14 @@ def test_what_is_in_a_letter_is_not_made_by_a_repeat_of_its_message_as_well(
     send(body, idempotency_key="b-1")
     assert poll() == 0
     assert len(tasks_stored()) == 1
-    assert redriven() == 2, "a letter each time, which are one request"
+    assert redriven() == 2, "two letters of one request"
     assert poll() == 0
     assert len(tasks_stored()) == 2
-    left = [(json.loads(rest), told["problem"]) for rest, told in letters()]
+    left = [(json.loads(rest), attributes["problem"]) for rest, attributes in letters()]
     assert left == [({"tasks": [body["tasks"][2]]}, "invalid-field")] * 2
 
 
-def test_what_a_limit_refused_to_the_end_is_made_by_the_redrive_alone(wired: ManualClock) -> None:
+def test_a_task_refused_at_the_last_try_is_created_by_the_redrive_alone(wired: ManualClock) -> None:
     limits = {"creates_per_second": 1, "creates_burst": 1}
     assert call("PUT", "/v1/businesses/orders", limits)[0] == 201
     body = {"tasks": [TASK, TASK]}
@@ -177,10 +179,10 @@ def test_what_a_limit_refused_to_the_end_is_made_by_the_redrive_alone(wired: Man
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("is_repeated", [False, True])
-def test_what_was_created_is_in_no_letter_though_it_is_not_allowed_any_more(
+def test_a_created_task_is_in_no_letter_after_its_business_is_disallowed(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch, is_repeated: bool
 ) -> None:
-    """Its letter would make it again as soon as it is."""
+    """A letter with the task would create it again as soon as it is allowed."""
     limits = {"creates_per_second": 1, "creates_burst": 1}
     assert call("PUT", "/v1/businesses/limited", limits)[0] == 201
     limited = {**TASK, "biz_type": "limited"}
@@ -198,10 +200,10 @@ def test_what_was_created_is_in_no_letter_though_it_is_not_allowed_any_more(
     assert (len(tasks_stored()), letters()) == (3, [])
 
 
-def test_what_was_written_though_it_was_refused_for_load_is_in_no_letter(
+def test_a_task_that_was_written_in_a_throttled_try_is_in_no_letter(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An earlier one of the SDK's tries was carried out, and its reply lost."""
+    """An earlier try of the SDK was carried out, and its reply was lost."""
     send({"tasks": [TASK, TASK]}, idempotency_key="b-1")
     (record,) = handed_out()
     record["attributes"]["ApproximateReceiveCount"] = str(RECEIVES_MAX)
@@ -221,10 +223,10 @@ def test_what_was_written_though_it_was_refused_for_load_is_in_no_letter(
     assert (len(tasks_stored()), letters()) == (2, [])
 
 
-def test_what_is_left_of_a_batch_is_made_once_however_often_its_letter_was_written(
+def test_the_rest_of_a_batch_is_created_once_from_several_letters(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQS took the first, and its reply was lost."""
+    """SQS accepted the first letter, and its reply was lost."""
     no_callback = {name: value for name, value in TASK.items() if name != "callback"}
     send({"tasks": [TASK, no_callback]})
     give_up = IngestQueue.give_up
@@ -246,10 +248,10 @@ def test_what_is_left_of_a_batch_is_made_once_however_often_its_letter_was_writt
     assert (len(tasks_stored()), letters()) == (2, [])
 
 
-def test_a_batch_to_a_target_that_is_enabled_by_then_is_created(
+def test_a_batch_is_created_by_the_redrive_once_its_target_is_enabled(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under the key that it was refused under, as a request that is repeated."""
+    """It keeps its idempotency key, like a repeated request."""
     callback = {"type": "lambda", "function": "orders-close"}
     send({"tasks": [{**TASK, "callback": callback}] * 2})
     assert poll() == 0
@@ -263,10 +265,10 @@ def test_a_batch_to_a_target_that_is_enabled_by_then_is_created(
     assert (len(tasks_stored()), letters()) == (2, [])
 
 
-def test_a_letter_whose_message_may_have_made_its_task_makes_it_once_for_as_long_as_it_is_kept(
+def test_a_letter_whose_task_may_exist_creates_it_once_at_any_time(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was created, and nobody heard of it."""
+    """The task was created, and the run died before its record."""
 
     def fail(*_: object) -> None:
         raise RuntimeError
@@ -289,7 +291,7 @@ def test_a_letter_whose_message_may_have_made_its_task_makes_it_once_for_as_long
 
 
 def test_a_message_that_sqs_gave_up_is_redriven_under_its_own_id(wired: ManualClock) -> None:
-    """As when every run died: then it has no reason."""
+    """It has no reason, for example because every run died."""
     config = process.settings()
     sent = boto3.client("sqs").send_message(
         QueueUrl=config.ingest_dead_letter_queue_url, MessageBody=json.dumps(TASK)

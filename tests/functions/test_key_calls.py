@@ -1,4 +1,4 @@
-"""Keys over HTTP: create once, upsert, read, cancel, and a whole prefix at a time."""
+"""Keys over HTTP: create once, upsert, read, cancel, and the same for a prefix."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def create(key: str, **fields: Any) -> tuple[int, Any]:
     return call("POST", "/v1/tasks", body(biz_type="orders", key=key, **fields))
 
 
-def test_the_same_body_finds_its_task_and_another_is_refused(wired: ManualClock) -> None:
+def test_a_repeated_create_returns_its_task_and_another_body_is_refused(wired: ManualClock) -> None:
     status, task = create("order-17", payload={"a": 1})
     assert (status, task["key"]) == (201, "order-17")
     wired.advance_ms(5_000)
@@ -27,7 +27,7 @@ def test_the_same_body_finds_its_task_and_another_is_refused(wired: ManualClock)
     assert (status, problem["type"]) == (422, "urn:duewheel:problem:key-taken")
 
 
-def test_a_put_creates_then_reschedules_and_its_body_counts_as_a_creates(
+def test_a_put_creates_or_reschedules_and_matches_a_create(
     wired: ManualClock,
 ) -> None:
     status, task = call("PUT", f"{PATH}/order-17", body())
@@ -46,7 +46,7 @@ def test_a_watchdog_is_bounded_by_max_due_at(wired: ManualClock) -> None:
     assert call("PUT", f"{PATH}/dog", bounded)[1]["due_at"] == "2027-01-15T08:30:00.000Z"
 
 
-def test_cancel_by_key_and_what_comes_after_it(wired: ManualClock) -> None:
+def test_a_key_is_free_after_a_cancel_by_key(wired: ManualClock) -> None:
     create("order-17")
     status, task = call("DELETE", f"{PATH}/order-17")
     assert (status, task["status"]) == (200, "cancelled")
@@ -56,7 +56,7 @@ def test_cancel_by_key_and_what_comes_after_it(wired: ManualClock) -> None:
     assert call("DELETE", f"{PATH}/order-18")[0] == 404
 
 
-def test_a_batch_answers_each_key_like_a_create_of_its_own(wired: ManualClock) -> None:
+def test_a_batch_answers_each_key_like_a_separate_create(wired: ManualClock) -> None:
     create("there")
     tasks = [
         body(biz_type="orders", key="new"),
@@ -124,7 +124,7 @@ def test_a_prefix_is_listed_in_key_order_in_pages_and_cancelled(wired: ManualClo
     ]
 
 
-def test_a_page_of_large_payloads_ends_before_the_answer_grows_too_large(
+def test_a_page_of_large_payloads_ends_at_the_limit_of_the_answer(
     wired: ManualClock,
 ) -> None:
     large = "x" * 65_000
@@ -139,14 +139,14 @@ def test_a_page_of_large_payloads_ends_before_the_answer_grows_too_large(
     assert max(len(page["tasks"]) for page in pages) < 30
 
 
-def test_what_is_too_late_to_cancel_is_named(wired: ManualClock) -> None:
+def test_tasks_past_their_cut_off_are_returned_as_too_late(wired: ManualClock) -> None:
     create("order-17:soon", delay_seconds=1)
     create("order-17:later")
     (answer,) = walk("DELETE", "order-17:")
     assert answer == {"cancelled": 1, "too_late": ["order-17:soon"], "cursor": None}
 
 
-def test_a_cursor_serves_its_own_prefix_only(wired: ManualClock) -> None:
+def test_a_cursor_is_valid_for_its_own_prefix_only(wired: ManualClock) -> None:
     for n in range(3):
         create(f"a:{n}")
     _, page = call("GET", PATH, query="key_prefix=a:&limit=1")

@@ -1,4 +1,4 @@
-"""Many keys under one prefix, listed and cancelled in pages that can be taken up again."""
+"""Many keys under one prefix, listed and cancelled in pages, also after interruptions."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -32,7 +32,7 @@ CALLED = Attempt(
 
 
 class Crash(BaseException):
-    """The process is gone."""
+    """Stands for the end of the process."""
 
 
 def keys_numbered(numbers: Iterable[int]) -> list[str]:
@@ -48,8 +48,8 @@ def create(key: str, biz_type: str = "orders", delay_seconds: float = DAY_SECOND
 
 
 def fill(keys: Sequence[str], ended: Iterable[str] = ()) -> None:
-    """Keyed tasks after the pattern of one that was created, put straight into the table and
-    in no order; those that have ended like tasks that were cancelled."""
+    """Write keyed tasks directly to the table, in random order, as copies of a created one. The
+    ended ones are copies of a cancelled one."""
     store, left_out = wheel_wiring.tasks(), set(ended)
     pattern = store.get(address_of_task(create("z:pattern")["task_id"]))
     assert pattern is not None
@@ -91,7 +91,7 @@ def listed(prefix: str = PREFIX, cursor: str | None = None) -> list[str]:
 
 
 @pytest.mark.soak
-def test_of_thousands_of_keys_each_live_one_is_listed_once_and_in_order(wired: ManualClock) -> None:
+def test_each_live_key_of_thousands_is_listed_once_and_in_order(wired: ManualClock) -> None:
     keys = keys_numbered(range(MANY))
     ended = {*keys[::7], *keys[1_000:1_500]}
     fill([*keys, *NEIGHBOURS], ended)
@@ -101,12 +101,12 @@ def test_of_thousands_of_keys_each_live_one_is_listed_once_and_in_order(wired: M
         key for key in keys if key not in ended
     ]
     assert max(len(page["tasks"]) for page in pages) <= 100
-    assert [] in [page["tasks"] for page in pages[:-1]], "the stretch in which all have ended"
-    assert len(pages) <= MANY / 100 * 1.2, "pages are about as full as they may be"
+    assert [] in [page["tasks"] for page in pages[:-1]], "some pages have only ended tasks"
+    assert len(pages) <= MANY / 100 * 1.2, "pages are nearly full"
 
 
 @pytest.mark.exhaustive
-def test_a_cursor_goes_on_whatever_happened_to_the_keys_before_it(wired: ManualClock) -> None:
+def test_a_cursor_keeps_its_position_after_changes_of_earlier_keys(wired: ManualClock) -> None:
     keys = keys_numbered(range(0, 600, 2))
     fill(keys)
     first = page("GET")
@@ -115,7 +115,7 @@ def test_a_cursor_goes_on_whatever_happened_to_the_keys_before_it(wired: ManualC
 
     call("DELETE", f"{PATH}/{seen[0]}")
     settle(seen[1])
-    settle(seen[-1])  # the very key that the cursor was made at
+    settle(seen[-1])  # the key of the cursor
     delete_record(seen[2])
     for number in (1, last - 1):
         create(f"{PREFIX}{number:05d}")
@@ -130,7 +130,7 @@ def test_a_cursor_goes_on_whatever_happened_to_the_keys_before_it(wired: ManualC
 
 
 def settle(key: str) -> None:
-    """As a notifier does once the call was answered."""
+    """Settle the task as delivered, as a notifier does."""
     task = task_of(key)
     now_ms = task.updated_ms
     ended = lifecycle.delivered(task, CALLED, now_ms, DAY_SECONDS)
@@ -139,7 +139,7 @@ def settle(key: str) -> None:
 
 
 def delete_record(key: str) -> None:
-    """As TTL does, long after the task has ended: in any order, and both items in the end."""
+    """Delete both items, as the time to live does long after the end of the task, in any order."""
     settle(key)
     home = task_of(key).home
     table, client = wheel_wiring.tasks().table, process.dynamodb()
@@ -156,7 +156,7 @@ def task_of(key: str) -> Task:
     return task
 
 
-def test_a_prefix_that_begins_another_holds_what_the_other_holds(wired: ManualClock) -> None:
+def test_a_shorter_prefix_includes_the_keys_of_a_longer_one(wired: ManualClock) -> None:
     keys = keys_numbered(range(20))
     fill([*keys, *NEIGHBOURS])
     create(keys[0], biz_type="payments")
@@ -170,7 +170,7 @@ def test_a_prefix_that_begins_another_holds_what_the_other_holds(wired: ManualCl
 
 
 @pytest.mark.exhaustive
-def test_a_cancelled_prefix_leaves_its_neighbours_alone_and_its_keys_free(
+def test_a_cancelled_prefix_frees_its_keys_and_keeps_other_prefixes(
     wired: ManualClock,
 ) -> None:
     keys = keys_numbered(range(150))
@@ -203,7 +203,7 @@ def from_the_start(reached: str | None) -> str | None:
 @pytest.mark.parametrize(
     "takes_up", quick_first([from_its_cursor, from_the_start], pytest.mark.exhaustive)
 )
-def test_a_cancel_run_that_died_within_a_page_is_taken_up(
+def test_a_cancel_that_died_within_a_page_is_completed(
     wired: ManualClock, takes_up: Callable[[str | None], str | None]
 ) -> None:
     keys = keys_numbered(range(140))
@@ -213,7 +213,7 @@ def test_a_cancel_run_that_died_within_a_page_is_taken_up(
     die_at_update(61)
     with pytest.raises(Crash):
         page("DELETE", cursor=reached)
-    # Two updates to a cancel, the task's and its key's: of the 31st only the task's was made.
+    # A cancel has two updates, of the task and of its key: of the 31st only the first was made.
     assert len(listed()) == before - 30 - 1
 
     pages = walk("DELETE", cursor=takes_up(reached))
@@ -225,7 +225,7 @@ def test_a_cancel_run_that_died_within_a_page_is_taken_up(
 
 
 def die_at_update(number: int) -> None:
-    """The process ends after so many updates from now on."""
+    """The process ends at the update of this number from now on."""
     recorder = Recorder()
     recorder.attach(process.dynamodb())
 

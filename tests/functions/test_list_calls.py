@@ -27,7 +27,7 @@ def listed(query: str) -> dict[str, Any]:
     return found
 
 
-def test_tasks_are_listed_as_they_are_read(wired: ManualClock) -> None:
+def test_a_list_shows_tasks_in_the_form_of_a_read(wired: ManualClock) -> None:
     tasks = [create(delay_seconds=seconds, payload={"n": seconds}) for seconds in (30, 10, 20)]
     tasks.sort(key=lambda task: str(task["due_at"]))
 
@@ -38,7 +38,7 @@ def test_tasks_are_listed_as_they_are_read(wired: ManualClock) -> None:
     assert listed("biz_type=orders&status=dead") == {"tasks": [], "cursor": None}
 
 
-def test_a_cursor_is_good_in_any_process_of_the_deployment(wired: ManualClock) -> None:
+def test_a_cursor_is_valid_in_any_process_of_the_deployment(wired: ManualClock) -> None:
     tasks = [create(delay_seconds=seconds) for seconds in (10, 20)]
     first = listed("biz_type=orders&limit=1")
     process.start_anew(wired)
@@ -66,14 +66,16 @@ def test_an_instant_written_in_another_way_is_the_same_query(wired: ManualClock)
         ("biz_type=orders&offset=10", "offset"),
     ],
 )
-def test_a_bad_query_names_its_parameter(wired: ManualClock, query: str, field: str) -> None:
+def test_an_invalid_query_is_refused_with_its_parameter(
+    wired: ManualClock, query: str, field: str
+) -> None:
     status, problem = call("GET", "/v1/tasks", query=query)
     assert status == 422
     assert problem["type"] == "urn:duewheel:problem:invalid-field"
     assert problem["field"] == field
 
 
-def test_without_the_list_index_the_problem_says_how_to_switch_it_on(
+def test_without_the_list_index_the_problem_shows_how_to_enable_it(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LIST_INDEX", "off")
@@ -83,7 +85,7 @@ def test_without_the_list_index_the_problem_says_how_to_switch_it_on(
     assert "ListIndex=on" in problem["detail"]
 
 
-def test_another_bucket_count_is_told_and_does_not_look_like_an_empty_list(
+def test_another_bucket_count_is_reported_instead_of_an_empty_list(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create()

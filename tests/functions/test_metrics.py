@@ -1,4 +1,4 @@
-"""What the handlers write of what they have done, on moto with the template's resources."""
+"""The metrics and logs of the handlers, on moto with the template's resources."""
 
 import json
 import logging
@@ -41,8 +41,8 @@ class Lines:
         self.texts: list[str] = []
 
     @property
-    def told(self) -> list[dict[str, Any]]:
-        """Of each line what the format says are metrics."""
+    def logged(self) -> list[dict[str, Any]]:
+        """The metrics of each line, by its embedded metric format."""
         lines = [json.loads(text) for text in self.texts]
         return [
             {
@@ -56,7 +56,7 @@ class Lines:
 @pytest.fixture
 def lines(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Lines:
     monkeypatch.setenv("METRICS", "on")
-    counts.take()  # of the tests before
+    counts.take()  # discards counts of earlier tests
     kept = Lines()
     process.start_anew(wired, kept.texts.append)
     return kept
@@ -64,7 +64,7 @@ def lines(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Lines:
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
-    """What the service logs from now on."""
+    """The records that the service logs from now on."""
     stream = StringIO()
     monkeypatch.setattr(logger.registered_handler, "stream", stream)
     level = logger.log_level
@@ -93,7 +93,7 @@ def lead(turns: int = 1) -> None:
     scheduler.handler(event_from("scheduled.json"), Context(lambda: next(left, 0)))
 
 
-def test_each_run_tells_what_it_did_in_one_line(lines: Lines, wired: ManualClock) -> None:
+def test_each_run_writes_its_metrics_in_one_line(lines: Lines, wired: ManualClock) -> None:
     assert create(retry={"attempts": 1}) == 201
     wired.advance_ms(30_000)
     lead()
@@ -101,14 +101,14 @@ def test_each_run_tells_what_it_did_in_one_line(lines: Lines, wired: ManualClock
     deliver()
     wired.advance_ms(400_000)
     sweeper.handler({}, Context())
-    assert lines.told == [
+    assert lines.logged == [
         {"Created": 1},
         {"FailedAttempts": 1, "Dead": 1, "Pages": 1, "Lateness": [7]},
         {"PointerLag": [400], "SweepLag": [440]},
     ]
 
 
-def test_with_nothing_to_do_nothing_is_told(lines: Lines, wired: ManualClock) -> None:
+def test_a_run_without_work_writes_no_metrics(lines: Lines, wired: ManualClock) -> None:
     for _ in range(3):
         lead()
         sweeper.handler({}, Context())
@@ -116,29 +116,28 @@ def test_with_nothing_to_do_nothing_is_told(lines: Lines, wired: ManualClock) ->
     assert lines.texts == []
 
 
-@pytest.mark.parametrize(("lag", "told"), [(10, []), (11, [{"PointerLag": [11]}])])
-def test_a_lag_is_told_where_it_is_not_small(
-    lines: Lines, lag: int, told: list[dict[str, Any]]
+@pytest.mark.parametrize(("lag", "logged"), [(10, []), (11, [{"PointerLag": [11]}])])
+def test_a_lag_is_written_from_a_threshold_on(
+    lines: Lines, lag: int, logged: list[dict[str, Any]]
 ) -> None:
     counts.measured(POINTER_LAG, lag)
     sweeper.handler({}, Context())
-    assert lines.told == told
+    assert lines.logged == logged
 
 
 def test_requests_of_ten_seconds_share_a_line(lines: Lines, wired: ManualClock) -> None:
-    """The first is written at once, the others by the first request after the ten seconds."""
+    """The first request is written at once, the later ones by the first request after the ten
+    seconds."""
     for _ in range(3):
         create()
         wired.advance_ms(3_000)
-    assert lines.told == [{"Created": 1}]
+    assert lines.logged == [{"Created": 1}]
     wired.advance_ms(1_000)
     assert call("GET", "/v1/health")[0] == 200
-    assert lines.told[1:] == [{"Created": 2}]
+    assert lines.logged[1:] == [{"Created": 2}]
 
 
-def test_open_places_are_told_by_their_number_and_the_age_of_the_oldest(
-    lines: Lines, wired: ManualClock
-) -> None:
+def test_number_and_oldest_age_of_open_places_are_written(lines: Lines, wired: ManualClock) -> None:
     now_ms, origin = wired.now_ms(), process.origin()
     place = OpenPlace(second=origin, shard=0, since_ms=now_ms - 90_000, why=Why.FAILED)
     younger = replace(place, shard=1, since_ms=now_ms - 30_000)
@@ -147,7 +146,7 @@ def test_open_places_are_told_by_their_number_and_the_age_of_the_oldest(
     assert mine is not None
     assert store.release(mine, mine.position, now_ms, open_places=(younger, place))
     sweeper.handler({}, Context())
-    assert lines.told[-1].items() >= {"OpenPlaces": [2], "OpenPlaceAge": [90]}.items()
+    assert lines.logged[-1].items() >= {"OpenPlaces": [2], "OpenPlaceAge": [90]}.items()
 
 
 @pytest.mark.parametrize(
@@ -160,7 +159,7 @@ def test_open_places_are_told_by_their_number_and_the_age_of_the_oldest(
         (logging.CRITICAL, "FATAL"),
     ],
 )
-def test_a_line_says_whose_it_is_and_is_as_severe_as_what_is_logged(
+def test_a_line_has_the_function_and_the_level_of_the_log(
     lines: Lines, wired: ManualClock, monkeypatch: pytest.MonkeyPatch, level: int, name: str
 ) -> None:
     monkeypatch.setattr(logger._logger, "level", level)
@@ -172,7 +171,7 @@ def test_a_line_says_whose_it_is_and_is_as_severe_as_what_is_logged(
     assert line["_aws"]["Timestamp"] == wired.now_ms()
 
 
-def test_a_record_of_the_log_has_a_time_with_which_lambda_takes_its_level_into_account(
+def test_log_records_have_the_timestamp_that_lambda_needs_for_levels(
     lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = StringIO()
@@ -187,7 +186,7 @@ def lines_of_a_create(lines: Lines) -> str:
     return lines.texts[-1]
 
 
-def test_where_they_are_off_nothing_is_written_and_nothing_kept(
+def test_disabled_metrics_are_neither_written_nor_collected(
     lines: Lines, wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("METRICS", "off")
@@ -198,7 +197,7 @@ def test_where_they_are_off_nothing_is_written_and_nothing_kept(
     assert not counts.take().counts
 
 
-def test_what_did_nothing_says_nothing(lines: Lines) -> None:
+def test_a_call_without_an_effect_writes_no_metrics(lines: Lines) -> None:
     assert call("GET", "/v1/health")[0] == 200
     assert call("POST", "/v1/tasks", {"biz_type": "!"})[0] == 422
     authorizer.handler({"identitySource": ["Bearer dw_nothing"]}, Context())
@@ -206,7 +205,7 @@ def test_what_did_nothing_says_nothing(lines: Lines) -> None:
     assert lines.texts == []
 
 
-def test_a_run_that_fails_tells_what_it_did_until_then(lines: Lines, wired: ManualClock) -> None:
+def test_a_failed_run_writes_its_metrics(lines: Lines, wired: ManualClock) -> None:
     process.origin()
     wired.advance_ms(400_000)
     with (
@@ -214,23 +213,21 @@ def test_a_run_that_fails_tells_what_it_did_until_then(lines: Lines, wired: Manu
         pytest.raises(OSError, match="cable"),
     ):
         sweeper.handler({}, Context())
-    assert [list(line) for line in lines.told] == [["SweepLag"]]
+    assert [list(line) for line in lines.logged] == [["SweepLag"]]
 
 
-def test_a_run_that_fails_says_why_in_a_record_whose_level_counts(
-    lines: Lines, written: Written
-) -> None:
+def test_a_failed_run_logs_its_exception_as_an_error(lines: Lines, written: Written) -> None:
     with (
         patch.object(PointerStore, "claim", side_effect=OSError("a cable is loose")),
         pytest.raises(OSError, match="cable"),
     ):
         sweeper.handler({}, Context())
-    (told,) = written()
-    assert (told["action"], told["level"]) == ("run-failed", "ERROR")
-    assert "a cable is loose" in told["exception"]
+    (logged,) = written()
+    assert (logged["action"], logged["level"]) == ("run-failed", "ERROR")
+    assert "a cable is loose" in logged["exception"]
 
 
-def test_a_message_that_fails_is_counted_and_told_by_what_it_was_to_deliver(
+def test_a_failed_message_is_counted_and_logged_with_its_slice(
     lines: Lines, wired: ManualClock, written: Written
 ) -> None:
     page = PageMessage(wired.now_ms() // 1000, 3)
@@ -238,17 +235,17 @@ def test_a_message_that_fails_is_counted_and_told_by_what_it_was_to_deliver(
     with patch.object(PageLeaseStore, "take", side_effect=OSError("a cable is loose")):
         left = notifier.handler(queued(*texts), Context())
     assert left == {"batchItemFailures": [{"itemIdentifier": "0"}, {"itemIdentifier": "1"}]}
-    assert lines.told == [{"FailedMessages": 2}]
+    assert lines.logged == [{"FailedMessages": 2}]
     of_page, of_garbage = (one for one in written() if one["action"] == "message-failed")
     assert (of_page["second"], of_page["shard"]) == (page.second, page.shard)
     assert "second" not in of_garbage
 
 
-def test_a_message_that_asks_for_tasks_and_fails_is_counted(lines: Lines) -> None:
+def test_a_failed_message_of_the_ingest_queue_is_counted(lines: Lines) -> None:
     send(TASK)
     with patch.object(TaskStore, "create", side_effect=OSError("a cable is loose")):
         assert poll() == 1
-    assert lines.told == [{"FailedMessages": 1}]
+    assert lines.logged == [{"FailedMessages": 1}]
 
 
 @pytest.mark.parametrize(("level", "name"), [("warning", "WARN"), ("critical", "FATAL")])
@@ -272,21 +269,21 @@ def test_a_create_that_is_repeated_is_counted_once(lines: Lines, wired: ManualCl
     wired.advance_ms(process.CARRIED_MS)
     tasks = [{"biz_type": "orders", "callback": {"url": NOBODY}, "delay_seconds": 600}] * 3
     assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
-    assert lines.told == [{"Created": 1}, {"Created": 3}]
+    assert lines.logged == [{"Created": 1}, {"Created": 3}]
 
 
-def test_creates_beyond_the_limit_of_their_business_are_counted(lines: Lines) -> None:
+def test_creates_refused_by_a_limit_are_counted(lines: Lines) -> None:
     limit = {"creates_per_second": 1, "creates_burst": 2}
     assert call("PUT", "/v1/businesses/orders", limit)[0] == 201
     tasks = [{"biz_type": "orders", "callback": {"url": NOBODY}, "delay_seconds": 600}] * 5
     assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
-    assert lines.told == [{"Created": 2, "CreatesRefused": 3}]
+    assert lines.logged == [{"Created": 2, "CreatesRefused": 3}]
 
 
-def test_what_aws_refuses_for_load_after_all_tries_is_counted_once(
+def test_a_throttled_request_is_counted_once_after_all_tries(
     lines: Lines, wired: ManualClock
 ) -> None:
-    create(delay_seconds=600)  # what is written once has been
+    create(delay_seconds=600)  # after that, all one-time records exist
     lines.texts.clear()
     wired.advance_ms(process.CARRIED_MS)
 
@@ -300,10 +297,12 @@ def test_what_aws_refuses_for_load_after_all_tries_is_counted_once(
         is_busy = False
         wired.advance_ms(process.CARRIED_MS)
         assert create(delay_seconds=600) == 201
-    assert lines.told == [{"Throttles": 2}, {"Created": 1}], "it is placed anew, once"
+    assert lines.logged == [{"Throttles": 2}, {"Created": 1}], (
+        "the entry is written again at another place, once"
+    )
 
 
-def test_what_aws_leaves_undone_of_a_batch_is_counted(lines: Lines) -> None:
+def test_unprocessed_items_of_a_batch_are_counted(lines: Lines) -> None:
     def in_part(request: Any, handle: Handle) -> Reply | None:
         if operation_of(request) == "BatchWriteItem" and not seen:
             seen.append(request)
@@ -314,4 +313,4 @@ def test_what_aws_leaves_undone_of_a_batch_is_counted(lines: Lines) -> None:
     tasks = [{"biz_type": "orders", "callback": {"url": NOBODY}, "delay_seconds": 600}] * 9
     with answered_by(in_part):
         assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
-    assert lines.told == [{"Created": 9, "Throttles": 1}]
+    assert lines.logged == [{"Created": 9, "Throttles": 1}]

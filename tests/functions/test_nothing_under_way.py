@@ -1,4 +1,4 @@
-"""When a handler has ended, no write of it is sent any more, though one of its writers failed."""
+"""After the end of a handler no write of it is in flight, even if one of its writes failed."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ NOWHERE = {"url": "http://127.0.0.1:9/"}
 
 @dataclass
 class Wire:
-    """Of the writes that `wanted` takes the first is refused, and all others are slow."""
+    """Refuses the first write that `wanted` selects, and delays the others."""
 
     wanted: Wanted
     handler_ended: Event = field(default_factory=Event)
@@ -54,7 +54,7 @@ class Wire:
 
 
 def left_under_way(wire: Wire, handler: Callable[[], object]) -> int:
-    """How many writes are, when the handler has returned or raised."""
+    """The number of writes in flight after the handler has returned or raised."""
     with answered_by(wire.answer):
         with suppress(Exception):
             handler()
@@ -115,7 +115,7 @@ def ingesting(_: ManualClock) -> Callable[[], object]:
     return lambda: run(records)
 
 
-def keeping_books(wired: ManualClock) -> Callable[[], object]:
+def recording_statistics(wired: ManualClock) -> Callable[[], object]:
     task = {**TASK, "delay_seconds": 30, "callback": NOWHERE, "expires_after_seconds": 1}
     tasks = [{**task, "biz_type": f"business-{number}"} for number in range(6)]
     assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
@@ -124,7 +124,7 @@ def keeping_books(wired: ManualClock) -> Callable[[], object]:
     notifier.handler(received_batch(), Context())  # they expire
     wired.advance_ms(300_000)
     tick()
-    sweeper.handler({}, Context())  # and notes how far the time pointer is
+    sweeper.handler({}, Context())  # records the position of the time pointer
     wired.advance_ms(300_000)
     return lambda: sweeper.handler({}, Context())
 
@@ -136,7 +136,7 @@ def catching_up(wired: ManualClock) -> Callable[[], object]:
     return lambda: scheduler.handler(event_from("scheduled.json"), Context(lambda: next(turns, 0)))
 
 
-def of_books(operation: str, body: dict[str, Any]) -> bool:
+def of_statistics(operation: str, body: dict[str, Any]) -> bool:
     kind = body.get("Item", {}).get("kind", {}).get("S", "")
     return operation == "PutItem" and kind.startswith("statistics#")
 
@@ -163,7 +163,7 @@ Begun = Callable[[ManualClock], Callable[[], object]]
             (failing, of_homes),
             (planning, of_occurrences),
             (creating_by_keys, of_claims),
-            (keeping_books, of_books),
+            (recording_statistics, of_statistics),
             (catching_up, of_probes),
         ],
         pytest.mark.exhaustive,
@@ -171,9 +171,9 @@ Begun = Callable[[ManualClock], Callable[[], object]]
     ),
     ids=lambda value: value.__name__,
 )
-def test_when_a_handler_has_ended_nothing_of_it_is_sent_any_more(
+def test_no_write_is_in_flight_after_the_end_of_a_handler(
     wired: ManualClock, begun: Begun, wanted: Wanted
 ) -> None:
     handler, wire = begun(wired), Wire(wanted)
     assert left_under_way(wire, handler) == 0
-    assert wire.met >= 4, "several were under way"
+    assert wire.met >= 4, "several writes were in flight"

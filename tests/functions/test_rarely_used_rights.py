@@ -1,5 +1,5 @@
-"""Paths that are seldom walked, by the functions themselves and each with its role: with the keys
-of AWS, and with a key of one's own for tables and queues."""
+"""Rare paths of the functions, each with the role of its function: with keys of AWS, and with a
+customer managed key for tables and queues."""
 
 import json
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
 
 @pytest.fixture
 def past_the_queue(emulator: Emulator) -> list[Invocation]:
-    """What is handed over by invocation, while the queues refuse."""
+    """The events that are sent by invocation while the queues refuse messages."""
     accepted: list[Invocation] = []
     emulator.accept_invocation = accepted.append
     return accepted
@@ -91,7 +91,7 @@ def received(url: str) -> list[dict[str, Any]]:
 
 
 def drain() -> list[dict[str, Any]]:
-    """What is on the slice queue now, worked off."""
+    """Process all messages of the slice queue."""
     messages = received(process.settings().slice_queue_url)
     if messages:
         assert worked_off(messages) == {"batchItemFailures": []}
@@ -107,7 +107,7 @@ def worked_off(messages: list[dict[str, Any]]) -> Any:
 
 
 def sweep(clock: ManualClock) -> None:
-    """In two minutes and a bit, of which the scheduler leads the first."""
+    """Run the sweep over a little more than two minutes; the scheduler leads in the first."""
     for _ in range(3):
         clock.advance_ms(60_000)
         tick()
@@ -125,7 +125,7 @@ def queues_refuse() -> Iterator[None]:
         yield
 
 
-def test_while_the_queue_refuses_a_create_is_handed_over_past_it(
+def test_a_create_uses_the_second_link_while_the_queue_refuses(
     wired: ManualClock, past_the_queue: list[Invocation]
 ) -> None:
     with queues_refuse():
@@ -133,7 +133,7 @@ def test_while_the_queue_refuses_a_create_is_handed_over_past_it(
     assert len(past_the_queue) == 1
 
 
-def test_a_failed_attempt_and_what_the_sweep_rescues_come_up_again(
+def test_failed_attempts_and_rescued_tasks_fall_due_again(
     wired: ManualClock, receiver: str
 ) -> None:
     create(f"{receiver}/503", in_seconds=30, retry={"delays_seconds": [1]})
@@ -143,13 +143,13 @@ def test_a_failed_attempt_and_what_the_sweep_rescues_come_up_again(
     drain()
     wired.advance_ms(1_000)
     tick()
-    received(process.settings().slice_queue_url)  # and nobody works it off
+    received(process.settings().slice_queue_url)  # and is not delivered
     sweep(wired)
     drain()
     assert call("GET", f"/v1/tasks/{lost['task_id']}")[1]["status"] == "delivered"
 
 
-def test_while_the_queue_refuses_the_sweep_hands_over_past_it(
+def test_the_sweep_uses_the_second_link_while_the_queue_refuses(
     wired: ManualClock, past_the_queue: list[Invocation]
 ) -> None:
     create("https://receiver.example/", in_seconds=30)
@@ -161,7 +161,7 @@ def test_while_the_queue_refuses_the_sweep_hands_over_past_it(
     assert len(past_the_queue) > before
 
 
-def test_a_page_of_the_slow_lane_whose_notifier_died_is_sent_there_again(
+def test_a_page_of_the_slow_lane_is_sent_there_again_after_its_notifier_died(
     wired: ManualClock,
 ) -> None:
     assert call("PUT", "/v1/businesses/orders", {"lane": "slow"})[0] == 201
@@ -174,7 +174,7 @@ def test_a_page_of_the_slow_lane_whose_notifier_died_is_sent_there_again(
     assert isinstance(asked, PageMessage)
     begun = PageLease(asked.second, asked.shard, page=asked.page)
     assert isinstance(wheel_wiring.pages().take(begun, "gone", wired.now_ms(), 50_000), PageLease)
-    assert worked_off([message])["batchItemFailures"], "hidden: another has begun it"
+    assert worked_off([message])["batchItemFailures"], "hidden: another run has begun it"
     boto3.client("sqs").delete_message(
         QueueUrl=process.settings().slow_queue_url, ReceiptHandle=message["ReceiptHandle"]
     )
@@ -183,7 +183,7 @@ def test_a_page_of_the_slow_lane_whose_notifier_died_is_sent_there_again(
     assert decode(again["Body"]) == asked
 
 
-def test_a_receiver_that_says_stop_has_the_notifier_disable_the_timer(
+def test_the_notifier_disables_a_timer_whose_receiver_answers_stop(
     wired: ManualClock, receiver: str
 ) -> None:
     timer = {
@@ -202,7 +202,7 @@ def test_a_receiver_that_says_stop_has_the_notifier_disable_the_timer(
     assert call("GET", f"/v1/timers/{made['timer_id']}")[1]["enabled"] is False
 
 
-def test_a_beat_in_between_has_the_notifier_look_at_the_task_anew(wired: ManualClock) -> None:
+def test_the_notifier_reads_a_task_again_after_a_concurrent_beat(wired: ManualClock) -> None:
     path = "/v1/businesses/orders/tasks/dog"
     beat = {"callback": {"url": "https://receiver.example/"}}
     assert call("PUT", path, {**beat, "delay_seconds": 30})[0] == 201
@@ -212,7 +212,7 @@ def test_a_beat_in_between_has_the_notifier_look_at_the_task_anew(wired: ManualC
     met: list[str] = []
 
     def answer(request: Any, handle: Handle) -> Reply | None:
-        """Somebody changes the task right before the notifier does."""
+        """Change the task right before the notifier does."""
         if json.loads(request.body).get("Key", {}).get("place") == {"S": home}:
             met.append(operation_of(request))
             if met == ["UpdateItem"]:
@@ -223,7 +223,7 @@ def test_a_beat_in_between_has_the_notifier_look_at_the_task_anew(wired: ManualC
     tick()
     with answered_by(answer):
         drain()
-    # The second of them is the other's.
+    # The second update is that of the other caller.
     assert met == ["UpdateItem", "UpdateItem", "GetItem", "UpdateItem"]
 
 
@@ -237,7 +237,7 @@ def _raise_version(task: dict[str, Any]) -> None:
     )
 
 
-def test_the_authorizer_looks_a_key_up_and_notes_the_day(wired: ManualClock) -> None:
+def test_the_authorizer_reads_a_key_and_records_the_day_of_use(wired: ManualClock) -> None:
     new = {"name": "orders", "grants": [{"right": "read", "businesses": "orders"}]}
     status, made = call("POST", "/v1/keys", new)
     assert status == 201, made
@@ -248,7 +248,7 @@ def test_the_authorizer_looks_a_key_up_and_notes_the_day(wired: ManualClock) -> 
     assert key["last_used_on"] is not None
 
 
-def test_messages_create_keyed_tasks_crowds_and_what_is_near_while_the_queue_refuses(
+def test_messages_create_keyed_crowded_and_near_tasks_while_the_queue_refuses(
     wired: ManualClock, past_the_queue: list[Invocation]
 ) -> None:
     task = {**TASK, "biz_type": "orders"}

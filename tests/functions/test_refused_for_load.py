@@ -1,4 +1,4 @@
-"""Every call while DynamoDB refuses everything for load: to be repeated, and nothing is changed."""
+"""Every call while DynamoDB throttles all requests: it changes no item, and may be repeated."""
 
 from random import Random
 from typing import Any
@@ -31,7 +31,7 @@ def refuse(request: Any, handle: Handle) -> Reply | None:
     return do(Fault.THROTTLED, request, handle, Random(1))
 
 
-def test_a_call_that_meets_tables_that_refuse_changes_nothing_and_one_that_reads_is_to_be_repeated(
+def test_a_call_on_throttled_tables_changes_no_item_and_reads_answer_503(
     wired: ManualClock,
 ) -> None:
     of = owned(wired, MINE)
@@ -39,7 +39,7 @@ def test_a_call_that_meets_tables_that_refuse_changes_nothing_and_one_that_reads
     codes = {}
     for name, request in REQUESTS.items():
         target, body = request(of)
-        process.start_anew(wired)  # nothing is known from the call before
+        process.start_anew(wired)  # with empty caches
         with answered_by(refuse):
             codes[name] = asked(OPERATOR, name[0], target, body).code
     assert {name for name, code in codes.items() if code == 200} == ASK_NOBODY
@@ -49,10 +49,10 @@ def test_a_call_that_meets_tables_that_refuse_changes_nothing_and_one_that_reads
     assert all_that_is_stored() == before
 
 
-def test_a_batch_that_was_carried_out_in_part_is_not_said_to_have_written_nothing(
+def test_a_batch_carried_out_in_part_is_not_answered_as_unwritten(
     wired: ManualClock,
 ) -> None:
-    """Whoever is told so repeats it, and has no key that makes this harmless."""
+    """A caller would repeat it without an idempotency key, which creates tasks twice."""
     of = owned(wired, MINE)
     plain = {"biz_type": of.biz_type, "delay_seconds": 60, "callback": HOOK}
     with patch.object(KeyStore, "read", side_effect=Throttled("refused")):
@@ -67,8 +67,8 @@ def test_a_batch_that_was_carried_out_in_part_is_not_said_to_have_written_nothin
         assert asked(OPERATOR, "GET", path).status == 200
 
 
-def test_a_cancel_that_was_written_is_a_200_and_one_that_was_not_a_503(wired: ManualClock) -> None:
-    """A transaction holds the key, or the task: somebody takes the key, or its notice is put."""
+def test_a_cancel_is_a_200_if_its_task_was_written_and_else_a_503(wired: ManualClock) -> None:
+    """A transaction of another writer on the key or on the task conflicts with the cancel."""
     of = owned(wired, MINE)
     keyed = {"biz_type": of.biz_type, "delay_seconds": 600, "callback": HOOK, "key": "order-18"}
     made = asked(OPERATOR, "POST", "/v1/tasks", keyed).body

@@ -23,7 +23,7 @@ def create(**fields: Any) -> dict[str, Any]:
     return made
 
 
-def test_what_has_come_up_is_counted_by_minute(wired: ManualClock) -> None:
+def test_tasks_are_counted_by_the_minute_of_their_due_instant(wired: ManualClock) -> None:
     create()
     create()
     create(biz_type="invoices")
@@ -49,7 +49,7 @@ def test_what_has_come_up_is_counted_by_minute(wired: ManualClock) -> None:
     assert answer["closed_until"] < answer["counted_until"]
 
 
-def test_a_business_nobody_has_heard_of_has_empty_statistics(wired: ManualClock) -> None:
+def test_an_unknown_business_has_empty_statistics(wired: ManualClock) -> None:
     status, answer = call("GET", "/v1/businesses/nobody/stats")
     assert status == 200
     assert answer["minutes"] == []
@@ -65,14 +65,14 @@ def test_a_business_nobody_has_heard_of_has_empty_statistics(wired: ManualClock)
         (STATS, "biz_type=orders", "biz_type"),
     ],
 )
-def test_a_bad_question_is_refused_by_the_name_of_its_part(
+def test_an_invalid_query_is_refused_with_the_name_of_its_field(
     wired: ManualClock, path: str, query: str, field: str
 ) -> None:
     status, problem = call("GET", path, query=query)
     assert (status, problem["field"]) == (422, field)
 
 
-def test_the_wheel_page_has_the_next_hour(wired: ManualClock) -> None:
+def test_the_wheel_has_the_forecast_of_the_next_hour(wired: ManualClock) -> None:
     tasks = [
         {
             "biz_type": "orders",

@@ -1,4 +1,4 @@
-"""Timers over HTTP: made, read back, changed, listed, looked ahead of."""
+"""Timers over HTTP: create, read, change, list, upcoming, runs."""
 
 import json
 from typing import Any
@@ -47,7 +47,7 @@ def path_of(timer: Any, action: str = "") -> str:
     return f"{PATH}/{timer['timer_id']}{action}"
 
 
-def test_the_least_that_makes_a_timer_comes_back_with_all_its_defaults(wired: ManualClock) -> None:
+def test_a_minimal_timer_is_returned_with_all_defaults(wired: ManualClock) -> None:
     status, timer, headers = sent("POST", PATH, LEAST)
     assert (status, headers["etag"]) == (201, '"1"')
     assert headers["location"] == path_of(timer)
@@ -83,7 +83,7 @@ def test_the_least_that_makes_a_timer_comes_back_with_all_its_defaults(wired: Ma
     }
 
 
-def test_everything_that_is_said_is_read_back_and_the_payload_byte_for_byte(
+def test_all_fields_of_a_timer_are_read_back_and_the_payload_unchanged(
     wired: ManualClock,
 ) -> None:
     payload = '{"at":   "{{due_at}}", "price": 1.00}'
@@ -120,7 +120,7 @@ def raw_answer(method: str, path: str) -> str:
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_bad_input_is_refused_by_its_field_and_makes_or_changes_nothing(
+def test_invalid_timers_are_refused_with_their_field_without_an_effect(
     wired: ManualClock, members: dict[str, Any], field: str
 ) -> None:
     status, problem = call("POST", PATH, {**LEAST, **members})
@@ -132,7 +132,7 @@ def test_bad_input_is_refused_by_its_field_and_makes_or_changes_nothing(
 
 
 @each_case("timer_id", ["17", "4503599627370496", "x", "0123456789012", "9" * 40])
-def test_an_id_of_no_timer_is_unknown_to_every_call(wired: ManualClock, timer_id: str) -> None:
+def test_every_call_refuses_an_id_that_is_no_timer(wired: ManualClock, timer_id: str) -> None:
     for method, action, body in [
         ("GET", "", None),
         ("PATCH", "", {"name": "b"}),
@@ -147,7 +147,7 @@ def test_an_id_of_no_timer_is_unknown_to_every_call(wired: ManualClock, timer_id
         assert (status, problem["type"]) == (404, "urn:duewheel:problem:unknown-timer")
 
 
-def test_a_change_keeps_the_rest_and_null_goes_back_to_the_default(wired: ManualClock) -> None:
+def test_a_change_keeps_other_fields_and_null_restores_a_default(wired: ManualClock) -> None:
     timer = made(max_runs=5, grace_seconds=10)
     wired.advance_ms(1_000)
     status, changed, headers = sent(
@@ -165,7 +165,7 @@ def test_a_change_keeps_the_rest_and_null_goes_back_to_the_default(wired: Manual
     assert call("PATCH", path_of(timer), {"enabled": False})[1]["state"] == "disabled"
 
 
-def test_enable_and_disable_answer_the_timer_and_heed_if_match(wired: ManualClock) -> None:
+def test_enable_and_disable_return_the_timer_and_check_if_match(wired: ManualClock) -> None:
     timer = made(enabled=False)
     assert sent("POST", path_of(timer, "/enable"), if_match='"2"')[0] == 412
     enabled = sent("POST", path_of(timer, "/enable"), if_match='"1"')
@@ -179,7 +179,7 @@ def test_enable_and_disable_answer_the_timer_and_heed_if_match(wired: ManualCloc
     assert call("GET", path_of(timer))[0] == 404
 
 
-def test_a_chain_is_nobodys_task(wired: ManualClock) -> None:
+def test_a_chain_is_not_accessible_as_a_task(wired: ManualClock) -> None:
     timer = timer_wiring.timers().read(made()["timer_id"])
     assert timer is not None
     assert timer.chain is not None
@@ -191,7 +191,7 @@ def test_a_chain_is_nobodys_task(wired: ManualClock) -> None:
 
 
 def listed(query: str = "") -> list[str]:
-    """The names, page by page."""
+    """The names of all pages."""
     names: list[str] = []
     cursor = ""
     while True:
@@ -203,7 +203,7 @@ def listed(query: str = "") -> list[str]:
         cursor = f"&cursor={page['cursor']}"
 
 
-def test_lists_go_by_name_prefix_and_state(wired: ManualClock) -> None:
+def test_timers_are_listed_by_name_with_filters_of_prefix_and_state(wired: ManualClock) -> None:
     for name, members in {
         "b": {},
         "a off": {"enabled": False},
@@ -239,12 +239,14 @@ def test_lists_go_by_name_prefix_and_state(wired: ManualClock) -> None:
         ("biz_type=orders&colour=red", "colour"),
     ],
 )
-def test_a_bad_list_query_names_its_parameter(wired: ManualClock, query: str, field: str) -> None:
+def test_an_invalid_list_query_is_refused_with_its_parameter(
+    wired: ManualClock, query: str, field: str
+) -> None:
     status, problem = call("GET", PATH, query=query)
     assert (status, problem["field"]) == (422, field)
 
 
-def test_a_cursor_opens_for_its_own_question_only(wired: ManualClock) -> None:
+def test_a_cursor_is_valid_for_its_own_query_only(wired: ManualClock) -> None:
     made()
     made(name="other")
     _, page = call("GET", PATH, query="biz_type=orders&limit=1")
@@ -252,7 +254,7 @@ def test_a_cursor_opens_for_its_own_question_only(wired: ManualClock) -> None:
     assert call("GET", PATH, query=query)[1]["field"] == "cursor"
 
 
-def test_a_list_leaves_out_what_is_damaged(wired: ManualClock) -> None:
+def test_a_list_leaves_out_damaged_timers(wired: ManualClock) -> None:
     damaged, store = made(), timer_wiring.timers()
     made(name="other")
     store.client.update_item(
@@ -266,7 +268,7 @@ def test_a_list_leaves_out_what_is_damaged(wired: ManualClock) -> None:
     assert (status, problem["type"]) == (500, "urn:duewheel:problem:unreadable")
 
 
-def test_upcoming_is_the_same_before_and_after_creating(wired: ManualClock) -> None:
+def test_the_preview_of_a_schedule_equals_upcoming_of_its_timer(wired: ManualClock) -> None:
     london = {"cron": "30 1 28 3 *", "timezone": "Europe/London", "dst_gap": "shift"}
     ahead = {"upcoming": ["2027-03-28T01:00:00.000Z", "2028-03-28T00:30:00.000Z"]}
     assert call("POST", f"{PATH}/upcoming", {**london, "count": 2}) == (200, ahead)
@@ -280,7 +282,7 @@ def test_upcoming_is_the_same_before_and_after_creating(wired: ManualClock) -> N
     assert (status, problem["field"]) == (422, "count")
 
 
-def test_upcoming_ends_with_the_runs_that_are_left(wired: ManualClock) -> None:
+def test_upcoming_ends_with_the_remaining_runs(wired: ManualClock) -> None:
     asked = {"every_seconds": 60, "max_runs": 2}
     ahead = ["2027-01-15T08:01:00.000Z", "2027-01-15T08:02:00.000Z"]
     assert call("POST", f"{PATH}/upcoming", asked)[1]["upcoming"] == ahead
@@ -296,18 +298,18 @@ def test_a_run_by_hand_is_a_task_of_the_timer_that_cannot_be_changed(wired: Manu
     assert {name: task[name] for name in shown} == shown
     for method, action, body in [("PATCH", "", {"delay_seconds": 60}), ("POST", "/run", None)]:
         status, problem = call(method, f"/v1/tasks/{task['task_id']}{action}", body)
-        # It is due now, so whoever comes is too late for it anyhow.
+        # It is due now, so each change is too late.
         assert (status, problem["type"]) == (409, "urn:duewheel:problem:too-late")
     status, page = call("GET", path_of(timer, "/runs"))
     assert (status, [run["task_id"] for run in page["tasks"]]) == (200, [task["task_id"]])
 
 
-def test_an_occurrence_is_left_to_its_timer_but_can_be_cancelled(wired: ManualClock) -> None:
+def test_an_occurrence_can_be_cancelled_but_not_changed(wired: ManualClock) -> None:
     timer = made(enabled=False)
     _, task = call("POST", path_of(timer, "/run"))
     home = address_of_task(task["task_id"])
     (run,) = wheel_wiring.tasks().get_many([home]).values()
-    wired.advance_ms(-3_600_000)  # as if it had been written ahead
+    wired.advance_ms(-3_600_000)  # so that it was planned ahead
     for method, action, body in [("PATCH", "", {"delay_seconds": 60}), ("POST", "/run", None)]:
         status, problem = call(method, f"/v1/tasks/{run.task_id}{action}", body)
         assert (status, problem["type"]) == (409, "urn:duewheel:problem:of-a-timer")
@@ -324,7 +326,7 @@ def test_runs_are_paged_from_the_latest_and_by_status(wired: ManualClock) -> Non
     assert runs(timer, "limit=1") == runs(timer, "") == ids
     assert runs(timer, "status=pending&limit=2") == ids
     assert runs(timer, "status=dead") == []
-    wired.advance_ms(-1_500)  # what is ahead has not run
+    wired.advance_ms(-1_500)  # so that later occurrences are not runs
     assert runs(timer, "") == ids[1:]
     assert call("GET", path_of(timer, "/runs"), query="status=lost")[1]["field"] == "status"
 
@@ -340,7 +342,7 @@ def runs(timer: Any, query: str) -> list[str]:
         cursor = f"&cursor={page['cursor']}"
 
 
-def test_a_business_with_timers_is_deleted_with_them_when_told_to(wired: ManualClock) -> None:
+def test_a_business_can_be_deleted_with_its_timers(wired: ManualClock) -> None:
     business = "/v1/businesses/orders"
     sent("PUT", business, {})
     for number in range(51):

@@ -1,4 +1,4 @@
-"""How long other runs do not get what a run of the notifier works on."""
+"""How long the messages of a notifier's run are hidden from other runs."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,30 +29,33 @@ pytestmark = pytest.mark.moto_only(reason="it asks moto's queue when its message
 
 @pytest.fixture
 def comes_after_ms(emulator: Emulator, wired: ManualClock) -> Callable[[], list[float]]:
-    """Of each message in the slice queue, counted from now."""
+    """The time until each message of the slice queue is visible again."""
     url = process.settings().slice_queue_url
     return lambda: [ms - wired.now_ms() for ms in emulator.messages_visible_at_ms(url)]
 
 
 @pytest.fixture
 def batch(wired: ManualClock, receiver: tuple[str, list[bytes]]) -> dict[str, Any]:
-    """One page of one task, as Lambda's poller hands it over; the queue hides it for long."""
+    """A batch of Lambda's poller with one page of one task; the queue hides the message for a long
+    time."""
     create(receiver[0], in_seconds=30)
     wired.advance_ms(30_000)
     tick()
     return received_batch()
 
 
-def test_a_run_cuts_short_how_long_its_messages_are_hidden(
+def test_a_run_shortens_the_visibility_timeout_of_its_messages(
     batch: dict[str, Any], comes_after_ms: Callable[[], list[float]]
 ) -> None:
     (before_ms,) = comes_after_ms()
-    assert before_ms > 60_000, "longer than a run may last"
+    assert before_ms > 60_000, "longer than the longest run"
     assert notifier.handler(batch, Context()) == {"batchItemFailures": []}
-    assert comes_after_ms() == [HIDDEN_MS], "should it have died: the poller deletes what is done"
+    assert comes_after_ms() == [HIDDEN_MS], (
+        "in case the run has died: the poller deletes messages that are done"
+    )
 
 
-def test_a_message_that_failed_comes_later_than_that_of_a_run_that_died(
+def test_a_failed_message_becomes_visible_after_its_own_delay(
     batch: dict[str, Any],
     comes_after_ms: Callable[[], list[float]],
     monkeypatch: pytest.MonkeyPatch,
@@ -67,7 +70,7 @@ def test_a_message_that_failed_comes_later_than_that_of_a_run_that_died(
     assert comes_after_ms() == [FAILED_COMES_AFTER_SECONDS * 1000]
 
 
-def test_a_message_that_another_holds_comes_back_while_the_other_page_of_its_batch_goes_on(
+def test_a_leased_message_is_hidden_while_the_other_page_of_its_batch_is_delivered(
     batch: dict[str, Any],
     receiver: tuple[str, list[bytes]],
     wired: ManualClock,
@@ -90,7 +93,7 @@ def test_a_message_that_another_holds_comes_back_while_the_other_page_of_its_bat
         is_hidden.set()
 
     def wait_and_mark_done(self: PageLeaseStore, lease: PageLease) -> None:
-        assert is_hidden.wait(10), "while the other page goes on"
+        assert is_hidden.wait(10), "while the other page is being delivered"
         mark_done(self, lease)
 
     monkeypatch.setattr(SliceQueue, "hide", hide)
@@ -100,7 +103,7 @@ def test_a_message_that_another_holds_comes_back_while_the_other_page_of_its_bat
     assert hidden == [(held["receiptHandle"], 5)]
 
 
-def test_the_message_of_a_release_stays_hidden_for_as_long_as_its_queue_says(
+def test_the_message_of_a_release_keeps_the_visibility_timeout_of_its_queue(
     wired: ManualClock, comes_after_ms: Callable[[], list[float]]
 ) -> None:
     process.queues()[ReleaseMessage("orders").lane].send([ReleaseMessage("orders")])
@@ -132,12 +135,13 @@ def test_a_page_is_delivered_though_sqs_refuses_to_hide_its_message(
     assert bodies == [b'{"order": 17}']
 
 
-def test_an_event_that_lambda_runs_twice_at_once_makes_each_call_once(
+def test_an_event_that_runs_twice_concurrently_makes_each_call_once(
     batch: dict[str, Any],
     receiver: tuple[str, list[bytes]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the same request id. The second run comes when the first has taken its page."""
+    """Both runs have the same request id. The second begins when the first has the lease of its
+    page."""
     event = invoked_with(batch["Records"][0]["body"])
     context = Context()
     taken = PageLeaseStore.take
@@ -147,7 +151,7 @@ def test_an_event_that_lambda_runs_twice_at_once_makes_each_call_once(
         lease = taken(self, *arguments)
         if not seconds:
             seconds.append("begun")
-            notifier_wiring._threads.__dict__.pop("notifier", None)  # a process of its own
+            notifier_wiring._threads.__dict__.pop("notifier", None)  # as in a new process
             with pytest.raises(notifier.MessagesLeft):
                 notifier.handler(event, context)
         return lease
@@ -158,10 +162,10 @@ def test_an_event_that_lambda_runs_twice_at_once_makes_each_call_once(
     assert receiver[1] == [b'{"order": 17}']
 
 
-def test_a_page_does_not_wait_for_the_releases_that_came_with_it(
+def test_a_page_does_not_wait_for_releases_in_its_batch(
     batch: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which take most of a minute each, and may come ten in a batch."""
+    """A release takes most of a minute, and a batch may have ten of them."""
     is_done = Event()
     saw: list[bool] = []
     mark_done = PageLeaseStore.mark_done

@@ -1,4 +1,4 @@
-"""The xTimer interface, as a client of it sees it: a table of exchanges, and the timers behind."""
+"""The xTimer interface: its requests and answers, and the timers behind it."""
 
 import json
 from typing import Any
@@ -37,14 +37,14 @@ def defined(timer_id: int, app: str = APP) -> tuple[int, Any]:
     return call("GET", DEF, query=f"id={timer_id}&app={app}")
 
 
-def test_a_definition_comes_back_as_it_was_given_and_inactive(wired: ManualClock) -> None:
+def test_a_definition_is_returned_unchanged_and_inactive(wired: ManualClock) -> None:
     timer_id = created(creator="somebody", status=2)
     status, answer = defined(timer_id)
     assert status == 200
     assert answer == {**OK, "data": {**NEW, "id": timer_id, "status": 1}}
 
 
-def test_a_timer_is_made_active_inactive_and_nothing(wired: ManualClock) -> None:
+def test_a_timer_is_activated_deactivated_and_deleted(wired: ManualClock) -> None:
     body = {"id": (timer_id := created()), "app": APP}
     for path, status in [(ENABLE, 2), (ENABLE, 2), (UNABLE, 1), (UNABLE, 1), (ENABLE, 2)]:
         assert call("POST", path, body) == (200, OK)
@@ -54,7 +54,7 @@ def test_a_timer_is_made_active_inactive_and_nothing(wired: ManualClock) -> None
     assert call("DELETE", DEF, body)[1]["code"] == 404
 
 
-def test_the_same_timer_is_one_of_v1(wired: ManualClock) -> None:
+def test_the_timer_is_readable_through_v1(wired: ManualClock) -> None:
     timer_id = created()
     status, timer = call("GET", f"/v1/timers/{timer_id}")
     assert status == 200
@@ -106,7 +106,7 @@ def test_the_id_of_another_app_is_refused(wired: ManualClock) -> None:
         ({"notifyHTTPParam": {**PARAM, "body": "x" * 65_536}}, 413, "65,536"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_reason(
+def test_an_invalid_definition_is_refused_with_its_reason(
     wired: ManualClock, members: dict[str, Any], code: int, said: str
 ) -> None:
     status, answer = call("POST", DEF, {**NEW, **members})
@@ -139,7 +139,7 @@ def test_malformed_input_is_a_400_with_code_and_reason(
     assert answer["msg"]
 
 
-def test_the_timers_of_an_app_come_in_pages_with_their_number(wired: ManualClock) -> None:
+def test_the_timers_of_an_app_are_paged_with_their_total(wired: ManualClock) -> None:
     ids = {name: created(name=name) for name in ("c", "a", "b")}
     created(app="orders", name="elsewhere")
     by_interval = {"biz_type": "x._4frder_53ervice", "name": "d", "every_seconds": 60}
@@ -154,7 +154,7 @@ def test_the_timers_of_an_app_come_in_pages_with_their_number(wired: ManualClock
     assert first["id"] == ids["a"]
 
 
-def test_records_are_its_runs_the_latest_first(wired: ManualClock) -> None:
+def test_records_are_the_runs_of_the_timer_latest_first(wired: ManualClock) -> None:
     timer_id = created()
     for _ in range(3):
         _, run = call("POST", f"/v1/timers/{timer_id}/run")

@@ -38,7 +38,7 @@ def test_a_missing_body_is_malformed(body: str | None) -> None:
     ("body", "is_base64"),
     [("\ud800", False), ("no base64!", True), ("abc", True), ("/w==", True), ("é", True)],
 )
-def test_what_is_no_utf_8_is_malformed(body: str, is_base64: bool) -> None:
+def test_a_body_that_is_not_utf_8_is_malformed(body: str, is_base64: bool) -> None:
     with pytest.raises(MalformedBody):
         text_of(body, is_base64=is_base64)
 
@@ -52,7 +52,7 @@ def test_the_limit_counts_bytes_not_characters() -> None:
 
 
 @each_case("character", ["x", '"', "\x01", "é", "😀"])
-def test_the_largest_answer_of_a_batch_fits_into_what_lambda_returns(character: str) -> None:
+def test_the_largest_answer_of_a_batch_fits_the_limit_of_lambda(character: str) -> None:
     text = character * (4_500_000 // len(character.encode()))
     event = Answer(200, text).event()
     assert len(json.dumps(event)) < LAMBDA_ANSWER_BYTES_MAX
@@ -60,7 +60,7 @@ def test_the_largest_answer_of_a_batch_fits_into_what_lambda_returns(character: 
     assert b64decode(event["body"]).decode() == text
 
 
-def test_a_usual_answer_travels_as_text() -> None:
+def test_a_usual_answer_is_sent_as_text() -> None:
     assert Answer(201, '{"a":1}', headers={"location": "/v1/tasks/x"}).event() == {
         "statusCode": 201,
         "headers": {"content-type": "application/json", "location": "/v1/tasks/x"},

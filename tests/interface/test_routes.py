@@ -1,4 +1,4 @@
-"""The table of calls: which right stands beside each, and what is checked before a call is made."""
+"""The table of calls: the right of each, and the checks before a call is made."""
 
 import pytest
 
@@ -45,12 +45,12 @@ def made(asked: Request) -> Answer:
     return SOME.match_route(asked).answer(asked)
 
 
-def test_what_is_no_get_needs_more_than_to_read_but_for_the_preview() -> None:
+def test_only_reads_and_the_preview_need_no_more_than_the_read_right() -> None:
     read = {name for name, call in TABLE.items() if call.right is Right.READ}
     assert {name for name in read if name[0] != "GET"} == {("POST", "/v1/timers/upcoming")}
 
 
-def test_what_only_an_admin_may_is_settings_pauses_ends_and_keys() -> None:
+def test_only_settings_pauses_deletions_and_keys_need_the_admin_right() -> None:
     business = "/v1/businesses/{biz_type}"
     settings = {("PUT", business), ("DELETE", business)}
     pauses = {("POST", f"{business}/{end}") for end in ("pause", "resume")}
@@ -59,7 +59,7 @@ def test_what_only_an_admin_may_is_settings_pauses_ends_and_keys() -> None:
     assert admins == settings | pauses | keys
 
 
-def test_two_calls_and_no_more_are_about_no_business() -> None:
+def test_exactly_two_calls_concern_no_business() -> None:
     assert {name for name, call in TABLE.items() if call.on_none} == OPEN
 
 
@@ -73,28 +73,28 @@ def test_a_business_in_the_path_is_checked_before_the_call_is_made() -> None:
         made(request("GET", "/b/Orders"))
 
 
-def test_nobody_makes_a_call_not_even_one_that_is_for_all_callers() -> None:
+def test_a_caller_without_access_is_refused_even_calls_for_all_callers() -> None:
     assert made(request("GET", "/open")).status == 200
     for path in ("/open", "/all", "/b/orders", "/none"):
         with pytest.raises(NotPermitted):
             made(request("GET", path, ANONYMOUS))
 
 
-def test_a_request_permits_nothing_until_it_is_known_who_asks() -> None:
+def test_a_request_has_no_permit_before_its_caller_is_known() -> None:
     fresh = Request(method="GET", path="/b/orders", request_id="request-17")
     assert fresh.access is ANONYMOUS
     with pytest.raises(NotPermitted):
         fresh.permit.check("orders")
 
 
-def test_what_is_no_call_is_refused_as_such() -> None:
+def test_an_unknown_call_is_refused() -> None:
     with pytest.raises(UnknownCall):
         made(request("GET", "/none"))
     with pytest.raises(MethodNotAllowed):
         made(request("DELETE", "/all"))
 
 
-def test_a_change_is_told_by_its_path_and_its_arguments() -> None:
+def test_a_change_is_logged_with_its_path_and_arguments() -> None:
     asked = request("PUT", "/b/orders")
     answer = Answer(200, "secret", log_fields={"task_ids": ["a"]})
     assert SOME.match_route(asked).access_log_line(asked, answer) == {
@@ -107,7 +107,7 @@ def test_a_change_is_told_by_its_path_and_its_arguments() -> None:
     }
 
 
-def test_what_stands_in_a_path_is_cut() -> None:
+def test_long_parts_of_a_path_are_cut_in_the_log() -> None:
     asked = request("PUT", "/b/" + "x" * 5_000)
     line = SOME.match_route(asked).access_log_line(asked, Answer(422, ""))
     assert line is not None
@@ -115,7 +115,7 @@ def test_what_stands_in_a_path_is_cut() -> None:
 
 
 @each_case("call", [reads, for_all_callers])
-def test_a_call_that_only_reads_and_what_is_no_call_leave_no_line(call: type[Call]) -> None:
+def test_reads_and_unknown_calls_are_not_logged(call: type[Call]) -> None:
     table = Calls({"/b": {"GET": call(answered), "POST": for_all_callers(answered)}})
     for asked in (request("GET", "/b"), request("POST", "/b"), request("POST", "/none")):
         assert table.match_route(asked).access_log_line(asked, Answer(200, "")) is None

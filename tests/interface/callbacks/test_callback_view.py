@@ -30,7 +30,7 @@ from tests.support.cases import each_case
         EVENT,
     ],
 )
-def test_what_is_shown_can_be_sent_and_comes_out_the_same(callback: dict[str, object]) -> None:
+def test_a_shown_callback_can_be_sent_again(callback: dict[str, object]) -> None:
     payload = "a" if "body" in callback else 1
     made = single_request(body(callback, payload=payload), NOW_MS, ALLOWED).callback
     assert to_builtins(callback_view(made)) == callback

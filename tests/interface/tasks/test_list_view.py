@@ -38,14 +38,14 @@ def test_a_page_holds_its_tasks_and_the_cursor() -> None:
 
 
 def largest_callback() -> HttpCallback:
-    """As large as a create takes it, of characters that grow most in an answer."""
+    """The largest callback that a create accepts, of the characters that grow most in an answer."""
     headers = {f"x-{number:02}": '"' * 200 for number in range(20)}
     url = "https://example.com/" + '"' * 2_000
     body = json.dumps({"url": url, "headers": headers})
     return callback_from(Raw(body))
 
 
-def test_the_largest_page_fits_into_what_lambda_returns() -> None:
+def test_the_largest_page_fits_the_limit_of_lambda() -> None:
     note = "é" * NOTE_CHARACTERS_MAX
     attempt = Attempt(
         at_ms=1_900_000_000_000,

@@ -93,7 +93,7 @@ def test_a_settled_task_shows_how_it_ended_and_no_next_instant() -> None:
     ]
 
 
-def test_what_was_asked_for_is_shown_as_it_would_be_asked_for() -> None:
+def test_fields_are_shown_in_the_form_of_a_request() -> None:
     task = replace(
         TASK,
         retry=RetryPolicy(4, 0.5, factor=3.0, delay_max_seconds=60.0),
@@ -117,7 +117,7 @@ def test_what_was_asked_for_is_shown_as_it_would_be_asked_for() -> None:
     | st.text(max_size=20).map(json.dumps),
     st.text(max_size=20),
 )
-def test_the_payload_stands_in_the_answer_as_it_came(payload: str, error: str) -> None:
+def test_the_payload_is_shown_unchanged(payload: str, error: str) -> None:
     text = task_text(replace(TASK, payload=payload, last_error=error, reason=payload))
     assert f',"payload":{payload},"callback":' in text
     exact = {"parse_int": str, "parse_float": str}
@@ -137,7 +137,7 @@ def test_a_batch_shows_tasks_and_problems_in_order() -> None:
     assert second["problem"]["field"] == "tasks[1].due_ms"
 
 
-def test_a_problem_of_lateness_says_when_the_cut_off_was() -> None:
+def test_a_too_late_problem_has_the_cut_off() -> None:
     refusal = TooLate("The cut-off has passed.", cut_off_ms=DUE_MS)
     problem = json.loads(batch_text([refusal]))["results"][0]["problem"]
     assert problem == {
