@@ -1,4 +1,4 @@
-"""Each alarm goes off by its fault, without any other, and is over when that is mended."""
+"""Each alarm goes off at its fault, without any other, and ends when the fault is repaired."""
 
 import ast
 import json
@@ -21,15 +21,16 @@ from tests.support.bounds import quick_first
 from tests.support.watched_stack import TASKS_PER_DAY, WatchedStack
 
 ROOT = Path(__file__).parents[2]
-BUCKETS = 10_000_000  # as the template has it by default
+BUCKETS = 10_000_000  # the default of the template
 MINUTES_MAX = 20
 HELD_MS = 45 * 60_000
-FAR_SECONDS = 200  # in no profile near, so a slice's message and not one of its own
+FAR_SECONDS = 200  # in no profile near, so that a slice's message is used and no direct one
 
 
 @pytest.fixture
 def watched() -> Iterator[WatchedStack]:
-    """As it is when it has run for a while. None goes off while it starts: nothing is told yet."""
+    """A stack that has run for a while. No alarm goes off during its start, before the first
+    metrics."""
     with WatchedStack() as running:
         assert running.off() == set()
         for _ in range(6):
@@ -39,7 +40,8 @@ def watched() -> Iterator[WatchedStack]:
 
 
 def goes_off(watched: WatchedStack, alarm: str, minute: Callable[[], None], *follows: str) -> None:
-    """Minute by minute, and until then nothing does but what this one follows."""
+    """Let minutes pass until the alarm goes off. No other alarm may, except those that it
+    follows."""
     for _ in range(MINUTES_MAX):
         minute()
         if off := watched.off() - set(follows):
@@ -48,8 +50,9 @@ def goes_off(watched: WatchedStack, alarm: str, minute: Callable[[], None], *fol
     raise AssertionError(f"{alarm} did not go off")
 
 
-def is_over(watched: WatchedStack, alarm: str, *followed_by: str) -> None:
-    """As the wheel turns again; and in the meantime nothing goes off that does not follow."""
+def ends(watched: WatchedStack, alarm: str, *followed_by: str) -> None:
+    """Let minutes pass until no alarm is on. No other alarm may go off, except those that
+    follow."""
     for _ in range(MINUTES_MAX):
         watched.passes(minutes=1)
         off = watched.off()
@@ -73,8 +76,8 @@ def slice_queue() -> str:
 
 @contextmanager
 def refusing(*what: str, fault: Fault = Fault.THROTTLED) -> Iterator[None]:
-    """Requests of which this is a part are refused, by default for load, at all of the SDK's tries
-    at once."""
+    """Refuse requests that contain one of these texts, by default as throttled, as after all of the
+    SDK's tries."""
 
     def answer(request: Any, handle: Handle) -> Reply | None:
         asked = f"{request.headers.get('X-Amz-Target', b'')!r} {request.url}"
@@ -86,8 +89,8 @@ def refusing(*what: str, fault: Fault = Fault.THROTTLED) -> Iterator[None]:
         yield
 
 
-def test_every_alarm_of_either_template_is_shown_to_go_off_and_to_be_over() -> None:
-    """By a call in this file that names it, whatever parameter brings it."""
+def test_every_alarm_of_both_templates_is_tested() -> None:
+    """Each alarm, of any parameter, is named in a call in this file."""
     alarms = {
         logical_id.removesuffix("Alarm")
         for name in ("template.yaml", "infra/observability.yaml")
@@ -95,7 +98,7 @@ def test_every_alarm_of_either_template_is_shown_to_go_off_and_to_be_over() -> N
         if resource["Type"] == "AWS::CloudWatch::Alarm"
     }
     assert named_in_calls_of("goes_off") == alarms
-    assert named_in_calls_of("is_over") == alarms
+    assert named_in_calls_of("ends") == alarms
 
 
 def named_in_calls_of(function: str) -> set[str]:
@@ -108,7 +111,7 @@ def named_in_calls_of(function: str) -> set[str]:
 
 
 @pytest.mark.exhaustive
-def test_a_healthy_stack_has_none_idle_or_at_work(watched: WatchedStack) -> None:
+def test_a_healthy_stack_sets_off_no_alarm_idle_or_busy(watched: WatchedStack) -> None:
     creates(watched, "ok", 50)
     for _ in range(6):
         creates(watched, "ok", 5, delay_seconds=70)
@@ -117,46 +120,46 @@ def test_a_healthy_stack_has_none_idle_or_at_work(watched: WatchedStack) -> None
 
 
 @pytest.mark.exhaustive
-def test_a_scheduler_that_does_not_run_sets_off_that_on_ticks(watched: WatchedStack) -> None:
+def test_a_scheduler_that_does_not_run_sets_off_the_alarm_on_ticks(watched: WatchedStack) -> None:
     watched.switches.stopped = {"scheduler"}
     goes_off(watched, "Ticks", lambda: watched.passes(minutes=1))
     watched.switches.stopped = set()
-    is_over(watched, "Ticks")
+    ends(watched, "Ticks")
 
 
 @pytest.mark.exhaustive
-def test_queues_that_refuse_hold_the_time_pointer_and_set_off_that_on_its_lag(
+def test_queues_that_refuse_messages_set_off_the_alarm_on_the_time_pointer(
     watched: WatchedStack,
 ) -> None:
     creates(watched, "ok", delay_seconds=FAR_SECONDS)
     with refusing("SendMessage", "/invocations"):
         goes_off(watched, "PointerLag", lambda: watched.stands(minutes=1))
-    is_over(watched, "PointerLag")
+    ends(watched, "PointerLag")
     assert len(watched.service.received("ok")) == 1
 
 
 @pytest.mark.exhaustive
-def test_a_sweeper_that_does_not_run_sets_off_that_on_sweeps(watched: WatchedStack) -> None:
+def test_a_sweeper_that_does_not_run_sets_off_the_alarm_on_sweeps(watched: WatchedStack) -> None:
     watched.switches.stopped = {"sweeper"}
     goes_off(watched, "Sweeps", lambda: watched.passes(minutes=1))
     watched.switches.stopped = set()
-    is_over(watched, "Sweeps")
+    ends(watched, "Sweeps")
 
 
 @pytest.mark.exhaustive
-def test_a_sweep_that_does_not_get_ahead_sets_off_that_on_its_lag(watched: WatchedStack) -> None:
+def test_a_sweep_without_progress_sets_off_the_alarm_on_its_lag(watched: WatchedStack) -> None:
     creates(watched, "ok")
     watched.switches.without_time = {"sweeper"}
     goes_off(watched, "SweepLag", lambda: watched.passes(minutes=1))
     watched.switches.without_time = set()
-    is_over(watched, "SweepLag")
+    ends(watched, "SweepLag")
 
 
 @pytest.mark.exhaustive
-def test_a_page_that_is_held_for_half_an_hour_sets_off_that_on_open_places(
+def test_a_page_leased_for_half_an_hour_sets_off_the_alarm_on_open_places(
     watched: WatchedStack,
 ) -> None:
-    """And no other: the sweep pointer goes on."""
+    """The alarm on the sweep's lag does not go off, since the sweep pointer moves on."""
     task = creates(watched, "ok", delay_seconds=FAR_SECONDS)
     second = address_of_task(task["task_id"]).second
     clock = watched.stack.clock
@@ -165,12 +168,12 @@ def test_a_page_that_is_held_for_half_an_hour_sets_off_that_on_open_places(
     watched.passes(minutes=30)
     assert watched.off() == set()
     goes_off(watched, "OpenPlaces", lambda: watched.passes(minutes=1))
-    is_over(watched, "OpenPlaces")
+    ends(watched, "OpenPlaces")
     assert len(watched.service.received("ok")) == 1
 
 
 @pytest.mark.exhaustive
-def test_messages_that_come_late_set_off_that_on_lateness(watched: WatchedStack) -> None:
+def test_late_messages_set_off_the_alarm_on_lateness(watched: WatchedStack) -> None:
     def minute() -> None:
         creates(watched, "ok", 10)
         watched.passes(minutes=1)
@@ -178,11 +181,13 @@ def test_messages_that_come_late_set_off_that_on_lateness(watched: WatchedStack)
     watched.switches.late_seconds = 8
     goes_off(watched, "Lateness", minute)
     watched.switches.late_seconds = 0
-    is_over(watched, "Lateness")
+    ends(watched, "Lateness")
 
 
 @pytest.mark.exhaustive
-def test_waiting_for_the_limit_of_a_business_is_not_lateness(watched: WatchedStack) -> None:
+def test_tasks_that_wait_for_a_rate_limit_set_off_no_alarm_on_lateness(
+    watched: WatchedStack,
+) -> None:
     watched.service.call("PUT", "/v1/businesses/limited", {"calls_per_second": 1})
     creates(watched, "ok", 30, biz_type="limited")
     watched.passes(minutes=2)
@@ -192,16 +197,16 @@ def test_waiting_for_the_limit_of_a_business_is_not_lateness(watched: WatchedSta
 
 
 @pytest.mark.exhaustive
-def test_receivers_that_say_stop_set_off_that_on_deaths(watched: WatchedStack) -> None:
+def test_receivers_that_answer_stop_set_off_the_alarm_on_deaths(watched: WatchedStack) -> None:
     watched.service.call("PUT", "/_local/received/gone", {"status": 410})
     creates(watched, "ok", 50)
     creates(watched, "gone", 5)
     goes_off(watched, "Deaths", lambda: watched.passes(minutes=1))
-    is_over(watched, "Deaths")
+    ends(watched, "Deaths")
 
 
 @pytest.mark.exhaustive
-def test_a_few_deaths_set_off_nothing(watched: WatchedStack) -> None:
+def test_a_few_deaths_set_off_no_alarm(watched: WatchedStack) -> None:
     watched.service.call("PUT", "/_local/received/gone", {"status": 410})
     creates(watched, "gone", 4)
     creates(watched, "gone", 5, delay_seconds=400)
@@ -212,7 +217,7 @@ def test_a_few_deaths_set_off_nothing(watched: WatchedStack) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_table_that_refuses_for_load_sets_off_that_on_throttles(watched: WatchedStack) -> None:
+def test_a_throttled_table_sets_off_the_alarm_on_throttles(watched: WatchedStack) -> None:
     def minute() -> None:
         with refusing("PutItem"):
             tasks = [watched.service.new_task("ok", delay_seconds=3_600, key=k) for k in "abcdef"]
@@ -221,11 +226,11 @@ def test_a_table_that_refuses_for_load_sets_off_that_on_throttles(watched: Watch
         watched.passes(minutes=1)
 
     goes_off(watched, "Throttles", minute)
-    is_over(watched, "Throttles")
+    ends(watched, "Throttles")
 
 
 @pytest.mark.exhaustive
-def test_a_call_that_nobody_foresaw_sets_off_that_on_errors_of_the_api(
+def test_an_unexpected_exception_sets_off_the_alarm_on_errors_of_the_api(
     watched: WatchedStack,
 ) -> None:
     def minute() -> None:
@@ -236,11 +241,11 @@ def test_a_call_that_nobody_foresaw_sets_off_that_on_errors_of_the_api(
         watched.passes(minutes=1)
 
     goes_off(watched, "ApiErrors", minute)
-    is_over(watched, "ApiErrors")
+    ends(watched, "ApiErrors")
 
 
 @pytest.mark.exhaustive
-def test_answers_that_are_the_callers_fault_are_no_errors_of_the_api(
+def test_client_errors_set_off_no_alarm_on_errors_of_the_api(
     watched: WatchedStack,
 ) -> None:
     for _ in range(5):
@@ -255,28 +260,28 @@ FUNCTIONS = ["api", "authorizer", "ingest", "scheduler", "notifier", "sweeper"]
 
 
 @pytest.mark.parametrize("function", quick_first(FUNCTIONS, pytest.mark.exhaustive))
-def test_a_function_that_fails_sets_off_that_on_errors(
+def test_a_failing_function_sets_off_the_alarm_on_errors(
     watched: WatchedStack, function: str
 ) -> None:
     watched.switches.failing = {function}
     goes_off(watched, "FunctionErrors", minute_with_a_run(watched, function))
     watched.switches.failing = set()
-    is_over(watched, "FunctionErrors")
+    ends(watched, "FunctionErrors")
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_that_has_no_room_sets_off_that_on_refused_runs(
+def test_a_function_without_concurrency_sets_off_the_alarm_on_refused_runs(
     watched: WatchedStack, function: str
 ) -> None:
     watched.switches.full = {function}
     goes_off(watched, "FunctionThrottles", minute_with_a_run(watched, function))
     watched.switches.full = set()
-    is_over(watched, "FunctionThrottles")
+    ends(watched, "FunctionThrottles")
 
 
 def minute_with_a_run(watched: WatchedStack, function: str) -> Callable[[], None]:
-    """What has the function run, or try to, each minute."""
+    """A minute in which the function is invoked."""
 
     def minute() -> None:
         if function in ("api", "authorizer"):
@@ -300,20 +305,20 @@ def given_up_after(tries: int) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_message_that_fails_sets_off_that_on_functions_and_at_last_that_on_dead_letters(
+def test_a_failing_message_sets_off_the_alarms_on_functions_and_dead_letters(
     watched: WatchedStack,
 ) -> None:
     sqs = boto3.client("sqs")
-    given_up_after(10)  # as if it had been handed out ninety times already
+    given_up_after(10)  # instead of a hundred receives
     sqs.send_message(QueueUrl=slice_queue(), MessageBody="garbage")
     goes_off(watched, "FunctionErrors", lambda: watched.passes(minutes=1))
     goes_off(watched, "DeadLetters", lambda: watched.passes(minutes=1), "FunctionErrors")
     sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName="duewheel-DeadLetterQueue")["QueueUrl"])
-    is_over(watched, "DeadLetters", "FunctionErrors")
+    ends(watched, "DeadLetters", "FunctionErrors")
 
 
 @pytest.mark.exhaustive
-def test_a_message_that_asks_for_no_task_sets_off_that_on_its_dead_letters(
+def test_an_invalid_ingest_message_sets_off_the_alarm_on_dead_letters(
     watched: WatchedStack,
 ) -> None:
     assert watched.service.call("POST", "/_local/ingest", {"biz_type": "orders"})[0] == 202
@@ -321,20 +326,20 @@ def test_a_message_that_asks_for_no_task_sets_off_that_on_its_dead_letters(
     sqs = boto3.client("sqs")
     letters = sqs.get_queue_url(QueueName="duewheel-IngestDeadLetterQueue")
     sqs.purge_queue(QueueUrl=letters["QueueUrl"])
-    is_over(watched, "IngestDeadLetters")
+    ends(watched, "IngestDeadLetters")
 
 
 @pytest.mark.exhaustive
-def test_a_message_that_is_lost_sets_off_that_on_rescues(watched: WatchedStack) -> None:
-    creates(watched, "ok", delay_seconds=3)  # near, so that a message of its own waits
+def test_a_lost_message_sets_off_the_alarm_on_rescues(watched: WatchedStack) -> None:
+    creates(watched, "ok", delay_seconds=3)  # near, so that a direct message waits
     boto3.client("sqs").purge_queue(QueueUrl=slice_queue())
     goes_off(watched, "Rescued", lambda: watched.passes(minutes=1))
-    is_over(watched, "Rescued")
+    ends(watched, "Rescued")
     assert len(watched.service.received("ok")) == 1
 
 
 @pytest.mark.exhaustive
-def test_an_item_that_was_edited_sets_off_that_on_damage(watched: WatchedStack) -> None:
+def test_a_damaged_item_sets_off_the_alarm_on_damage(watched: WatchedStack) -> None:
     task = creates(watched, "ok", delay_seconds=60)
     key = codec.key(address_of_task(task["task_id"]), BUCKETS)
 
@@ -349,11 +354,11 @@ def test_an_item_that_was_edited_sets_off_that_on_damage(watched: WatchedStack) 
     attempts({"S": "?"})
     goes_off(watched, "Damage", lambda: watched.passes(minutes=1))
     attempts({"N": "0"})
-    is_over(watched, "Damage", "Rescued")  # the task is called, and its second has passed
+    ends(watched, "Damage", "Rescued")  # the task is called, and its second has passed
 
 
 @pytest.mark.exhaustive
-def test_a_caller_that_creates_without_end_sets_off_the_guard_for_a_day(
+def test_excessive_creates_set_off_the_guard_for_a_day(
     watched: WatchedStack,
 ) -> None:
     def minute() -> None:
@@ -364,6 +369,6 @@ def test_a_caller_that_creates_without_end_sets_off_the_guard_for_a_day(
     watched.skips(hours=23)
     assert watched.off() == {"TasksPerDayGuard"}
     watched.skips(hours=1)
-    assert watched.off() == {"TasksPerDayGuard"}, "of an idle day CloudWatch is told nothing"
+    assert watched.off() == {"TasksPerDayGuard"}, "an idle day has no metrics"
     creates(watched, "ok")
-    is_over(watched, "TasksPerDayGuard")
+    ends(watched, "TasksPerDayGuard")

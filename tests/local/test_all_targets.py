@@ -1,4 +1,4 @@
-"""Every type of callback through the running stack, and what its far end got, over HTTP."""
+"""Every type of callback through the running stack, and the calls that its target received."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def running() -> Iterator[LocalStack]:
 
 @pytest.fixture
 def service(running: LocalStack) -> Service:
-    """With nothing left of the test before."""
+    """The stack without tasks and calls of earlier tests."""
     service = Service(running.url)
     for name in (
         "inbox-close",
@@ -92,7 +92,7 @@ def test_a_callback_of_each_type_arrives_at_its_instant(
     assert service.task(task)["status"] == "delivered"
 
 
-def test_a_function_that_fails_is_tried_again_and_one_that_says_stop_is_not(
+def test_a_failed_function_is_retried_unless_it_answers_stop(
     service: Service,
 ) -> None:
     callback = {"type": "lambda", "function": "inbox-close"}
@@ -111,7 +111,7 @@ def test_a_function_that_fails_is_tried_again_and_one_that_says_stop_is_not(
     assert (service.task(stopped)["status"], service.task(stopped)["reason"]) == ("dead", "stopped")
 
 
-def test_a_raw_body_goes_as_it_is_with_the_callers_content_type(service: Service) -> None:
+def test_a_raw_body_is_sent_unchanged_with_its_content_type(service: Service) -> None:
     raw = {"url": f"{service.url}/_local/inbox/raw", "body": "raw"}
     as_xml = {**raw, "headers": {"content-type": "application/xml"}}
     tasks = [
@@ -126,7 +126,7 @@ def test_a_raw_body_goes_as_it_is_with_the_callers_content_type(service: Service
     assert [service.task(task)["status"] for task in tasks] == ["delivered"] * 2
 
 
-def test_what_the_stack_does_not_cover_is_refused(service: Service) -> None:
+def test_unsupported_targets_are_refused(service: Service) -> None:
     body = {"biz_type": "orders", "delay_seconds": 60}
     callback = {"type": "lambda", "function": "another"}
     status, problem = service.call("POST", "/v1/tasks", {**body, "callback": callback})
@@ -134,6 +134,6 @@ def test_what_the_stack_does_not_cover_is_refused(service: Service) -> None:
     assert problem["type"] == "urn:duewheel:problem:target-not-enabled"
 
 
-def test_a_queue_cannot_be_told_how_to_answer(service: Service) -> None:
+def test_the_answer_of_a_queue_cannot_be_set(service: Service) -> None:
     status, problem = service.call("PUT", "/_local/received/inbox-queue", {"status": 503})
     assert status == 422, problem

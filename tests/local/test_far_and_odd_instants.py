@@ -1,4 +1,4 @@
-"""Instants that others stumble over: ten years ahead, and the hour that a clock shows twice."""
+"""Difficult instants: ten years ahead, and the hour that a clock shows twice."""
 
 import os
 import time
@@ -16,7 +16,7 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def service() -> Iterator[Service]:
-    """At a whole second."""
+    """A stack whose clock is at a whole second."""
     with LocalStack(frozen=True) as stack:
         service = Service(stack.url)
         service.advance((1_000 - service.now_ms() % 1_000) / 1_000)
@@ -78,8 +78,8 @@ NEW_YORK = "EST5EDT,M3.2.0,M11.1.0"
     ids=["Berlin", "New York"],
 )
 def repeated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """An hour that a zone's clocks show twice, in a process that lives in that zone; the stack
-    starts half an hour before its half first comes round."""
+    """An hour that a zone's clocks show twice, in a process with that time zone. The stack starts
+    half an hour before the first half past of that hour."""
     zone, wall, summer, winter, second_time = request.param
     before = os.environ.get("TZ")
     monkeypatch.setenv("TZ", zone)
@@ -96,7 +96,7 @@ def repeated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.exhaustive
-def test_the_hour_that_clocks_show_twice_is_two_hours_here(
+def test_the_hour_that_clocks_show_twice_lasts_two_hours(
     repeated: tuple[Service, str, str, str],
 ) -> None:
     service, summer, winter, in_utc = repeated

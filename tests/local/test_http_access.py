@@ -1,4 +1,4 @@
-"""A local stack that asks for API keys, from its first admin key to a revoked one."""
+"""A local stack with API keys, from its first admin key to a revoked one."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -33,14 +33,14 @@ def granted(admin: Service, right: str, businesses: str) -> tuple[str, Service]:
     return key["key_id"], Service(admin.url, key["key"])
 
 
-def test_without_a_key_nobody_gets_in(admin: Service) -> None:
+def test_calls_without_a_key_are_refused(admin: Service) -> None:
     for path in ("/v1/health", "/v1/tasks?biz_type=orders", "/api/timer/v1/defs?app=orders"):
         assert Service(admin.url).call("GET", path) == UNAUTHORIZED
         assert Service(admin.url, "nonsense").call("GET", path) == FORBIDDEN
         assert Service(admin.url, f"{admin.key}x").call("GET", path) == FORBIDDEN
 
 
-def test_without_a_key_the_console_opens_and_nothing_behind_it(admin: Service) -> None:
+def test_without_a_key_only_the_console_is_served(admin: Service) -> None:
     for file in ("", "/main.js"):
         with urlopen(f"{admin.url}/console{file}") as reply:
             assert reply.status == 200
@@ -49,11 +49,11 @@ def test_without_a_key_the_console_opens_and_nothing_behind_it(admin: Service) -
     assert Service(admin.url).call("GET", "/v1/wheel") == UNAUTHORIZED
 
 
-def test_a_stack_that_asks_nobody_has_no_admin_key() -> None:
+def test_a_stack_without_authentication_has_no_admin_key() -> None:
     assert LocalStack().admin_key is None
 
 
-def test_a_key_may_what_it_was_granted_and_its_tasks_are_called(admin: Service) -> None:
+def test_a_key_has_its_granted_rights_and_its_tasks_are_called(admin: Service) -> None:
     _, orders = granted(admin, "write", "orders")
     _, mail = granted(admin, "admin", "mail")
     task = orders.create("orders", delay_seconds=5)
@@ -64,17 +64,19 @@ def test_a_key_may_what_it_was_granted_and_its_tasks_are_called(admin: Service) 
     assert orders.task(task)["status"] == "delivered"
 
 
-def test_a_revoked_key_is_refused_when_its_minute_is_over(admin: Service) -> None:
+def test_a_revoked_key_is_refused_after_a_minute(admin: Service) -> None:
     key_id, orders = granted(admin, "read", "orders")
     assert orders.call("GET", "/v1/health")[0] == 200
     assert admin.call("DELETE", f"/v1/keys/{key_id}")[0] == 200
-    assert orders.call("GET", "/v1/health")[0] == 200, "API Gateway does not ask anew"
+    assert orders.call("GET", "/v1/health")[0] == 200, (
+        "API Gateway has cached the authorizer's answer"
+    )
     admin.advance(60)
     assert orders.call("GET", "/v1/health") == FORBIDDEN
 
 
 @pytest.mark.stack
-def test_the_audit_brings_a_key_from_the_environment(
+def test_the_audit_uses_the_key_of_the_environment(
     admin: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert audit.main([admin.url]) == 2

@@ -1,4 +1,4 @@
-"""What goes over the wire on loopback."""
+"""The local HTTP server, tested byte by byte on loopback."""
 
 import http.client
 import socket
@@ -47,7 +47,7 @@ def test_only_loopback_is_bound(front: HttpFront) -> None:
     assert front._server.server_address[0] == "127.0.0.1"
 
 
-def test_a_connection_is_kept_for_the_next_request(
+def test_a_connection_is_reused_for_the_next_request(
     connection: http.client.HTTPConnection,
 ) -> None:
     sockets = set()
@@ -59,7 +59,7 @@ def test_a_connection_is_kept_for_the_next_request(
     assert len(sockets) == 1
 
 
-def test_a_chunked_body_is_put_together(connection: http.client.HTTPConnection, echo: Echo) -> None:
+def test_a_chunked_body_is_joined(connection: http.client.HTTPConnection, echo: Echo) -> None:
     connection.request("PUT", "/", iter([b"ab", b"cd"]), encode_chunked=True)
     assert connection.getresponse().read() == b"abcd"
     assert echo.requests[0].body == b"abcd"
@@ -81,7 +81,7 @@ def test_a_204_has_no_body_and_no_length(
 
 
 def asked(front: HttpFront, head: str, body: bytes = b"", host: str | None = None) -> bytes:
-    """What comes back for these very bytes until the connection is closed."""
+    """Send these bytes; returns the answer up to the end of the connection."""
     own = f"127.0.0.1:{front.port}" if host is None else host
     with socket.create_connection(("127.0.0.1", front.port), timeout=10) as wire:
         lines = f"{head}\r\nHost: {own}\r\nConnection: close\r\n\r\n"
@@ -133,15 +133,15 @@ CHUNKED = "Transfer-Encoding: chunked"
         ("no colon", b""),
     ],
 )
-def test_a_body_whose_end_is_in_doubt_is_refused(
+def test_a_body_of_ambiguous_length_is_refused(
     front: HttpFront, echo: Echo, header: str, body: bytes
 ) -> None:
     assert asked(front, f"POST / HTTP/1.1\r\n{header}", body).startswith(b"HTTP/1.1 400")
     assert not echo.requests
 
 
-def test_a_size_below_nothing_is_refused_while_more_may_come(front: HttpFront) -> None:
-    """Read as a size, it would be all that is ever sent, kept in memory."""
+def test_a_negative_chunk_size_is_refused_at_once(front: HttpFront) -> None:
+    """Read as a size, it would mean all bytes until the end of the connection, kept in memory."""
     with socket.create_connection(("127.0.0.1", front.port), timeout=10) as wire:
         head = f"POST / HTTP/1.1\r\nHost: localhost:{front.port}\r\n{CHUNKED}\r\n\r\n"
         wire.sendall(f"{head}-1\r\n".encode())
@@ -157,7 +157,7 @@ def test_a_size_below_nothing_is_refused_while_more_may_come(front: HttpFront) -
         (CHUNKED, b"2\r\nab\r\n0\r\na: b\r\n"),
     ],
 )
-def test_a_body_that_ends_too_early_is_not_handed_on(
+def test_an_incomplete_body_is_not_passed_on(
     front: HttpFront, echo: Echo, header: str, body: bytes
 ) -> None:
     assert asked(front, f"POST / HTTP/1.1\r\n{header}", body) == b""
@@ -170,7 +170,7 @@ def test_a_chunk_may_have_extensions_and_the_body_trailers(front: HttpFront, ech
     assert echo.requests[0].body == b"ab0123456789"
 
 
-def test_what_is_let_in_is_decided_before_anything_is_read(front: HttpFront, echo: Echo) -> None:
+def test_a_request_is_refused_before_its_body_is_read(front: HttpFront, echo: Echo) -> None:
     for host in ("evil.example", "", f"127.0.0.1:{front.port}\r\nHost: evil.example"):
         reply = asked(front, "POST / HTTP/1.1\r\nContent-Length: 9", host=host)
         assert reply.startswith(b"HTTP/1.1 403")
@@ -180,6 +180,8 @@ def test_what_is_let_in_is_decided_before_anything_is_read(front: HttpFront, ech
     assert not echo.requests
 
 
-def test_whatever_fails_behind_it_is_answered(connection: http.client.HTTPConnection) -> None:
+def test_an_exception_of_the_application_is_answered(
+    connection: http.client.HTTPConnection,
+) -> None:
     connection.request("DELETE", "/")
     assert connection.getresponse().status == 500

@@ -15,7 +15,7 @@ from tests.support.service import Service
 
 class Sender(Service):
     def send(self, body: Any, **headers: str) -> tuple[int, Any]:
-        """An underscore of a header stands for a hyphen."""
+        """Send a message; underscores in header names become hyphens."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         request = urllib.request.Request(f"{self.url}/_local/ingest", data, named, method="POST")
@@ -44,7 +44,7 @@ def test_messages_under_one_key_are_called_back_once(sender: Sender) -> None:
     assert sender.advance(100) == 1
 
 
-def test_dead_letters_can_be_looked_at_again_and_again(sender: Sender) -> None:
+def test_dead_letters_can_be_listed_repeatedly(sender: Sender) -> None:
     good, bad = sender.new_task("box", delay_seconds=1), sender.new_task("box", retry=1)
     sender.send(b"{rubbish")
     for _ in range(12):
@@ -58,7 +58,7 @@ def test_dead_letters_can_be_looked_at_again_and_again(sender: Sender) -> None:
     assert sorted(problems) == ["invalid-field"] * 12 + ["malformed-body"]
 
 
-def test_what_sqs_does_not_take_is_refused(sender: Sender) -> None:
+def test_a_message_that_sqs_refuses_is_refused(sender: Sender) -> None:
     for body, refused in ((b"", 422), (b"\x01", 422), (b"\xff", 400), (b"x" * 1_000_001, 400)):
         status, problem = sender.send(body)
         assert (status, problem["type"]) == (refused, "local-call"), body[:3]
@@ -68,14 +68,14 @@ def test_what_sqs_does_not_take_is_refused(sender: Sender) -> None:
         assert status == (404 if path.endswith("1") else 405)
 
 
-def test_without_an_ingest_queue_there_are_no_such_routes() -> None:
+def test_without_an_ingest_queue_its_routes_do_not_exist() -> None:
     with LocalStack(frozen=True, overrides={"IngestQueue": "off"}) as stack:
         assert Sender(stack.url).send(b"{}")[0] == 404
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2])
-def test_whatever_goes_wrong_each_message_becomes_each_of_its_tasks_once(seed: int) -> None:
+def test_under_faults_each_message_creates_each_of_its_tasks_once(seed: int) -> None:
     with LocalStack(frozen=True, faults=Faults(0.1, seed)) as stack:
         sender = Sender(stack.url)
         for n in range(20):

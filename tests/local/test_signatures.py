@@ -1,4 +1,4 @@
-"""A receiver with the public Standard Webhooks library accepts what the running stack sends."""
+"""A receiver with the public Standard Webhooks library accepts the calls of the running stack."""
 
 import base64
 import json
@@ -76,7 +76,7 @@ def test_receivers_accept_the_calls_by_either_live_secret_and_by_no_other(
         ([17], "signing_secrets[0]"),
     ],
 )
-def test_what_is_no_secret_is_refused_and_never_repeated(
+def test_an_invalid_secret_is_refused_and_not_shown(
     stack: LocalStack, secrets: Any, field: str
 ) -> None:
     before = call(stack, "GET", PATH)

@@ -1,4 +1,4 @@
-"""The whole service on one machine, driven over HTTP with the clock standing still."""
+"""The whole service on one machine, used over HTTP with a frozen clock."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def running() -> Iterator[LocalStack]:
 
 @pytest.fixture
 def service(running: LocalStack) -> Service:
-    """At a whole second, with an empty inbox."""
+    """The stack at a whole second, with an empty inbox."""
     service = Service(running.url)
     service.advance((1_000 - service.now_ms() % 1_000) / 1_000)
     service.call("DELETE", "/_local/received/box")
@@ -55,16 +55,16 @@ def test_tasks_of_one_second_are_called_each_in_its_millisecond(service: Service
     assert service.received_at_ms("box") == [start_ms + ms for ms in (60_100, 60_500, 60_900)]
 
 
-def test_what_is_due_at_the_frozen_now_needs_no_advance(service: Service) -> None:
+def test_a_task_due_at_the_frozen_instant_needs_no_advance(service: Service) -> None:
     start_ms = service.now_ms()
     service.create("box", due_ms=start_ms - 5_000)
-    assert service.advance(0) in (0, 1)  # it may have been called before the clock was asked
+    assert service.advance(0) in (0, 1)  # it may have been called before this request
     assert service.received_at_ms("box") == [start_ms]
     assert service.now_ms() == start_ms
 
 
 @pytest.mark.exhaustive
-def test_retries_happen_at_their_instants_on_the_way(service: Service) -> None:
+def test_retries_are_made_at_their_instants_during_an_advance(service: Service) -> None:
     service.call("PUT", "/_local/received/box", {"status": 503, "times": 2})
     task = service.create("box", delay_seconds=10, retry={"delays_seconds": [30, 7200]})
     assert service.advance(9_000) == 1
@@ -74,7 +74,7 @@ def test_retries_happen_at_their_instants_on_the_way(service: Service) -> None:
     assert attempts == ["1", "2", "3"]
 
 
-def test_ten_days_with_several_tasks_are_turned_through_in_order(service: Service) -> None:
+def test_an_advance_of_ten_days_calls_tasks_in_order(service: Service) -> None:
     start_ms = service.now_ms()
     delays = [day * DAY_SECONDS for day in (9, 1, 7, 3, 2, 10)]
     for delay in delays:
@@ -84,7 +84,7 @@ def test_ten_days_with_several_tasks_are_turned_through_in_order(service: Servic
     assert service.now_ms() == start_ms + 10 * DAY_SECONDS * 1_000
 
 
-def test_while_the_queue_refuses_all_is_called_on_time_past_it(service: Service) -> None:
+def test_tasks_are_called_on_time_while_the_queue_refuses_messages(service: Service) -> None:
     def refuse(self: Any, queue_name: str, entries: Any) -> Any:
         raise QueueDoesNotExist
 
@@ -98,7 +98,7 @@ def test_while_the_queue_refuses_all_is_called_on_time_past_it(service: Service)
 
 
 @pytest.mark.exhaustive
-def test_the_wheel_is_up_to_date_after_an_advance(service: Service) -> None:
+def test_the_pointers_are_up_to_date_after_an_advance(service: Service) -> None:
     service.advance(5_000)
     wheel = service.call("GET", "/v1/wheel")[1]
     assert wheel["time_pointer"]["lag_seconds"] == 0
@@ -108,7 +108,7 @@ def test_unknown_routes_get_the_gateways_answer(service: Service) -> None:
     assert service.call("GET", "/v2") == (404, {"message": "Not Found"})
 
 
-def test_unfrozen_the_service_runs_on_by_itself(service: Service) -> None:
+def test_the_unfrozen_service_runs_by_itself(service: Service) -> None:
     assert service.call("POST", "/_local/clock", {"freeze": False})[1]["frozen"] is False
     task = service.create("box", delay_seconds=1)
     while service.task(task)["status"] == "pending":
@@ -144,7 +144,7 @@ def test_a_signal_stops_it_cleanly(number: signal.Signals) -> None:
 
 
 @pytest.mark.stack
-def test_it_can_begin_frozen_and_end_with_its_standard_input() -> None:
+def test_the_stack_can_start_frozen_and_ends_with_its_standard_input() -> None:
     settings = {"FROZEN_AT": "2030-01-31T08:30:00Z", "END_WITH_STDIN": "on"}
     process = started(0, **settings)
     assert process.stdout is not None
@@ -193,7 +193,7 @@ def test_an_invalid_setting_is_reported_in_one_line(
 
 
 @pytest.mark.stack
-def test_a_port_in_use_is_told_in_one_line(running: LocalStack) -> None:
+def test_a_port_in_use_is_reported_in_one_line(running: LocalStack) -> None:
     port = int(running.url.rpartition(":")[2])
     process = started(port)
     output, _ = process.communicate(timeout=30)

@@ -22,7 +22,7 @@ def running() -> Iterator[LocalStack]:
 
 @pytest.fixture
 def service(running: LocalStack) -> Service:
-    """At a whole hour, with an empty inbox."""
+    """The stack at a whole hour, with an empty inbox."""
     service = Service(running.url)
     service.advance((3_600_000 - service.now_ms() % 3_600_000) / 1_000)
     service.call("DELETE", "/_local/received/box")
@@ -36,10 +36,10 @@ def done(service: Service, method: str, path: str, body: Any = None) -> Any:
 
 
 @pytest.mark.exhaustive
-def test_an_xtimer_client_gets_its_very_body_on_the_second(
+def test_an_xtimer_client_gets_its_own_body_on_the_second(
     service: Service, running: LocalStack
 ) -> None:
-    """GET with a query string and DELETE with a JSON body, through the gateway's own routes."""
+    """GET with a query string and DELETE with a JSON body pass the gateway's own routes."""
     text = 'kept: {"at": "{{due_at}}"}\n é'
     param = {
         "url": f"{running.url}/_local/inbox/box",
@@ -71,10 +71,10 @@ def test_an_xtimer_client_gets_its_very_body_on_the_second(
 
 
 @pytest.mark.exhaustive
-def test_a_disabled_timer_of_every_second_leaves_nothing_to_come_up(
+def test_a_disabled_timer_of_every_second_causes_no_further_work(
     service: Service, running: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted by all requests of the functions and pollers while the clock is moved."""
+    """The test counts all requests of the functions and pollers while the clock is moved."""
     new = {
         "biz_type": "orders",
         "name": "each second",
@@ -89,7 +89,7 @@ def test_a_disabled_timer_of_every_second_leaves_nothing_to_come_up(
     done(service, "POST", f"/v1/timers/{timer_id}/disable")
     service.advance(1)
     called = len(service.received("box"))
-    service.advance(15)  # what was about to come up is cancelled
+    service.advance(15)  # occurrences that were about to fall due are cancelled
     asked: Counter[str] = Counter()
     real = BaseClient._make_api_call
 

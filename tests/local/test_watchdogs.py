@@ -1,4 +1,4 @@
-"""Watchdogs on the whole stack: many of them beaten every second, some falling silent."""
+"""Watchdogs on the whole stack: many with a heartbeat every second, some of which stop."""
 
 import os
 from collections import Counter
@@ -24,7 +24,7 @@ def service() -> Iterator[Service]:
 
 
 def beat(service: Service, dog: int) -> int:
-    """Pushes it out, and returns until when."""
+    """Send a heartbeat; returns the new due instant."""
     body = {
         "delay_seconds": PATIENCE_SECONDS,
         "payload": dog,
@@ -36,10 +36,10 @@ def beat(service: Service, dog: int) -> int:
 
 
 @pytest.mark.soak
-def test_of_many_beaten_every_second_the_silent_ones_fire_each_once_and_when_due(
+def test_watchdogs_whose_heartbeats_stop_fire_once_and_on_time(
     service: Service,
 ) -> None:
-    """Every second one falls silent for good; half of all keep being beaten."""
+    """One watchdog stops in each second; half of all continue."""
     last_due_ms: dict[int, int] = {}
     for second in range(SECONDS):
         for dog in range(DOGS):
@@ -50,7 +50,7 @@ def test_of_many_beaten_every_second_the_silent_ones_fire_each_once_and_when_due
 
     fired = {int(request["body"]): request for request in service.received("pound")}
     by_now = {dog for dog in silent if last_due_ms[dog] <= service.now_ms()}
-    assert len(by_now) >= SECONDS - PATIENCE_SECONDS - 2, "they fire while others are beaten"
+    assert len(by_now) >= SECONDS - PATIENCE_SECONDS - 2, "they fire while the others continue"
     assert fired.keys() == by_now
     for _ in range(PATIENCE_SECONDS - 1):
         for dog in range(1, DOGS, 2):

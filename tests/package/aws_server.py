@@ -1,7 +1,7 @@
-"""moto's server on loopback, which also notes who called what.
+"""moto's server on loopback, which also records the calls of each function.
 
-Each function signs with an access key of its own name, so the notes can be held against
-the function's policy, which moto does not enforce.
+Each function signs with an access key of its own name, so that its calls can be compared with its
+policy, which moto does not enforce.
 """
 
 import json
@@ -24,13 +24,13 @@ class NotedCall:
     access_key: str
     action: str
     resource: str  # a table's name, a queue's URL or a function's name
-    index: str = ""  # of the table, as its ARN goes on
+    index: str = ""  # of the table, as the end of its ARN
 
 
 class AwsServer:
     def __init__(self) -> None:
         self.calls: set[NotedCall] = set()
-        self.queue_refuses = False  # whether SQS takes messages
+        self.queue_refuses = False  # whether SQS refuses messages
         self.invocations: list[Any] = []  # events of asynchronous ones
         self._moto = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
@@ -66,7 +66,7 @@ class AwsServer:
 def _noted(access_key: str, target: str, body: dict[str, Any]) -> Iterable[NotedCall]:
     service, operation = target.split(".")
     if service == "AmazonSQS":
-        action = f"sqs:{operation.removesuffix('Batch')}"  # rights have no batches in SQS
+        action = f"sqs:{operation.removesuffix('Batch')}"  # SQS has no separate actions for batches
         yield NotedCall(access_key, action, body.get("QueueUrl", ""))
     elif operation == "TransactWriteItems":
         for item in body["TransactItems"]:

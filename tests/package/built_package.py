@@ -29,7 +29,7 @@ class BuiltPackage:
             folder / "template.yaml",
             {
                 "TargetQueueArns": TARGET_QUEUE_ARN,
-                "AuthMode": "keys",  # with these two all functions are there
+                "AuthMode": "keys",  # with these two parameters the template has all functions
                 "IngestQueue": "on",
             },
         )

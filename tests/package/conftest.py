@@ -53,7 +53,7 @@ def aws_server() -> Iterator[AwsServer]:
 
 @pytest.fixture(scope="module")
 def aws(aws_server: AwsServer) -> Callable[[str], Any]:
-    """Makes a client of moto's server, whatever the environment of the tests says."""
+    """Makes a client of moto's server, independent of the environment of the tests."""
     session = boto3.Session("the-test", "testing", region_name=REGION)
     return lambda service: session.client(service, endpoint_url=aws_server.endpoint)
 
@@ -101,7 +101,7 @@ def boot(
                     "AWS_SECRET_ACCESS_KEY": "testing",
                     "AWS_SESSION_TOKEN": "testing",
                     "ALLOWED_PRIVATE_CIDRS": "127.0.0.0/8",
-                    "AUTH_MODE": "iam",  # as the sample requests are signed
+                    "AUTH_MODE": "iam",  # the sample requests are signed
                     "IAM_DEFAULT": "admin",
                 },
                 SCHEDULER_RUNS_SECONDS if name == "SchedulerFunction" else None,

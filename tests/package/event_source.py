@@ -1,4 +1,4 @@
-"""Plays the event source mapping: receives, invokes, deletes what did not fail."""
+"""Simulates the event source mapping: receives, invokes, deletes messages that did not fail."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The sample events, with the members set that a test is about."""
+"""The sample events, with the members that a test sets."""
 
 import copy
 import json
@@ -32,7 +32,7 @@ def http_api(
 
 
 def slice_queue_batch(messages: Sequence[Any]) -> dict[str, Any]:
-    """What the event source mapping makes of received messages."""
+    """The event of the event source mapping for received messages."""
     event = sample("slice-queue-batch")
     like = event["Records"][0]
     event["Records"] = [_record(copy.deepcopy(like), message) for message in messages]

@@ -45,7 +45,7 @@ exec /var/emulator "$@"
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What AWS brings to a function's own code."""
+    """The parts of the environment that AWS adds to a function's code."""
 
     python_prefix: Path
     runtime_client: Path
@@ -82,7 +82,7 @@ def _succeeds(command: tuple[str, ...]) -> bool:
 
 
 class LambdaEnvironment:
-    """One execution environment. `scratch` is a folder of its own; what it prints goes there."""
+    """One execution environment. `scratch` is its folder, in which its output is stored."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class LambdaEnvironment:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
     def memory_peak_mb(self) -> float:
-        """The most memory that the function's process has held so far."""
+        """The peak memory of the function's process so far."""
         peaks = [_peak_kb(child) for child in _children(self._process.pid)]
         return max(peaks) / 1024
 
@@ -156,7 +156,7 @@ class LambdaEnvironment:
             try:
                 os.kill(process, signal.SIGKILL)
             except ProcessLookupError:
-                continue  # it went with its parent or child
+                continue  # it has ended with another process
         self._process.wait(timeout=10)
 
     def _await_port(self) -> None:

@@ -1,4 +1,4 @@
-"""A callback receiver on loopback that keeps what it gets and answers as it is told."""
+"""A callback receiver on loopback, which records requests and gives set answers."""
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -24,7 +24,7 @@ class Receiver:
                 self.end_headers()
 
             def log_message(self, format: str, *args: object) -> None:
-                """The test says what it saw."""
+                """Log nothing: the test reports failures."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

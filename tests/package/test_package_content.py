@@ -1,4 +1,4 @@
-"""What the built folders hold, for both architectures."""
+"""The contents of the built folders, for both architectures."""
 
 import re
 from email import message_from_string
@@ -40,7 +40,7 @@ def test_shared_objects_are_of_the_architecture(package: BuiltPackage, architect
         path: int.from_bytes(path.read_bytes()[18:20], "little") for path in files(package, "*.so*")
     }
 
-    assert machines, "no wheel with compiled code: this test has nothing to look at"
+    assert machines, "no wheel has compiled code, so this test checks nothing"
     assert set(machines.values()) == {ELF_MACHINES[architecture]}, machines
 
 
@@ -62,7 +62,7 @@ def _runs_on(tag: str, architecture: str) -> bool:
     return tag.startswith(("manylinux1_", "manylinux2010_", "manylinux2014_"))
 
 
-def test_vendor_layer_holds_what_is_pinned_and_nothing_else(package: BuiltPackage) -> None:
+def test_vendor_layer_contains_exactly_the_pinned_packages(package: BuiltPackage) -> None:
     layer = package.folder / "VendorLayer" / "python"
     held = {
         (said["Name"].lower().replace("_", "-").replace(".", "-"), said["Version"])
@@ -77,7 +77,7 @@ def _metadata(path: Path) -> Message:
     return message_from_string(path.read_text(encoding="utf-8"))
 
 
-def test_every_source_file_has_bytecode_that_is_not_checked(package: BuiltPackage) -> None:
+def test_every_source_file_has_unchecked_bytecode(package: BuiltPackage) -> None:
     for source in files(package, "*.py"):
         bytecode = source.parent / "__pycache__" / f"{source.stem}.cpython-313.pyc"
         assert bytecode.is_file(), f"{source} was not compiled"
@@ -95,7 +95,7 @@ def test_function_and_layers_stay_under_the_limit_of_lambda(package: BuiltPackag
     assert size < UNZIPPED_BYTES_MAX
 
 
-def test_what_is_deployed_is_of_the_architecture_and_asks_for_none(
+def test_the_deployed_template_has_the_architecture_and_no_parameter_for_it(
     package: BuiltPackage, architecture: str
 ) -> None:
     template = source_of(package.folder / "template.yaml")

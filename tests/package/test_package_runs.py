@@ -1,6 +1,6 @@
 """Every built function answers its real events in the real runtime, with its layers alone.
 
-The tests follow one another: later ones find what earlier ones left in the tables.
+The tests run in order: later ones use the items that earlier ones left in the tables.
 """
 
 import json
@@ -20,7 +20,7 @@ from tests.package.conftest import Boot, said
 from tests.package.event_source import EventSource
 from tests.package.receiver import Receiver
 
-FAR_SECONDS = 7  # further ahead than a near entry
+FAR_SECONDS = 7  # farther ahead than a near entry
 ALL_FUNCTIONS = (
     "ApiFunction",
     "SchedulerFunction",
@@ -53,7 +53,7 @@ def create(boot: Boot, receiver: Receiver, delay_seconds: int, payload: Any, **m
     return task_id
 
 
-def test_api_answers_that_it_is_well(boot: Boot) -> None:
+def test_api_answers_the_health_check(boot: Boot) -> None:
     status, health = call(boot, "GET", "/v1/health")
 
     assert (status, health["status"]) == (200, "ok")
@@ -72,7 +72,7 @@ def test_api_refuses_bad_input_with_a_problem_document(boot: Boot) -> None:
     assert problem["type"]
 
 
-def test_api_takes_the_sample_event_as_it_is(boot: Boot) -> None:
+def test_api_accepts_the_unchanged_sample_event(boot: Boot) -> None:
     answer = boot("ApiFunction").invoke(events.sample("http-api-create-task"))
 
     assert answer["statusCode"] == 201
@@ -106,7 +106,7 @@ def test_a_task_further_ahead_goes_through_the_scheduler(
     assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
 
 
-def test_a_refused_call_is_put_off_and_can_still_be_cancelled(
+def test_a_task_with_a_refused_call_is_retried_and_can_be_cancelled(
     boot: Boot, slice_queue: EventSource, receiver: Receiver
 ) -> None:
     retry = {"delays_seconds": [3600]}
@@ -124,7 +124,7 @@ def test_a_refused_call_is_put_off_and_can_still_be_cancelled(
     assert call(boot, "DELETE", f"/v1/tasks/{task_id}")[1]["status"] == "cancelled"
 
 
-def test_api_steers_keyed_tasks_and_lists_them(boot: Boot) -> None:
+def test_api_changes_and_lists_keyed_tasks(boot: Boot) -> None:
     body = {"delay_seconds": 3600, "callback": {"url": "https://example.com/"}}
     of_business = "/v1/businesses/shop/tasks"
     made = [call(boot, "PUT", f"{of_business}/order-17:{name}", body) for name in ("a", "b", "a")]
@@ -177,10 +177,11 @@ def test_api_creates_once_under_an_idempotency_key(boot: Boot) -> None:
     assert len(call(boot, "GET", "/v1/tasks?biz_type=once&limit=100")[1]["tasks"]) == 30
 
 
-def test_past_a_queue_that_refuses_the_notifier_is_invoked(
+def test_the_notifier_is_invoked_while_the_queue_refuses_messages(
     boot: Boot, aws_server: AwsServer, slice_queue: EventSource, receiver: Receiver
 ) -> None:
-    """All along the second link: the API's direct entry, the scheduler's slices, and a rest."""
+    """Everything uses the second link: the API's direct entry, the scheduler's slices, and a rest
+    page."""
     receiver.bodies.clear()
     aws_server.queue_refuses = True
     far_id = create(boot, receiver, FAR_SECONDS, payload="far")
@@ -196,10 +197,11 @@ def test_past_a_queue_that_refuses_the_notifier_is_invoked(
         assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
 
 
-def test_a_hundred_messages_to_a_queue_leave_one_notifier_at_once(
+def test_one_notifier_sends_a_hundred_messages_to_a_queue_concurrently(
     boot: Boot, slice_queue: EventSource, aws: Callable[[str], Any]
 ) -> None:
-    """With a thread for each; what they take is part of the memory that is looked at below."""
+    """The notifier uses a thread for each. Their memory is part of the memory that the last test
+    checks."""
     queue = aws("sqs").create_queue(QueueName="target")["QueueUrl"]
     callback = {"type": "sqs", "queue_url": TARGET_QUEUE_URL}
     task = {"biz_type": "orders", "delay_seconds": 1, "payload": 1, "callback": callback}
@@ -213,7 +215,7 @@ def test_a_hundred_messages_to_a_queue_leave_one_notifier_at_once(
     assert answer["Attributes"] == {"ApproximateNumberOfMessages": "100"}
 
 
-def test_api_audits_what_stands_in_the_wheel(boot: Boot) -> None:
+def test_api_audits_the_items_of_the_wheel(boot: Boot) -> None:
     wheel = call(boot, "GET", "/v1/wheel")[1]
     status, audited = call(boot, "GET", f"/v1/audit?from={wheel['origin']}&to={wheel['now']}")
     assert (status, audited["findings"], audited["cursor"]) == (200, [], None)
@@ -231,11 +233,11 @@ def test_the_notifier_reports_a_message_that_it_cannot_read(boot: Boot) -> None:
     assert answer == {"batchItemFailures": [{"itemIdentifier": message_id}]}
 
 
-def test_the_sweeper_runs_through(boot: Boot) -> None:
+def test_the_sweeper_runs_to_its_end(boot: Boot) -> None:
     assert boot("SweeperFunction").invoke(events.sample("scheduled")) is None
 
 
-def test_the_authorizer_lets_a_good_key_in_and_no_other(
+def test_the_authorizer_admits_only_a_valid_key(
     boot: Boot, aws: Callable[[str], Any], resources: Resources
 ) -> None:
     table = resources.table_name("Registry")
@@ -250,7 +252,7 @@ def test_the_authorizer_lets_a_good_key_in_and_no_other(
     assert brings(made.text[:-1]) == {"isAuthorized": False}
 
 
-def test_ingest_creates_what_messages_ask_for_and_gives_up_what_it_cannot_read(
+def test_ingest_creates_tasks_and_rejects_messages_that_it_cannot_read(
     boot: Boot, resources: Resources, aws: Callable[[str], Any]
 ) -> None:
     event = events.sample("ingest-queue-batch")
@@ -274,7 +276,7 @@ def test_ingest_creates_what_messages_ask_for_and_gives_up_what_it_cannot_read(
 
 
 @pytest.mark.parametrize("name", ALL_FUNCTIONS)
-def test_a_function_may_do_what_it_did(
+def test_the_policy_of_a_function_allows_all_its_calls(
     aws_server: AwsServer, resources: Resources, name: str
 ) -> None:
     notifier = resources.ref("NotifierFunctionAliaslive")  # an ARN
@@ -285,7 +287,7 @@ def test_a_function_may_do_what_it_did(
             for q in ("SliceQueue", "IngestMessageQueue", "IngestDeadLetterQueue")
         },
         f"{resources.ref('NotifierFunction')}:live": notifier,
-        "NotifierFunction:live": notifier,  # as the notifier calls itself here
+        "NotifierFunction:live": notifier,  # as the notifier invokes itself here
         TARGET_QUEUE_URL: TARGET_QUEUE_ARN,
     }
     done = {

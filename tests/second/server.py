@@ -1,8 +1,8 @@
-"""Serves ministack to the tests, on a port of its own choice and on the tests' clock.
+"""Serves ministack to the tests, on a free port and on the tests' clock.
 
-Run by the environment that `make second-opinion` makes, never by the tests' own. Invariant:
-ministack's code decides everything about tables and queues; it is only told what time it is,
-by a header of each request. Its items never expire: to their reaper it is always 1970.
+It runs in the environment that `make second-opinion` makes, never in that of the tests. Invariant:
+ministack's code decides everything about tables and queues; only the time comes from a header of
+each request. Its items never expire, because the thread that deletes them sees the time of 1970.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ CLOCK_HEADER = b"x-test-clock-ms"
 
 
 class Clock:
-    """Stands in for the module `time` in ministack's DynamoDB and SQS."""
+    """Replaces the module `time` in ministack's DynamoDB and SQS."""
 
     now_ms = 0
 
@@ -64,7 +64,7 @@ async def on_the_clock(scope: Any, receive: Any, send: Any) -> None:
 
 
 def _empty() -> None:
-    """Tables and queues stay."""
+    """Delete all items and messages, but no tables and queues."""
     for table in dynamodb._tables._data.values():
         table["items"].clear()
     for queue in sqs._queues._data.values():
@@ -88,7 +88,7 @@ async def _answer(send: Any, content: Any) -> None:
 
 
 def main() -> None:
-    listening = socket.create_server(("127.0.0.1", 0))  # at once: who connects early waits
+    listening = socket.create_server(("127.0.0.1", 0))  # first, so that early connections wait
     config = Config()
     config.bind = [f"fd://{listening.fileno()}"]
     config.keep_alive_timeout = 3_600
@@ -97,7 +97,7 @@ def main() -> None:
 
     async def run() -> None:
         ended = asyncio.Event()
-        asyncio.get_running_loop().add_reader(sys.stdin, ended.set)  # with whoever started it
+        asyncio.get_running_loop().add_reader(sys.stdin, ended.set)  # ends with its parent process
         await serve(on_the_clock, config, shutdown_trigger=ended.wait)
 
     sys.stdout.write(f"{listening.getsockname()[1]}\n")

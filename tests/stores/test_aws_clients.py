@@ -1,4 +1,4 @@
-"""What all clients have in common."""
+"""The common configuration of all AWS clients."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ from tests.support.cases import each_case
 
 
 class Sent(Exception):
-    """In the place of what a request would be answered."""
+    """Raised instead of the answer to a request."""
 
 
 def sends(request: Any, **_: object) -> None:
@@ -31,7 +31,7 @@ def sends(request: Any, **_: object) -> None:
         (lambda: aws_clients.TargetClients(5, 1).of("sns"), "list_topics"),
     ],
 )
-def test_a_request_says_whose_it_is(client: Any, call: str) -> None:
+def test_a_request_has_the_user_agent_of_the_service(client: Any, call: str) -> None:
     asked = client()
     asked.meta.events.register("before-send", sends)
     with pytest.raises(Sent, match=rf"duewheel/{__version__} Botocore/\d[\d.]*\b"):
@@ -39,7 +39,7 @@ def test_a_request_says_whose_it_is(client: Any, call: str) -> None:
 
 
 def answered_with(body: bytes, status: int = 200) -> Any:
-    """An answer of DynamoDB, in the place of a request."""
+    """A given answer of DynamoDB, without a request."""
 
     def answer(request: Any, **_: object) -> AWSResponse:
         headers = {"x-amzn-requestid": "r", "date": "Fri, 15 Jan 2027 08:00:00 GMT"}
@@ -61,7 +61,7 @@ def answered_with(body: bytes, status: int = 200) -> Any:
     ],
     ids=["empty", "usual", "bytes", "sets", "nested"],
 )
-def test_the_answer_of_a_query_is_what_the_sdk_makes_of_it(item: Any) -> None:
+def test_the_fast_parser_of_queries_gives_the_answer_of_the_sdk(item: Any) -> None:
     key = {"slot": {"S": "0.0"}, "place": {"S": "p"}}
     body = {"Items": [item, item], "Count": 2, "ScannedCount": 3, "LastEvaluatedKey": key}
     answers = []
@@ -71,7 +71,7 @@ def test_the_answer_of_a_query_is_what_the_sdk_makes_of_it(item: Any) -> None:
     assert answers[0] == answers[1]
 
 
-def test_a_refused_query_is_refused() -> None:
+def test_a_refused_query_raises() -> None:
     client = aws_clients.dynamodb_client()
     body = b'{"__type": "com.amazon.coral.service#ValidationException", "message": "no"}'
     client.meta.events.register("before-send", answered_with(body, 400))

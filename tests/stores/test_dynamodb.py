@@ -1,4 +1,5 @@
-"""Batches that are carried out in part: any progress goes on, none of it ends after a few tries."""
+"""Batches that are carried out in part: they continue while there is progress, and fail after a few
+tries without any."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,8 @@ TRIES = len(PAUSES_SECONDS) + 1
 
 
 class Table:
-    """`parts`: how much of each request it carries out, and at last of every further one."""
+    """`parts`: how much it carries out of each request; the last part is that of all further
+    requests."""
 
     def __init__(self, *parts: int, missing: Sequence[Any] = ()) -> None:
         self._parts = list(parts)
@@ -48,20 +50,20 @@ def read(table: Table, clock: ManualClock, keys: list[Any] = KEYS) -> list[Any]:
     return get_batch(table, clock, "t", keys)  # type: ignore[arg-type]
 
 
-def test_every_answer_that_brings_an_item_is_followed_by_another(clock: ManualClock) -> None:
+def test_a_read_continues_after_every_answer_with_an_item(clock: ManualClock) -> None:
     table, began_ms = Table(1), clock.now_ms()
     assert read(table, clock) == KEYS
     assert table.requests == len(KEYS)
     assert clock.now_ms() == began_ms
 
 
-def test_what_does_not_exist_is_progress_too(clock: ManualClock) -> None:
+def test_missing_items_count_as_progress(clock: ManualClock) -> None:
     table = Table(1, missing=KEYS)
     assert read(table, clock) == []
     assert table.requests == len(KEYS)
 
 
-def test_answers_that_bring_nothing_are_followed_by_pauses_and_then_by_a_failure(
+def test_answers_without_progress_cause_pauses_and_then_a_failure(
     clock: ManualClock,
 ) -> None:
     table, began_ms = Table(0), clock.now_ms()
@@ -71,13 +73,13 @@ def test_answers_that_bring_nothing_are_followed_by_pauses_and_then_by_a_failure
     assert clock.now_ms() - began_ms == pytest.approx(sum(PAUSES_SECONDS) * 1000, abs=1)
 
 
-def test_after_an_answer_that_brought_something_the_tries_begin_anew(clock: ManualClock) -> None:
+def test_progress_resets_the_number_of_tries(clock: ManualClock) -> None:
     table = Table(*([0] * (TRIES - 1) + [30]) * 4)
     assert read(table, clock) == KEYS
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=60))
-def test_writes_are_carried_out_unless_several_answers_in_a_row_took_nothing(
+def test_writes_fail_only_after_several_answers_without_progress(
     parts: list[int],
 ) -> None:
     table = Table(*parts, 0)
@@ -92,7 +94,7 @@ def test_writes_are_carried_out_unless_several_answers_in_a_row_took_nothing(
     assert left == KEYS[:25][done:]
 
 
-def test_one_who_has_pauses_of_his_own_is_left_with_what_one_request_did_not_take() -> None:
+def test_write_while_taken_returns_the_rest_without_a_pause() -> None:
     table = Table(7, 5, 0)
     assert write_while_taken(table, "t", KEYS[:25]) == KEYS[12:25]  # type: ignore[arg-type]
     assert table.requests == 3

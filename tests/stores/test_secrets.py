@@ -1,4 +1,4 @@
-"""A secret is recorded once, whoever comes first."""
+"""A secret is stored once, by the first of several processes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -7,7 +7,7 @@ from duewheel.stores.secrets import read_or_record
 from tests.support.world import World
 
 
-def test_all_who_come_at_once_get_the_same_secret(world: World) -> None:
+def test_concurrent_callers_get_the_same_secret(world: World) -> None:
     kept = partial(read_or_record, world.dynamodb, world.settings.registry_table)
     fresh = [bytes([number]) * 32 for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
@@ -17,7 +17,7 @@ def test_all_who_come_at_once_get_the_same_secret(world: World) -> None:
     assert read[0] in fresh
 
 
-def test_a_secret_stays_as_it_was_first_recorded(world: World) -> None:
+def test_a_stored_secret_is_not_changed(world: World) -> None:
     kept = partial(read_or_record, world.dynamodb, world.settings.registry_table)
     first = kept("cursor", b"\x00\xff" * 16)
 

@@ -1,4 +1,4 @@
-"""A real server on loopback that answers as it is told, and the HTTP target that calls it."""
+"""A real server on loopback with set answers, and the HTTP target that calls it."""
 
 import asyncio
 import functools
@@ -18,8 +18,8 @@ from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.targets.http.target import HttpTarget
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
-LONG_SECONDS = 20.0  # never waited for
-SHORT_SECONDS = 0.15  # waited for by the tests of what hangs
+LONG_SECONDS = 20.0  # no test waits for it
+SHORT_SECONDS = 0.15  # tests of hanging servers wait for it
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 CLOSE = b""
 HANG = None
@@ -141,7 +141,8 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 def names(monkeypatch: pytest.MonkeyPatch, **addresses: list[str] | OSError) -> list[str]:
-    """Give hosts addresses; a dot is written `_`. Returns the list of hosts looked up."""
+    """Set the addresses of hosts; `_` stands for a dot. Returns the list of hosts that were looked
+    up."""
     asked: list[str] = []
 
     def getaddrinfo(host: str, port: object, **_: object) -> list[tuple[Any, ...]]:

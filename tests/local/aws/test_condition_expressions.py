@@ -1,4 +1,4 @@
-"""Conditions that are read once hold where those hold that moto reads each time."""
+"""Cached condition expressions give the same results as expressions that moto parses each time."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ CONDITIONS = [
     "#m.#n >= :two OR #l[0] <= :one",
     "size(#t) > :two AND attribute_type(#m, :map)",
     "h <= :text AND n < :two",
-    # What is refused
+    # Refused conditions
     "#n = :missing",
     "#missing = :one",
     "#n == :one",
@@ -54,7 +54,7 @@ def item_of(attributes: dict[str, Any] | None) -> Item | None:
 
 
 def outcome(condition: str, names: dict[str, str] | None, values: Any) -> list[Any]:
-    """What it says of each item, and which placeholders it has; or how it is refused."""
+    """Its result for each item, and its placeholders; or its refusal."""
     parser = ConditionExpressionParser(condition, names, values)
     try:
         holds = parser.parse()
@@ -65,8 +65,8 @@ def outcome(condition: str, names: dict[str, str] | None, values: Any) -> list[A
 
 
 @each_case("condition", CONDITIONS)
-def test_outcomes_are_those_of_the_unpatched_parser(condition: str) -> None:
-    """With other names and values each time: what stands in a tree that is kept is not used."""
+def test_conditions_give_the_results_of_the_unpatched_parser(condition: str) -> None:
+    """Names and values differ each time, so those of the cached tree must not be used."""
     asked = [
         (condition, names, values)
         for values in SETS_OF_VALUES
@@ -78,7 +78,7 @@ def test_outcomes_are_those_of_the_unpatched_parser(condition: str) -> None:
         assert [outcome(*one) for one in asked] == unpatched
 
 
-def test_a_condition_is_read_once() -> None:
+def test_a_condition_is_parsed_once() -> None:
     text = "attribute_not_exists(#never_read) OR #never_read = :before"
     lexed: list[str] = []
     lex = ConditionExpressionParser._lex_condition_expression

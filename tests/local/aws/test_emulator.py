@@ -1,4 +1,4 @@
-"""moto behind one lock, on a clock that is set."""
+"""moto behind one lock, on a clock that the test sets."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -38,7 +38,7 @@ def received(queue_url: str) -> list[dict]:
     return answer.get("Messages", [])
 
 
-def test_of_many_conditional_updates_at_once_one_wins(aws: Emulator) -> None:
+def test_one_of_many_concurrent_conditional_updates_succeeds(aws: Emulator) -> None:
     client = boto3.client("dynamodb")
     client.create_table(
         TableName="t",
@@ -67,12 +67,12 @@ def test_of_many_conditional_updates_at_once_one_wins(aws: Emulator) -> None:
             assert sum(pool.map(claims, [str(number)] * THREADS)) == 1
 
 
-def test_replies_carry_the_clocks_date(aws: Emulator) -> None:
+def test_replies_have_the_date_of_the_clock(aws: Emulator) -> None:
     answer = boto3.client("dynamodb").list_tables()
     assert answer["ResponseMetadata"]["HTTPHeaders"]["date"] == "Fri, 15 Jan 2027 08:00:00 GMT"
 
 
-def test_a_delayed_message_comes_at_its_instant_by_the_clock(
+def test_a_delayed_message_is_visible_from_its_instant_by_the_clock(
     still: MovableClock, queue_url: str
 ) -> None:
     boto3.client("sqs").send_message(QueueUrl=queue_url, MessageBody="x", DelaySeconds=900)
@@ -82,7 +82,7 @@ def test_a_delayed_message_comes_at_its_instant_by_the_clock(
     assert received(queue_url)
 
 
-def test_a_hidden_message_comes_back_at_its_instant_by_the_clock(
+def test_a_hidden_message_is_visible_again_at_its_instant_by_the_clock(
     still: MovableClock, queue_url: str
 ) -> None:
     boto3.client("sqs").send_message(QueueUrl=queue_url, MessageBody="x")
@@ -93,7 +93,7 @@ def test_a_hidden_message_comes_back_at_its_instant_by_the_clock(
     assert received(queue_url)
 
 
-def test_a_message_that_is_shown_again_at_once_is_there_while_the_clock_stands(
+def test_a_message_made_visible_is_received_without_a_move_of_the_clock(
     queue_url: str,
 ) -> None:
     client = boto3.client("sqs")
@@ -103,7 +103,7 @@ def test_a_message_that_is_shown_again_at_once_is_there_while_the_clock_stands(
     assert received(queue_url)
 
 
-def test_it_tells_when_each_message_comes_up(
+def test_the_emulator_returns_the_instants_at_which_messages_become_visible(
     aws: Emulator, still: MovableClock, queue_url: str
 ) -> None:
     client = boto3.client("sqs")

@@ -18,7 +18,7 @@ def function(name: str = "api") -> Function:
 
 
 class Seen:
-    """A gateway in front of one route that keeps the events it makes."""
+    """A gateway with one route, which records its events."""
 
     def __init__(self, key: str = "ANY /v1/{proxy+}", answer: Any = None) -> None:
         self.events: list[dict[str, Any]] = []
@@ -65,7 +65,7 @@ def test_an_event_has_the_members_that_aws_sends() -> None:
     assert context["authorizer"]["iam"]["userArn"].startswith("arn:aws:iam::")
 
 
-def test_what_a_request_does_not_have_is_not_in_the_event() -> None:
+def test_members_that_a_request_lacks_are_not_in_the_event() -> None:
     event = Seen().event("/v1/tasks", "GET")
     assert not {"body", "queryStringParameters", "cookies"} & set(event)
 
@@ -90,33 +90,31 @@ def test_header_names_are_lower_case_and_repeated_ones_are_joined() -> None:
         ("application/x-www-form-urlencoded", b"{}", False),
     ],
 )
-def test_bodies_that_are_no_text_come_in_base64(
-    content_type: str, body: bytes, is_text: bool
-) -> None:
+def test_binary_bodies_are_encoded_in_base64(content_type: str, body: bytes, is_text: bool) -> None:
     event = Seen().event(headers=(("Host", "h:1"), ("Content-Type", content_type)), body=body)
     assert event["isBase64Encoded"] is not is_text
     assert event["body"] == (body.decode() if is_text else base64.b64encode(body).decode())
 
 
 @each_case("target", ["/", "/v1", "/v1/", "/v2/tasks", "/v1x/tasks"])
-def test_what_no_route_takes_gets_the_gateways_own_404(target: str) -> None:
+def test_an_unknown_route_is_answered_with_the_404_of_the_gateway(target: str) -> None:
     seen = Seen()
     reply = seen.gateway.answer(request(target))
     assert (reply.status, json.loads(reply.body)) == (404, {"message": "Not Found"})
     assert not seen.events
 
 
-def test_a_function_that_fails_gets_the_gateways_own_500() -> None:
+def test_a_failed_function_is_answered_with_the_500_of_the_gateway() -> None:
     reply = Seen(answer=RuntimeError("no")).gateway.answer(request())
     assert (reply.status, json.loads(reply.body)) == (500, {"message": "Internal Server Error"})
 
 
-def test_an_answer_tells_the_time_by_the_stacks_clock() -> None:
+def test_an_answer_has_the_date_of_the_stacks_clock() -> None:
     date = dict(Seen().gateway.answer(request()).headers)["Date"]
     assert parsedate_to_datetime(date).timestamp() == NOW_MS // 1000
 
 
-def test_full_matches_go_before_greedy_ones_and_the_default_comes_last() -> None:
+def test_routes_match_in_the_order_full_greedy_default() -> None:
     routes = [
         Route(key, function(key), is_signed=False)
         for key in ("$default", "ANY /v1/{proxy+}", "GET /v1/{one}", "GET /v1/wheel")
@@ -154,7 +152,7 @@ def test_the_templates_routes_lead_to_the_api_function(resources: Resources) -> 
         ({"a": 1}, Reply(200, b'{"a": 1}', (("Content-Type", "application/json"),))),
     ],
 )
-def test_a_functions_answer_is_read_as_aws_reads_it(answer: Any, expected: Reply) -> None:
+def test_a_functions_answer_is_interpreted_as_by_aws(answer: Any, expected: Reply) -> None:
     assert reply_from(answer) == expected
 
 

@@ -1,4 +1,4 @@
-"""The local gateway's authorizer: API Gateway's answers, and what is kept of its own."""
+"""The authorizer of the local gateway: API Gateway's answers, and its cache."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ def function(name: str) -> Function:
 
 
 class Guarded:
-    """A gateway with two routes that ask one authorizer, whose answers are set by the test."""
+    """A gateway with two routes and one authorizer, whose answers the test sets."""
 
     def __init__(self, says: Any = LET_IN) -> None:
         self.now_ms = 1_000_000
@@ -55,14 +55,14 @@ class Guarded:
         return reply.status, json.loads(reply.body or b"null")
 
 
-def test_who_is_let_in_comes_with_what_was_said_of_them() -> None:
+def test_an_admitted_request_has_the_context_of_the_authorizer() -> None:
     guarded = Guarded()
     assert guarded.answer()[0] == 204
     (event,) = guarded.events
     assert event["requestContext"]["authorizer"] == {"lambda": {"key_id": "a"}}
 
 
-def test_the_authorizer_is_asked_with_the_request_but_for_its_body() -> None:
+def test_the_authorizer_gets_the_request_without_its_body() -> None:
     guarded = Guarded()
     guarded.answer("Bearer a", "/v1/tasks?a=b")
     (asked,) = guarded.asked
@@ -74,7 +74,9 @@ def test_the_authorizer_is_asked_with_the_request_but_for_its_body() -> None:
 
 
 @each_case("brought", [None, ""])
-def test_without_the_header_nobody_is_asked(brought: str | None) -> None:
+def test_a_request_without_the_header_is_refused_without_the_authorizer(
+    brought: str | None,
+) -> None:
     guarded = Guarded()
     assert guarded.answer(brought) == (401, {"message": "Unauthorized"})
     assert guarded.asked == []
@@ -82,14 +84,14 @@ def test_without_the_header_nobody_is_asked(brought: str | None) -> None:
 
 
 @each_case("says", [{"isAuthorized": False}, {"isAuthorized": "true"}])
-def test_who_is_not_let_in_does_not_get_to_the_function(says: Any) -> None:
+def test_a_refused_request_does_not_reach_the_function(says: Any) -> None:
     guarded = Guarded(says)
     assert guarded.answer() == (403, {"message": "Forbidden"})
     assert guarded.events == []
 
 
 @each_case("says", [None, {}, "yes", RuntimeError("no")])
-def test_an_authorizer_that_fails_lets_nobody_in_and_is_asked_again(says: Any) -> None:
+def test_a_failed_authorizer_admits_no_request_and_is_not_cached(says: Any) -> None:
     guarded = Guarded(says)
     assert guarded.answer() == (500, {"message": "Internal Server Error"})
     assert guarded.events == []
@@ -97,7 +99,7 @@ def test_an_authorizer_that_fails_lets_nobody_in_and_is_asked_again(says: Any) -
     assert guarded.answer()[0] == 204
 
 
-def test_what_was_said_of_a_value_stands_for_all_routes_and_for_a_while() -> None:
+def test_the_answer_for_a_value_is_cached_for_all_routes() -> None:
     guarded = Guarded()
     guarded.answer()
     guarded.says = {"isAuthorized": False}
@@ -107,7 +109,7 @@ def test_what_was_said_of_a_value_stands_for_all_routes_and_for_a_while() -> Non
     guarded.now_ms += 1
     assert guarded.answer()[0] == 403
     guarded.says = LET_IN
-    assert guarded.answer()[0] == 403, "a refusal stands as long"
+    assert guarded.answer()[0] == 403, "a refusal is cached, too"
 
 
 def of_the_template(resources: Resources, mode: AuthMode) -> Resources:

@@ -1,4 +1,4 @@
-"""Asynchronous invocations are begun, and tried again, as Lambda does it."""
+"""Asynchronous invocations are begun and retried as in Lambda."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +17,7 @@ START_MS = 1_800_000_000_000
 
 
 class Worker:
-    """A function that does as it is told and keeps what it was invoked with."""
+    """A function with set results, which records its events."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -74,7 +74,7 @@ def test_an_event_is_accepted_and_reaches_the_function(played: Lambda) -> None:
     assert played.invocations.next_ms() is None
 
 
-def test_one_that_comes_twice_has_one_request_id(played: Lambda) -> None:
+def test_an_event_that_runs_twice_has_one_request_id(played: Lambda) -> None:
     played.times = 2
     played.invoke(b"{}")
     played.settle()
@@ -82,7 +82,7 @@ def test_one_that_comes_twice_has_one_request_id(played: Lambda) -> None:
     assert len(set(played.worker.request_ids)) == 1
 
 
-def test_one_that_fails_is_tried_again_after_a_minute_and_after_two_then_given_up(
+def test_a_failed_event_is_retried_after_one_and_two_minutes_and_then_dropped(
     played: Lambda,
 ) -> None:
     def fail() -> None:
@@ -102,7 +102,7 @@ def test_one_that_fails_is_tried_again_after_a_minute_and_after_two_then_given_u
     assert len(set(played.worker.request_ids)) == 1, "all tries have one request id"
 
 
-def test_the_template_says_how_often(resources: Resources) -> None:
+def test_the_template_sets_the_number_of_retries(resources: Resources) -> None:
     retries = retries_of(resources)
 
     assert retries[f"{resources.ref('NotifierFunction')}:live"] == 2

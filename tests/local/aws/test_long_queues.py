@@ -1,4 +1,4 @@
-"""Queues that are not counted at every call answer as moto's own, whatever happens to them."""
+"""Queues whose messages are not counted at every call give the same answers as moto's."""
 
 import json
 from contextlib import nullcontext
@@ -25,7 +25,8 @@ COUNTS = [
 
 
 def outcomes(seed: int, steps: int) -> list[Any]:
-    """What every step of a story of the two queues answered; handles are told by their message."""
+    """The answers of each step of a random sequence on two queues; receipt handles are replaced by
+    their messages."""
     chance, clock = Random(seed), ManualClock()
     with Emulator(clock):
         sqs = boto3.client("sqs")
@@ -34,7 +35,7 @@ def outcomes(seed: int, steps: int) -> list[Any]:
         redrive = json.dumps({**policy, "maxReceiveCount": 3})
         attributes = {"VisibilityTimeout": "7", "RedrivePolicy": redrive}
         url = sqs.create_queue(QueueName="q", Attributes=attributes)["QueueUrl"]
-        handles: list[tuple[str, str]] = []  # every one there was, also those that are out of date
+        handles: list[tuple[str, str]] = []  # all of them, with outdated ones
         told: list[Any] = []
         for step in range(steps):
             clock.advance_ms(chance.choice((0, 1, 999, 3_000)))
@@ -90,7 +91,7 @@ def _counts(sqs: Any, url: str) -> Any:
 
 
 @pytest.mark.parametrize(("seed", "steps"), quick_first(STORIES, pytest.mark.exhaustive))
-def test_queues_answer_as_moto_does_alone(
+def test_queues_give_the_answers_of_unpatched_moto(
     seed: int, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = outcomes(seed, steps)
@@ -99,7 +100,7 @@ def test_queues_answer_as_moto_does_alone(
     assert any(isinstance(each, str) for each in ours)
 
 
-def test_a_message_that_is_sent_lets_none_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sending_does_not_count_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     with Emulator(ManualClock()):
         sqs = boto3.client("sqs")
         url = sqs.create_queue(QueueName="q")["QueueUrl"]

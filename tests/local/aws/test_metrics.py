@@ -1,4 +1,5 @@
-"""What CloudWatch would make of the logs: by a story on the local stack, and by themselves."""
+"""The metrics that the local stack derives from the logs, as CloudWatch does: in a sequence on the
+stack, and in unit tests."""
 
 import logging
 from collections import Counter
@@ -30,9 +31,9 @@ from tests.support.service import Service
 
 NOW_MS = 1_800_000_000_250
 MINUTE_MS = 60_000
-BUCKETS = 10_000_000  # as the template has it by default
+BUCKETS = 10_000_000  # the default of the template
 FILTERED = {"Rescued", "Damaged"}
-LARGE = {"PointerLag", "SweepLag"}  # which come with an outage alone
+LARGE = {"PointerLag", "SweepLag"}  # only in an outage
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def creates(service: Service, inbox: str, biz_type: str, number: int = 1, **more
 
 
 def passes(service: Service, *, minutes: int) -> None:
-    """One after the other, so that no single answer has to wait for all."""
+    """Let the minutes pass one by one, so that no single request takes too long."""
     for _ in range(minutes):
         service.advance(60)
 
@@ -83,7 +84,7 @@ def ends_in_every_way(service: Service) -> None:
 
 
 def loses_a_message(service: Service) -> None:
-    """While nothing else waits for its own."""
+    """The purged queue has no other message at this time."""
     sqs = boto3.client("sqs")
     service.create("ok", delay_seconds=3)
     sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName="duewheel-SliceQueue")["QueueUrl"])
@@ -98,7 +99,7 @@ def meets_an_item_of_a_newer_release(service: Service) -> None:
 
 
 def spoil(service: Service, attribute: str, value: Any) -> None:
-    """Of a task that is due in a minute."""
+    """Set the attribute of a task that is due in a minute."""
     task = service.create("ok", biz_type="damaged", delay_seconds=60)
     boto3.client("dynamodb").update_item(
         TableName="duewheel-Wheel",
@@ -124,8 +125,8 @@ def meets_throttling(service: Service) -> None:
         assert service.call("POST", "/v1/tasks", service.new_task("ok", delay_seconds=99))[0] == 503
 
 
-def booked(service: Service, from_ms: int) -> Counter[str]:
-    """What the statistics say of all businesses of the story."""
+def statistics_since(service: Service, from_ms: int) -> Counter[str]:
+    """The sums of the statistics of all businesses of the sequence."""
     total: Counter[str] = Counter()
     span = f"from={rfc3339(from_ms // 60_000 * 60_000)}&to={rfc3339(service.now_ms())}"
     for biz_type in ("orders", "broken", "limited", "paused"):
@@ -136,11 +137,11 @@ def booked(service: Service, from_ms: int) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Story:
-    """What metrics and statistics said when it was over."""
+    """Metrics and statistics at the end of the sequence."""
 
-    told: dict[str, float]
+    metrics: dict[str, float]
     calls: int
-    books: Counter[str]
+    statistics: Counter[str]
 
 
 @pytest.fixture(scope="module")
@@ -151,29 +152,29 @@ def story(service: Service) -> Story:
     ends_in_every_way(service)
     passes(service, minutes=5)
     calls = sum(minute["count"] for minute in minutes(service, "Lateness"))
-    return Story(sums(service), calls, booked(service, from_ms))
+    return Story(sums(service), calls, statistics_since(service, from_ms))
 
 
 @pytest.mark.exhaustive
-def test_the_sums_over_all_lines_are_what_the_books_say(story: Story) -> None:
-    told, books = story.told, story.books
-    assert books["pending"] == 0
+def test_the_sums_of_the_metrics_equal_the_statistics(story: Story) -> None:
+    metrics, statistics = story.metrics, story.statistics
+    assert statistics["pending"] == 0
     assert {
-        "created": told["Created"],
-        "delivered": told["Delivered"],
-        "dead": told["Dead"],
-        "expired": told["Expired"],
-        "failed_attempts": told["FailedAttempts"],
+        "created": metrics["Created"],
+        "delivered": metrics["Delivered"],
+        "dead": metrics["Dead"],
+        "expired": metrics["Expired"],
+        "failed_attempts": metrics["FailedAttempts"],
         "cancelled": 0,
         "pending": 0,
-    } == books
-    assert story.calls == books["delivered"] + books["failed_attempts"]
-    assert (told["CreatesRefused"], told["Parked"], told["Rescued"]) == (2, 2, 1)
-    assert told["LimiterWaits"] > 3
+    } == statistics
+    assert story.calls == statistics["delivered"] + statistics["failed_attempts"]
+    assert (metrics["CreatesRefused"], metrics["Parked"], metrics["Rescued"]) == (2, 2, 1)
+    assert metrics["LimiterWaits"] > 3
 
 
 @pytest.mark.exhaustive
-def test_every_metric_there_is_comes_to_be(service: Service, story: Story) -> None:
+def test_every_metric_is_written(service: Service, story: Story) -> None:
     damages(service)
     meets_an_item_of_a_newer_release(service)
     fails_at_a_message(service)
@@ -182,28 +183,26 @@ def test_every_metric_there_is_comes_to_be(service: Service, story: Story) -> No
     assert set(sums(service)) | LARGE == {metric.name for metric in METRICS} | FILTERED
 
 
-def test_what_functions_and_the_wheel_count_is_read_back(service: Service) -> None:
+def test_metrics_of_functions_and_wheel_can_be_read(service: Service) -> None:
     creates(service, "ok", "orders", 3)
     passes(service, minutes=3)
-    told = sums(service)
-    assert told["Created"] == told["Delivered"] >= 3
-    assert {"Lateness", "Swept"} <= told.keys()
+    metrics = sums(service)
+    assert metrics["Created"] == metrics["Delivered"] >= 3
+    assert {"Lateness", "Swept"} <= metrics.keys()
 
 
 @pytest.mark.parametrize(
     ("method", "path", "status"), [("POST", "metrics", 405), ("GET", "metrics/a/b", 404)]
 )
-def test_metrics_are_read_and_nothing_else(
-    service: Service, method: str, path: str, status: int
-) -> None:
+def test_metrics_can_only_be_read(service: Service, method: str, path: str, status: int) -> None:
     assert service.call(method, f"/_local/{path}", {} if method == "POST" else None)[0] == status
 
 
-def test_a_metric_that_never_came_has_no_minutes(service: Service) -> None:
+def test_an_unknown_metric_has_no_minutes(service: Service) -> None:
     assert minutes(service, "Nonsense") == []
 
 
-# By themselves
+# Unit tests
 
 
 def line(counted: Counted, at_ms: int = NOW_MS) -> str:
@@ -211,7 +210,7 @@ def line(counted: Counted, at_ms: int = NOW_MS) -> str:
     return text
 
 
-def test_a_minute_holds_what_came_in_it() -> None:
+def test_a_minute_has_the_values_of_its_lines() -> None:
     metrics = Metrics()
     metrics.take_line(line(Counted({DELIVERED: 2}, {LATENESS: [30, 5]})))
     metrics.take_line(line(Counted({DELIVERED: 1}, {LATENESS: [7]})))
@@ -238,7 +237,7 @@ def test_a_minute_holds_what_came_in_it() -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_day_is_kept_and_of_a_minute_so_many_values() -> None:
+def test_a_day_of_minutes_is_kept_with_a_bounded_number_of_values() -> None:
     metrics = Metrics()
     for minute in range(3 * MINUTES_KEPT):
         metrics.add("Pages", "Count", [1], minute * MINUTE_MS)
@@ -249,7 +248,7 @@ def test_a_day_is_kept_and_of_a_minute_so_many_values() -> None:
     assert (minute.count, minute.min, len(minute.values)) == (VALUES_KEPT + 10, 0, VALUES_KEPT)
 
 
-def test_filters_of_the_template_find_what_they_name(resources: Resources) -> None:
+def test_metric_filters_of_the_template_match_their_records(resources: Resources) -> None:
     filters = filters_of(resources)
     assert {each.metric for each in filters} == FILTERED
     metrics, logger = Metrics(), logging.Logger("a log of its own")
@@ -265,7 +264,7 @@ def test_filters_of_the_template_find_what_they_name(resources: Resources) -> No
     }
 
 
-def test_a_filter_that_is_not_understood_stops_the_start(
+def test_an_unsupported_metric_filter_fails_the_start(
     resources: Resources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     declared = resources.template.of_type("AWS::Logs::MetricFilter")[0]

@@ -1,4 +1,4 @@
-"""Every call of a function is held to the role of that function, whoever else is at work."""
+"""Every call of a function is checked against its role, also while other functions run."""
 
 import asyncio
 import threading
@@ -27,7 +27,7 @@ KEY = {"kind": {"S": "api-key"}, "record": {"S": "a"}}
 
 
 @pytest.fixture(autouse=True)
-def _nothing_done_here_counts_as_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def _ignore_rights_used_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permissions, "in_use", set())
 
 
@@ -100,7 +100,7 @@ def roles(resources: Resources) -> dict[str, Role]:
         ),
     ],
 )
-def test_a_call_asks_for_the_actions_that_iam_looks_at(
+def test_a_call_needs_the_actions_that_iam_checks(
     service: str, operation: str, params: Any, asked: list[tuple[str, str, str]]
 ) -> None:
     assert [(one.action, one.resource) for one in actions_of(service, operation, params)] == [
@@ -108,13 +108,13 @@ def test_a_call_asks_for_the_actions_that_iam_looks_at(
     ]
 
 
-def test_a_queue_elsewhere_is_named_by_where_it_is() -> None:
+def test_the_arn_of_a_queue_follows_from_its_url() -> None:
     url = "https://sqs.eu-central-1.amazonaws.com/111122223333/orders.fifo"
     (request,) = actions_of("sqs", "SendMessage", {"QueueUrl": url})
     assert request.resource == "arn:aws:sqs:eu-central-1:111122223333:orders.fifo"
 
 
-def test_a_call_that_nobody_has_thought_of_is_not_made() -> None:
+def test_an_unknown_call_is_refused_by_the_emulator() -> None:
     for service, operation in (("dynamodb", "Scan"), ("s3", "PutObject")):
         with pytest.raises(NotUnderstood, match=operation):
             actions_of(service, operation, {})
@@ -134,7 +134,7 @@ def test_one_part_without_a_right_refuses_the_whole_transaction(roles: dict[str,
     assert taken_refusals() == [f"ApiRole may not dynamodb:DeleteItem on {WHEEL}"]
 
 
-def test_a_right_that_is_used_is_noted(roles: dict[str, Role]) -> None:
+def test_a_used_right_is_recorded(roles: dict[str, Role]) -> None:
     must_allow(roles["notifier"], "dynamodb", "GetItem", {"TableName": "duewheel-Registry"})
     assert permissions.in_use == {Right("NotifierRole", "dynamodb:GetItem", REGISTRY)}
 
@@ -143,7 +143,7 @@ def role(*statements: Statement) -> Role:
     return Role("R", "arn:aws:lambda:us-east-1:1:function:f", statements, {}, {REGISTRY: "kind"})
 
 
-def test_a_condition_on_the_partition_of_a_table_holds_for_its_items_alone() -> None:
+def test_a_condition_on_leading_keys_is_checked_for_items_of_its_table() -> None:
     condition = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ("api-key",)}}
     mine = role(Statement("Allow", ("dynamodb:GetItem",), (REGISTRY,), condition))
     other = {**KEY, "kind": {"S": "business"}}
@@ -189,10 +189,10 @@ _QUERY = {
         ),
     ],
 )
-def test_a_condition_on_partitions_is_played_for_each_way_to_name_one(
+def test_a_condition_on_leading_keys_is_checked_in_every_operation(
     operation: str, params_with: Any
 ) -> None:
-    """As on AWS, where one key that is not covered refuses the whole request."""
+    """As on AWS, one key outside the condition refuses the whole request."""
     actions = ("Get", "Put", "Update", "Delete", "BatchGet", "BatchWrite")
     condition = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ("api-*",)}}
     every = (*(f"dynamodb:{action}Item" for action in actions), "dynamodb:Query")
@@ -204,7 +204,7 @@ def test_a_condition_on_partitions_is_played_for_each_way_to_name_one(
     assert len(taken_refusals()) == 1
 
 
-def test_what_is_denied_no_other_statement_allows() -> None:
+def test_a_deny_statement_overrides_all_others() -> None:
     denied = Statement("Deny", ("sqs:SendMessage",), ("arn:aws:sqs:*:*:q",), {})
     allowed = Statement("Allow", ("sqs:SendMessage",), ("arn:aws:sqs:us-east-1:1:*",), {})
     mine = role(allowed, denied)
@@ -220,7 +220,7 @@ def test_a_wildcard_stays_within_its_part_of_an_arn() -> None:
     assert mine.right_to(ActionRequest("sqs:SendMessage", "arn:aws:sqs:us-east-1:1:p:q")) is None
 
 
-# Who asks
+# The caller
 
 
 def get(_: Any = None, __: Any = None) -> Any:
@@ -245,7 +245,7 @@ def in_a_coroutine(*_: Any) -> None:
 
 
 @pytest.mark.parametrize("work", [delete, in_a_pool, in_a_coroutine])
-def test_a_function_is_known_wherever_it_is_at_work(
+def test_the_calling_function_is_known_in_threads_and_coroutines(
     wired: ManualClock,  # noqa: F811
     roles: dict[str, Role],
     work: Any,
@@ -256,11 +256,11 @@ def test_a_function_is_known_wherever_it_is_at_work(
     assert set(taken_refusals()) == {f"SchedulerRole may not dynamodb:DeleteItem on {REGISTRY}"}
 
 
-def test_what_one_function_may_another_beside_it_may_not(
+def test_a_concurrent_function_does_not_get_the_rights_of_another(
     wired: ManualClock,  # noqa: F811
     roles: dict[str, Role],
 ) -> None:
-    """At once, on the same client, each in the thread of its own environment."""
+    """Both run concurrently on the same client, each in the thread of its own environment."""
     both, met = threading.Barrier(2), {}
 
     def run(function: str) -> None:
@@ -282,15 +282,15 @@ def test_what_one_function_may_another_beside_it_may_not(
     assert len(taken_refusals()) == 1
 
 
-def test_where_nobody_is_known_to_ask_nothing_is_asked(
+def test_a_call_without_a_known_caller_is_refused(
     wired: ManualClock,  # noqa: F811
 ) -> None:
-    get()  # a test's own look
+    get()  # a call of the test itself
     with pytest.raises(UnknownCaller):
         Context().run(get)
 
 
-def test_a_function_asks_until_it_ends_and_no_longer(
+def test_a_function_is_the_caller_only_until_it_ends(
     wired: ManualClock,  # noqa: F811
     roles: dict[str, Role],
 ) -> None:

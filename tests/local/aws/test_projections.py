@@ -1,4 +1,4 @@
-"""Items cut down to whole attributes are those that moto itself would cut."""
+"""The fast projection to whole attributes gives the same items as moto."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -49,7 +49,9 @@ def client() -> Iterator[Any]:
         ["#map.#none"],
     ],
 )
-def test_answers_are_those_of_the_unpatched_projection(client: Any, wanted: list[str]) -> None:
+def test_projections_give_the_answers_of_the_unpatched_projection(
+    client: Any, wanted: list[str]
+) -> None:
     request = {
         "TableName": "t",
         "KeyConditionExpression": "h = :h",

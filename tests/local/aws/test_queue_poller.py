@@ -1,4 +1,4 @@
-"""The queue poller does with messages what Lambda's event source mapping does."""
+"""The queue poller handles messages like Lambda's event source mapping."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ VISIBILITY_SECONDS = 30
 
 
 class Worker:
-    """A function that answers as it is told and keeps the events it got."""
+    """A function with set answers, which records its events."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -33,7 +33,7 @@ class Worker:
 
 
 class Queues:
-    """A queue with a dead-letter queue, polled for a worker, on a clock that stands still."""
+    """A queue with a dead-letter queue, polled for a worker, on a frozen clock."""
 
     def __init__(self, emulator: Emulator, clock: MovableClock) -> None:
         self.clock = clock
@@ -111,13 +111,15 @@ def test_a_record_has_the_members_that_aws_sends(queues: Queues) -> None:
     assert (record["eventSource"], record["awsRegion"]) == ("aws:sqs", "us-east-1")
 
 
-def test_what_was_worked_off_is_deleted(queues: Queues) -> None:
+def test_processed_messages_are_deleted(queues: Queues) -> None:
     queues.send("a", "b")
     queues.settle()
     assert queues.left() == 0
 
 
-def test_what_was_reported_failed_comes_back_when_its_visibility_ends(queues: Queues) -> None:
+def test_messages_reported_as_failed_are_received_again_after_their_visibility_timeout(
+    queues: Queues,
+) -> None:
     queues.worker.answer = lambda event: {
         "batchItemFailures": [
             {"itemIdentifier": record["messageId"]}
@@ -143,7 +145,7 @@ def test_what_was_reported_failed_comes_back_when_its_visibility_ends(queues: Qu
         ["nonsense"],
     ],
 )
-def test_an_answer_that_cannot_be_read_fails_the_whole_batch(queues: Queues, answer: Any) -> None:
+def test_an_invalid_answer_fails_the_whole_batch(queues: Queues, answer: Any) -> None:
     queues.worker.answer = lambda event: answer
     queues.send("a")
     queues.settle()
@@ -158,7 +160,7 @@ def test_an_empty_answer_is_a_success(queues: Queues, answer: Any) -> None:
     assert queues.left() == 0
 
 
-def test_a_function_that_fails_leaves_its_messages(queues: Queues) -> None:
+def test_a_failed_function_keeps_its_messages_in_the_queue(queues: Queues) -> None:
     def fail(event: dict[str, Any]) -> None:
         raise RuntimeError("no")
 
@@ -179,7 +181,7 @@ def test_a_message_that_fails_too_often_goes_to_the_dead_letter_queue(queues: Qu
     assert queues.worker.bodies() == ["poison", "poison"]
 
 
-def test_several_invocations_work_at_once_but_not_more_than_so_many(queues: Queues) -> None:
+def test_concurrent_invocations_are_bounded(queues: Queues) -> None:
     go_on = Event()
     queues.worker.answer = lambda event: go_on.wait(10) and None
     for number in range(ENVIRONMENTS_AWAKE + 1):

@@ -22,7 +22,7 @@ def from_text(folder: Path, resources: str) -> Resources:
     return create_resources(load_template(path), boto3.client("dynamodb"), boto3.client("sqs"))
 
 
-def test_every_function_gets_settings_that_are_whole(resources: Resources) -> None:
+def test_every_function_gets_complete_settings(resources: Resources) -> None:
     for function in ("api", "scheduler", "notifier", "sweeper"):
         by_lambda = {"AWS_LAMBDA_FUNCTION_NAME": "itself"}
         settings = settings_from({**by_lambda, **resources.environment(function)})
@@ -44,7 +44,7 @@ def test_tables_have_their_time_to_live(resources: Resources) -> None:
         ("off", {"dead_by_business", "by_timer"}),
     ],
 )
-def test_the_list_index_is_there_when_its_parameter_says_so(
+def test_the_list_index_exists_if_its_parameter_is_on(
     emulator: Emulator, list_index: str, indexes: set[str]
 ) -> None:
     template = load_template(TEMPLATE, {"ListIndex": list_index})
@@ -63,16 +63,12 @@ def test_the_slice_queue_redrives_to_the_dead_letter_queue(resources: Resources)
     assert answer["Attributes"]["VisibilityTimeout"] == "90"
 
 
-def test_a_resource_type_that_nobody_handles_stops_the_start(
-    emulator: Emulator, tmp_path: Path
-) -> None:
+def test_an_unknown_resource_type_fails_the_start(emulator: Emulator, tmp_path: Path) -> None:
     with pytest.raises(TemplateError, match="Jobs is of type AWS::Kinesis::Stream"):
         from_text(tmp_path, "  Jobs: {Type: AWS::Kinesis::Stream}\n")
 
 
-def test_a_table_property_that_is_not_understood_stops_the_start(
-    emulator: Emulator, tmp_path: Path
-) -> None:
+def test_an_unknown_table_property_fails_the_start(emulator: Emulator, tmp_path: Path) -> None:
     with pytest.raises(TemplateError, match="StreamSpecification"):
         from_text(
             tmp_path,
@@ -81,16 +77,16 @@ def test_a_table_property_that_is_not_understood_stops_the_start(
         )
 
 
-def test_an_attribute_that_is_not_understood_is_named(resources: Resources) -> None:
+def test_an_unknown_attribute_is_named_in_the_error(resources: Resources) -> None:
     with pytest.raises(TemplateError, match=r"Wheel\.StreamArn"):
         resources.attribute("Wheel", "StreamArn")
 
 
-def test_the_signing_key_is_made_under_the_name_that_the_functions_get(
+def test_the_signing_key_has_the_alias_of_the_functions_settings(
     resources: Resources,
 ) -> None:
     kms = boto3.client("kms")
-    for _ in range(2):  # another KMS may have it already
+    for _ in range(2):  # the second time, the key exists already
         make_keys(resources, kms)
     name = resources.environment("notifier")["SIGNING_KEY"]
     sealed = kms.encrypt(KeyId=name, Plaintext=b"secret")["CiphertextBlob"]

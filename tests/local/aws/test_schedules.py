@@ -1,4 +1,4 @@
-"""Scheduled functions are invoked each minute by the stack's clock."""
+"""Scheduled functions are invoked once a minute by the stack's clock."""
 
 from collections.abc import Callable
 from threading import Condition
@@ -15,7 +15,7 @@ RULE = "arn:aws:events:us-east-1:123456789012:rule/each-minute"
 
 
 class BusinessHealth:
-    """A scheduled function that runs until it is told that its time is up."""
+    """A scheduled function that runs until its remaining time is over."""
 
     def __init__(self, clock: MovableClock) -> None:
         self.events: list[dict[str, Any]] = []
@@ -78,7 +78,7 @@ def test_the_next_minute_invokes_again_while_the_first_still_runs(
     assert health.ended == 0
 
 
-def test_freezing_tells_every_invocation_to_end(
+def test_freezing_ends_every_invocation(
     schedules: Schedules, health: BusinessHealth, clock: MovableClock
 ) -> None:
     health.wait_for(lambda: len(health.events) == 1)

@@ -1,4 +1,4 @@
-"""What is answered the short way is what moto itself answers, and leaves the same behind."""
+"""Requests that bypass moto's HTTP layer have the same answers and effects as in moto."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -68,7 +68,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.fixture
 def the_short_way(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each request was answered by it."""
+    """For each request, whether it bypassed moto's HTTP layer."""
     taken: list[bool] = []
 
     def answered(request: Any) -> Any:
@@ -81,14 +81,14 @@ def the_short_way(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def moto_alone(monkeypatch: pytest.MonkeyPatch) -> Emulator:
-    """Asked by HTTP requests of the SDK, which it reads itself."""
+    """moto alone, with HTTP requests of the SDK."""
     monkeypatch.setattr(emulator, "answered_the_short_way", lambda _: None)
     monkeypatch.setattr(emulator, "calls_without_http", nullcontext)
     return Emulator(ManualClock())
 
 
 def outcome(operation: str, request: dict[str, Any]) -> list[Any]:
-    """What a new table of one more item answers, and what it holds then."""
+    """The answer of a new table, and its items after the request."""
     client = boto3.client("dynamodb")
     client.create_table(
         TableName="t",
@@ -115,7 +115,7 @@ def outcome(operation: str, request: dict[str, Any]) -> list[Any]:
 
 
 def messages_outcome() -> list[Any]:
-    """Of a batch that is sent, received in part, deleted, and received to its end."""
+    """The answers for a batch that is sent, received in part, deleted, and received completely."""
     client = boto3.client("sqs")
     url = client.create_queue(QueueName="q")["QueueUrl"]
     entries = [
@@ -157,7 +157,7 @@ def messages_outcome() -> list[Any]:
     raise AssertionError("there is no such queue")
 
 
-def test_messages_come_and_go_as_in_moto_itself(
+def test_messages_are_sent_and_received_as_in_moto(
     the_short_way: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Emulator(ManualClock()):
@@ -168,7 +168,7 @@ def test_messages_come_and_go_as_in_moto_itself(
 
 
 @each_case(("operation", "request_"), REQUESTS)
-def test_answers_and_effects_are_moto_s_own(
+def test_answers_and_effects_are_those_of_moto(
     operation: str,
     request_: dict[str, Any],
     the_short_way: list[bool],

@@ -1,4 +1,4 @@
-"""A call that makes no HTTP request is, for who makes it, a call of the SDK like any other."""
+"""A call without an HTTP request behaves like any other call of the SDK."""
 
 from collections.abc import Iterator
 from random import Random
@@ -35,7 +35,7 @@ def client() -> Iterator[Any]:
 
 @pytest.fixture
 def tries(client: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Those that the table gets, of which it refuses the first two."""
+    """The tries that reach the table, which refuses the first two."""
     heard: list[str] = []
     any_put = DynamoHandler.put_item
 
@@ -49,7 +49,7 @@ def tries(client: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return heard
 
 
-def test_events_come_before_and_after_it(client: Any) -> None:
+def test_events_of_the_sdk_are_emitted_before_and_after_a_call(client: Any) -> None:
     told: list[str] = []
     client.meta.events.register(
         "before-call.dynamodb.*", lambda model, **_: told.append(model.name)
@@ -63,7 +63,7 @@ def test_events_come_before_and_after_it(client: Any) -> None:
     assert told[1].startswith("200 {'ResponseMetadata'")
 
 
-def test_the_clock_is_told_in_an_answer(client: Any) -> None:
+def test_an_answer_has_the_time_of_the_clock(client: Any) -> None:
     dates: list[str] = []
     client.meta.events.register(
         "after-call.*.*", lambda http_response, **_: dates.append(http_response.headers["date"])
@@ -72,7 +72,9 @@ def test_the_clock_is_told_in_an_answer(client: Any) -> None:
     assert dates == ["Fri, 15 Jan 2027 08:00:00 GMT"]
 
 
-def test_a_refusal_is_tried_again_as_the_client_is_set_to(client: Any, tries: list[str]) -> None:
+def test_a_refused_call_is_retried_by_the_configuration_of_the_client(
+    client: Any, tries: list[str]
+) -> None:
     answer = client.put_item(TableName="t", Item=ITEM)
     assert len(tries) == 3
     assert answer["ResponseMetadata"]["RetryAttempts"] == 2
@@ -88,8 +90,8 @@ def test_after_the_last_try_the_refusal_is_raised(client: Any, tries: list[str])
     assert len(tries) == 1
 
 
-def test_a_call_whose_answer_is_lost_is_tried_again_and_raises_at_last(client: Any) -> None:
-    """Carried out each time, as far as its table is concerned."""
+def test_a_call_with_lost_answers_is_retried_and_raises_after_the_last_try(client: Any) -> None:
+    """The table carries out each try."""
     heard: list[str] = []
 
     def lose(request: Any, handle: Handle) -> Reply | None:
@@ -102,7 +104,7 @@ def test_a_call_whose_answer_is_lost_is_tried_again_and_raises_at_last(client: A
     assert client.get_item(TableName="t", Key=ITEM)["Item"] == ITEM
 
 
-def test_what_its_model_does_not_allow_is_refused_before_it_is_made(
+def test_a_call_that_breaks_the_service_model_is_refused_before_it_is_made(
     client: Any, aws_guard: Any
 ) -> None:
     with aws_guard.lowered():
@@ -114,7 +116,7 @@ def test_what_its_model_does_not_allow_is_refused_before_it_is_made(
                 client.put_item(TableName="t", Item={**ITEM, "n": value})
 
 
-def test_bytes_come_back_as_bytes(client: Any) -> None:
+def test_bytes_are_returned_as_bytes(client: Any) -> None:
     item = {**ITEM, "b": {"B": b"\x00\xff"}, "all": {"BS": [b"a", b"b"]}}
     client.put_item(TableName="t", Item=item)
     assert client.get_item(TableName="t", Key=ITEM)["Item"] == item

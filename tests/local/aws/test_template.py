@@ -1,4 +1,4 @@
-"""What the local stack makes of a template."""
+"""The template as the local stack reads it."""
 
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ def test_intrinsic_functions_resolve_as_in_cloudformation(value: Any, expected: 
     assert resolved(value, Lead="5") == expected
 
 
-def test_an_unknown_intrinsic_function_is_an_error_that_names_it() -> None:
+def test_an_unknown_intrinsic_function_is_named_in_the_error() -> None:
     with pytest.raises(TemplateError, match="Fn::Cidr is not understood"):
         resolved({"x": [{"Fn::Cidr": ["10.0.0.0/8", 1, 8]}]})
 
@@ -84,7 +84,7 @@ def test_an_undeclared_condition_is_an_error() -> None:
         resolved({"Fn::If": ["Nowhere", 1, 2]})
 
 
-def test_a_resource_whose_condition_does_not_hold_is_not_there(tmp_path: Path) -> None:
+def test_a_resource_with_a_false_condition_is_left_out(tmp_path: Path) -> None:
     path = written(tmp_path)
     assert "Inside" not in load_template(path).resources
     assert "Inside" in load_template(path, {"Nets": "a,b"}).resources
@@ -99,7 +99,7 @@ def test_functions_keep_their_code_folder_and_their_variables(tmp_path: Path) ->
     assert variables == {"LEAD": "7", "NAME": "n-x"}
 
 
-def test_a_parameter_without_a_value_is_named(tmp_path: Path) -> None:
+def test_a_parameter_without_a_value_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(TemplateError, match="parameter Name has no default"):
         load_template(written(tmp_path, ""))
 

@@ -1,4 +1,4 @@
-"""What has expired goes as the stack's clock moves on; what is still needed never does."""
+"""Expired items are deleted as the stack's clock moves; items that are still needed are not."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def service() -> Iterator[Service]:
 
 
 @pytest.mark.exhaustive
-def test_time_deletes_what_has_ended_and_nothing_that_waits(service: Service) -> None:
+def test_the_time_to_live_deletes_ended_tasks_and_no_pending_ones(service: Service) -> None:
     for biz_type in ("orders", "paused"):
         service.call("PUT", f"/v1/businesses/{biz_type}", {"retention_days": 1})
     done = service.create("done", delay_seconds=60)
@@ -40,7 +40,7 @@ def test_time_deletes_what_has_ended_and_nothing_that_waits(service: Service) ->
 
 
 @pytest.mark.soak
-def test_a_timer_and_its_chain_outlive_the_runs_that_time_deletes(service: Service) -> None:
+def test_a_timer_and_its_chain_outlive_its_expired_runs(service: Service) -> None:
     service.call("PUT", "/v1/businesses/orders", {"retention_days": 1})
     new = {
         **service.new_task("timer"),

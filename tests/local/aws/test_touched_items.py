@@ -1,4 +1,4 @@
-"""A transaction undone item by item leaves the table as one undone by a copy of it."""
+"""A transaction that is rolled back item by item gives the same table as a rollback by a copy."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -23,7 +23,8 @@ KEY_TYPES = {"h": "HASH", "r": "RANGE"}
 
 @pytest.fixture
 def client(aws_guard: AwsGuard) -> Iterator[Any]:
-    """What AWS would refuse is carried out as well: it is moto that is compared with itself."""
+    """Without the guard, since the test compares moto with itself, also for requests that AWS
+    refuses."""
     with mock_aws(), aws_guard.lowered():
         yield boto3.client("dynamodb")
 
@@ -64,7 +65,7 @@ def random_action(random: Random, names: str) -> dict[str, Any]:
 
 
 def outcome(client: Any, table: str, actions: list[dict[str, Any]]) -> Any:
-    """What the caller is told, and what then stands in the table."""
+    """The answer to the caller, and the items of the table after it."""
     told: Any = None
     try:
         client.transact_write_items(
@@ -83,7 +84,7 @@ def outcome(client: Any, table: str, actions: list[dict[str, Any]]) -> Any:
     ("names", "transactions"),
     quick_first([("hr", 15), ("hr", 100), ("h", 100)], pytest.mark.exhaustive),
 )
-def test_outcomes_are_those_of_the_unpatched_transaction(
+def test_transactions_have_the_outcomes_of_the_unpatched_ones(
     client: Any, names: str, transactions: int
 ) -> None:
     create_tables(client, names)
@@ -102,7 +103,7 @@ def test_outcomes_are_those_of_the_unpatched_transaction(
     assert {"TransactionCanceledException", "ValidationException"} <= {t[0] for t in told if t}
 
 
-def test_a_table_that_is_not_there_is_refused_as_ever(client: Any) -> None:
+def test_a_transaction_on_an_unknown_table_is_refused(client: Any) -> None:
     put = {"Put": {"TableName": "nowhere", "Item": {"h": {"S": "h"}, "r": {"S": "r"}}}}
     codes = []
     for patched in (True, False):

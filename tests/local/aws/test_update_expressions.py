@@ -1,4 +1,4 @@
-"""Updates whose expressions are read once end as those that moto reads each time."""
+"""Cached update expressions have the same results as expressions that moto parses each time."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -47,7 +47,7 @@ EXPRESSIONS = [
     "ADD #n :one, #s :texts",
     "DELETE #s :texts SET #t = :text",
     "REMOVE #l[0], #l[1], #m.#n",
-    # What is refused
+    # Refused updates
     "SET #h = :text",
     "SET #n = :one, #n = :one",
     "SET #n = :one REMOVE #n",
@@ -81,14 +81,14 @@ def client() -> Iterator[Any]:
 
 
 @pytest.fixture(autouse=True)
-def _what_aws_would_refuse_is_tried_as_well(aws_guard: AwsGuard) -> Iterator[None]:
-    """It is moto that is compared with itself."""
+def _without_the_guard(aws_guard: AwsGuard) -> Iterator[None]:
+    """The test compares moto with itself."""
     with aws_guard.lowered():
         yield
 
 
 def outcomes(client: Any, table: str, expression: str) -> Iterator[Any]:
-    """Of the update of an item that is not there, of one that is, and of the same once more."""
+    """The outcomes of updates of a missing item, of an existing one, and of the same one again."""
     client.delete_item(TableName=table, Key={"h": {"S": "not there"}})
     client.put_item(
         TableName=table,
@@ -119,7 +119,7 @@ def outcomes(client: Any, table: str, expression: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("expression", quick_first(EXPRESSIONS, pytest.mark.exhaustive, 8))
-def test_outcomes_are_those_of_the_unpatched_update(client: Any, expression: str) -> None:
+def test_updates_have_the_outcomes_of_the_unpatched_ones(client: Any, expression: str) -> None:
     ended = {}
     for table, mode in (
         ("unpatched", nullcontext()),

@@ -1,4 +1,4 @@
-"""`FAULTS=0.1 make local`: everything goes wrong by chance, and nothing is lost."""
+"""`FAULTS=0.1 make local`: random faults of every kind, in which no task is lost."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ def test_tasks_are_delivered_though_calls_callbacks_and_processes_fail() -> None
     assert (faults["rate"], faults["seed"]) == (0.1, 4)
 
 
-def test_without_the_flag_nothing_goes_wrong() -> None:
+def test_without_the_flag_no_fault_is_injected() -> None:
     faults = Faults(0, seed=1)
     assert faults.batches(MESSAGES, lambda message, seconds: pytest.fail("hidden")) == [MESSAGES]
     assert faults.batches([], lambda message, seconds: pytest.fail("hidden")) == []
@@ -63,11 +63,11 @@ def test_without_the_flag_nothing_goes_wrong() -> None:
     assert not any(faults.injected.values())
 
 
-# Each run: a clock and a time of its own
+# The clock and the remaining time of each run
 
 
 class TimeFlies(MovableClock):
-    """Whoever waits for an instant has it at once."""
+    """A clock that jumps to each instant that a caller waits for."""
 
     async def sleep_until_ms(self, instant_ms: int) -> None:
         self.set_ms(instant_ms)
@@ -80,7 +80,7 @@ def clock() -> MovableClock:
 
 @pytest.fixture
 def faults() -> Faults:
-    """Whatever may go wrong does; a death, one time in twenty."""
+    """Every possible fault is injected, but a death only one time in twenty."""
     return Faults(1, seed=3)
 
 
@@ -96,7 +96,7 @@ def invoke(clock: MovableClock, faults: Faults) -> Iterator[Invoke]:
         yield invoke
 
 
-def test_all_that_a_run_does_is_on_one_clock_and_each_run_on_another(
+def test_each_run_has_one_clock_that_differs_from_others(
     clock: MovableClock, faults: Faults, invoke: Invoke
 ) -> None:
     own = faults.clock_for_functions(clock)
@@ -119,9 +119,7 @@ def test_all_that_a_run_does_is_on_one_clock_and_each_run_on_another(
     assert own.now_ms() == clock.now_ms() == START_MS
 
 
-def test_a_run_waits_for_an_instant_of_its_own_clock(
-    clock: MovableClock, faults: Faults, invoke: Invoke
-) -> None:
+def test_a_run_waits_by_its_own_clock(clock: MovableClock, faults: Faults, invoke: Invoke) -> None:
     own = faults.clock_for_functions(clock)
 
     def wait(_: Context) -> int:
@@ -132,7 +130,7 @@ def test_a_run_waits_for_an_instant_of_its_own_clock(
     assert 0 < abs(clock.now_ms() - START_MS - 5_000) <= SKEW_MS_MAX
 
 
-def test_a_run_may_have_less_time_than_its_function(
+def test_a_run_may_have_less_time_than_the_timeout_of_its_function(
     clock: MovableClock, faults: Faults, invoke: Invoke
 ) -> None:
     def use_some(context: Context) -> tuple[int, int]:
@@ -146,7 +144,7 @@ def test_a_run_may_have_less_time_than_its_function(
     assert faults.injected["short of time"] == 20
 
 
-def test_a_run_whose_time_is_up_dies_at_its_next_aws_call_and_does_nothing_more(
+def test_a_run_without_time_left_dies_at_its_next_aws_call(
     clock: MovableClock, faults: Faults, invoke: Invoke
 ) -> None:
     sqs = boto3.client("sqs")
@@ -169,7 +167,7 @@ def test_a_run_whose_time_is_up_dies_at_its_next_aws_call_and_does_nothing_more(
     assert not faults.injected["callback dropped"]
 
 
-def test_nothing_is_done_to_the_calls_of_the_stack_itself(faults: Faults, invoke: Invoke) -> None:
+def test_calls_of_the_stack_itself_have_no_faults(faults: Faults, invoke: Invoke) -> None:
     for _ in range(20):
         boto3.client("sqs").list_queues()
     assert not faults.injected.total()
@@ -178,7 +176,7 @@ def test_nothing_is_done_to_the_calls_of_the_stack_itself(faults: Faults, invoke
 # Messages
 
 
-def test_messages_come_late_twice_and_out_of_order() -> None:
+def test_messages_arrive_late_twice_and_out_of_order() -> None:
     faults = Faults(0.4, seed=2)
     hidden: list[tuple[str, int]] = []
     seen = [
@@ -194,7 +192,7 @@ def test_messages_come_late_twice_and_out_of_order() -> None:
     assert late_seconds <= {*range(1, LATE_SECONDS_MAX + 1), BACKLOG_SECONDS}
 
 
-def test_in_a_backlog_several_batches_wait_one_after_the_other() -> None:
+def test_batches_of_a_backlog_are_delayed_one_after_the_other() -> None:
     faults = Faults(0.5, seed=3)
     waited: list[int] = []
     while not faults.injected["a backlog"]:
@@ -205,13 +203,13 @@ def test_in_a_backlog_several_batches_wait_one_after_the_other() -> None:
     assert waited == [BACKLOG_SECONDS] * 2 * len(MESSAGES)
 
 
-def test_an_asynchronous_event_comes_twice_by_chance() -> None:
+def test_an_asynchronous_event_may_run_twice() -> None:
     faults = Faults(0.5, seed=1)
     assert {faults.events() for _ in range(20)} == {1, 2}
     assert Faults(0, seed=1).events() == 1
 
 
-def test_a_transaction_is_met_by_single_writes_and_transactions_alone() -> None:
+def test_only_single_writes_and_transactions_conflict_with_a_transaction() -> None:
     operations = ("PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems")
     others = ("GetItem", "Query", "BatchGetItem", "BatchWriteItem", "SendMessageBatch", "")
     assert all(Fault.CONFLICT in possible_faults(operation) for operation in operations)
@@ -241,7 +239,7 @@ def test_a_transaction_is_met_by_single_writes_and_transactions_alone() -> None:
         ),
     ],
 )
-def test_a_batch_that_is_cut_twice_names_all_that_was_left_undone(
+def test_a_batch_cut_twice_returns_all_unprocessed_items(
     operation: str, asked: Any, done_of: Callable[[Any], Any], left_of: Callable[[Any], Any]
 ) -> None:
     done: list[Any] = []

@@ -1,4 +1,4 @@
-"""The emulated BatchGetItem brings at most 1 MB of a partition and 16 MB in all."""
+"""The emulated BatchGetItem returns at most 1 MB of a partition and 16 MB in all."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from local.chaos.partial_reads import ANSWER_BYTES_MAX, PARTITION_BYTES_MAX
 from local.control.clock import MovableClock
 
 KB = 1024
-LARGE = 390 * KB  # just below what moto takes
+LARGE = 390 * KB  # just below the limit of moto
 
 
 @pytest.fixture
@@ -45,14 +45,14 @@ def stored(client: Any, partitions: int, each: int, size: int) -> list[dict[str,
 
 
 def asked(client: Any, keys: list[Any]) -> tuple[list[Any], list[Any]]:
-    """What is brought, and the keys that are left."""
+    """The returned items, and the unprocessed keys."""
     answer = client.batch_get_item(RequestItems={"t": {"Keys": keys, "ConsistentRead": True}})
     left = answer["UnprocessedKeys"]
     assert not left or left["t"]["ConsistentRead"] is True
     return answer["Responses"]["t"], left["t"]["Keys"] if left else []
 
 
-def test_of_a_partition_comes_what_fits_into_a_megabyte(client: Any) -> None:
+def test_a_partition_returns_at_most_a_megabyte(client: Any) -> None:
     keys = stored(client, partitions=1, each=20, size=64 * KB)
     brought, left = asked(client, keys)
     assert sum(map(size_of, brought)) == PARTITION_BYTES_MAX
@@ -61,7 +61,7 @@ def test_of_a_partition_comes_what_fits_into_a_megabyte(client: Any) -> None:
 
 
 @pytest.mark.exhaustive
-def test_partitions_are_counted_apart_and_all_of_them_together(client: Any) -> None:
+def test_partitions_are_limited_each_and_together(client: Any) -> None:
     keys = stored(client, partitions=25, each=3, size=LARGE)
     brought, left = asked(client, keys)
     of_partitions = Counter(item["h"]["S"] for item in brought)
@@ -70,18 +70,18 @@ def test_partitions_are_counted_apart_and_all_of_them_together(client: Any) -> N
     assert len(brought) + len(left) == len(keys)
 
 
-def test_an_item_comes_however_large_it_is(client: Any) -> None:
+def test_the_first_item_is_returned_at_any_size(client: Any) -> None:
     keys = stored(client, partitions=1, each=3, size=LARGE)
     assert len(asked(client, keys[2:])[0]) == 1
 
 
-def test_a_small_batch_and_what_is_missing_come_whole(client: Any) -> None:
+def test_a_small_batch_with_missing_items_is_complete(client: Any) -> None:
     keys = stored(client, partitions=1, each=15, size=64 * KB)
     brought, left = asked(client, [*keys, {"h": {"S": "h"}, "r": {"S": "none"}}])
     assert (len(brought), left) == (15, [])
 
 
-def test_asking_for_what_is_left_brings_all_of_it(client: Any) -> None:
+def test_repeated_requests_for_unprocessed_keys_return_all_items(client: Any) -> None:
     keys = left = stored(client, partitions=2, each=30, size=100 * KB)
     found = []
     while left:
@@ -91,7 +91,7 @@ def test_asking_for_what_is_left_brings_all_of_it(client: Any) -> None:
     assert len(found) == len(keys)
 
 
-def test_what_was_left_as_too_large_stays_so_under_a_fault(client: Any) -> None:
+def test_unprocessed_keys_are_kept_under_an_injected_fault(client: Any) -> None:
     keys = stored(client, partitions=1, each=40, size=64 * KB)
 
     def in_part(request: Any, handle: Handle) -> Reply | None:

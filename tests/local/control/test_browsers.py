@@ -1,4 +1,5 @@
-"""Whose requests the local stack answers: programs' and its own pages', not other sites'."""
+"""The local stack answers requests of programs and of its own pages, and refuses those of other
+sites."""
 
 from email.message import Message
 
@@ -18,8 +19,8 @@ def is_refused(*headers: tuple[str, str], line: str = "POST /v1/tasks", port: in
 
 
 @each_case("host", ["127.0.0.1:8080", "localhost:8080", "LOCALHOST:8080"])
-def test_programs_and_the_stacks_own_pages_are_let_in(host: str) -> None:
-    assert not is_refused(("Host", host))  # as curl and the client ask
+def test_programs_and_the_stacks_own_pages_are_accepted(host: str) -> None:
+    assert not is_refused(("Host", host))  # as sent by curl and the client
     own = ("Origin", f"http://{host.lower()}")
     for site in ("same-origin", "none"):
         assert not is_refused(("host", host), ("sec-fetch-site", site))
@@ -29,7 +30,7 @@ def test_programs_and_the_stacks_own_pages_are_let_in(host: str) -> None:
     assert not is_refused(("host", host), *strict)
 
 
-def test_on_port_80_a_name_stands_alone() -> None:
+def test_on_port_80_the_host_needs_no_port() -> None:
     assert not is_refused(("Host", "localhost"), port=80)
     assert is_refused(("Host", "localhost"))
 
@@ -38,7 +39,7 @@ def test_on_port_80_a_name_stands_alone() -> None:
     "host",
     [
         "",
-        "evil.example:8080",  # a name that was made to lead here
+        "evil.example:8080",  # DNS rebinding
         "127.0.0.1:8081",
         "127.0.0.1.evil.example:8080",
         "localhost.:8080",
@@ -49,12 +50,12 @@ def test_on_port_80_a_name_stands_alone() -> None:
     ],
 )
 @each_case("line", ["POST /v1/tasks", "GET /console", "POST /_local/clock"])
-def test_under_another_name_nothing_is_answered(host: str, line: str) -> None:
+def test_other_host_names_are_refused(host: str, line: str) -> None:
     assert is_refused(("Host", host), line=line)
     assert is_refused(("Host", host), ("Origin", f"http://{host}"), line=line)
 
 
-def test_without_a_host_or_with_two_nothing_is_answered() -> None:
+def test_a_missing_or_repeated_host_is_refused() -> None:
     assert is_refused()
     assert is_refused(("Host", "127.0.0.1:8080"), ("Host", "127.0.0.1:8080"))
 
@@ -64,7 +65,7 @@ def test_without_a_host_or_with_two_nothing_is_answered() -> None:
     [
         {"Origin": "http://evil.example"},
         {"Origin": "null"},  # a sandboxed frame, a file
-        {"Origin": "http://127.0.0.1:3000"},  # what else runs on this machine
+        {"Origin": "http://127.0.0.1:3000"},  # another server of this machine
         {"Origin": "http://localhost:8080"},  # the same stack, another origin
         {"Origin": f"{OWN}.evil.example"},
         {"Origin": OWN, "Sec-Fetch-Site": "cross-site"},
@@ -91,11 +92,11 @@ def test_without_a_host_or_with_two_nothing_is_answered() -> None:
         "GET http://127.0.0.1:8080/console",
     ],
 )
-def test_no_page_of_another_origin_is_answered(headers: dict[str, str], line: str) -> None:
+def test_pages_of_other_origins_are_refused(headers: dict[str, str], line: str) -> None:
     assert is_refused(("Host", "127.0.0.1:8080"), *headers.items(), line=line)
 
 
-def test_origins_that_come_twice_are_none() -> None:
+def test_a_repeated_origin_is_refused() -> None:
     assert is_refused(("Host", "127.0.0.1:8080"), ("Origin", OWN), ("Origin", OWN))
 
 

@@ -1,4 +1,4 @@
-"""The clock that runs, stands still and is moved ahead, never back."""
+"""The movable clock: running, frozen, moved ahead and never back."""
 
 import asyncio
 from threading import Event, Thread
@@ -34,11 +34,11 @@ def waiting_for(clock: MovableClock, instant_ms: int, woken: Event) -> Thread:
     return thread
 
 
-def test_a_frozen_clock_stands(still: MovableClock) -> None:
+def test_a_frozen_clock_does_not_move(still: MovableClock) -> None:
     assert still.now_ms() == still.now_ms() == START_MS
 
 
-def test_it_is_set_ahead_and_never_back(still: MovableClock) -> None:
+def test_a_frozen_clock_is_set_ahead_and_never_back(still: MovableClock) -> None:
     still.set_ms(START_MS + 10)
     still.set_ms(START_MS)
     assert still.now_ms() == START_MS + 10
@@ -49,7 +49,7 @@ def test_a_running_clock_cannot_be_set() -> None:
         MovableClock().set_ms(0)
 
 
-def test_unfrozen_it_runs_on_from_where_it_stands(still: MovableClock) -> None:
+def test_an_unfrozen_clock_continues_from_its_instant(still: MovableClock) -> None:
     still.unfreeze()
     assert still.now_ms() >= START_MS
     still.freeze()
@@ -74,7 +74,7 @@ def test_while_frozen_a_sleep_returns_at_once(still: MovableClock) -> None:
     assert still.ticks == 1
 
 
-def test_whoever_waits_is_woken_when_the_clock_gets_there(still: MovableClock) -> None:
+def test_a_waiting_thread_is_woken_at_its_instant(still: MovableClock) -> None:
     woken = Event()
     thread = waiting_for(still, START_MS + 900, woken)
     still.set_ms(START_MS + 899)
@@ -85,7 +85,7 @@ def test_whoever_waits_is_woken_when_the_clock_gets_there(still: MovableClock) -
     assert still.next_wake_ms() is None
 
 
-def test_it_knows_which_threads_wait(still: MovableClock) -> None:
+def test_the_clock_counts_waiting_threads(still: MovableClock) -> None:
     thread = waiting_for(still, START_MS + 900, Event())
     assert still.threads_asleep() == {thread.ident}
     still.set_ms(START_MS + 900)
@@ -93,7 +93,7 @@ def test_it_knows_which_threads_wait(still: MovableClock) -> None:
     assert still.threads_asleep() == set()
 
 
-def test_whoever_waits_goes_on_when_the_clock_runs_again(still: MovableClock) -> None:
+def test_a_waiting_thread_continues_when_the_clock_is_unfrozen(still: MovableClock) -> None:
     woken = Event()
     thread = waiting_for(still, START_MS + 20, woken)
     still.unfreeze()
@@ -102,5 +102,5 @@ def test_whoever_waits_goes_on_when_the_clock_runs_again(still: MovableClock) ->
     assert still.now_ms() >= START_MS + 20
 
 
-def test_an_instant_that_has_come_is_not_waited_for(still: MovableClock) -> None:
+def test_a_past_instant_is_not_waited_for(still: MovableClock) -> None:
     asyncio.run(still.sleep_until_ms(START_MS))

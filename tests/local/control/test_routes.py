@@ -1,4 +1,4 @@
-"""The inbox and the clock as callers see them."""
+"""The local routes of the inbox and the clock."""
 
 import json
 from typing import Any
@@ -62,7 +62,7 @@ def caller() -> Caller:
     return Caller()
 
 
-def test_the_inbox_keeps_what_it_gets_in_order(caller: Caller) -> None:
+def test_the_inbox_keeps_requests_in_order(caller: Caller) -> None:
     caller.call("POST", "inbox/box", b"one", Accept="a")
     caller.call("PUT", "inbox/box?x=1", b"\xfftwo")
     assert caller.received() == [
@@ -88,21 +88,21 @@ def test_inboxes_are_separate(caller: Caller) -> None:
     assert caller.received("box") == []
 
 
-def test_the_inbox_answers_200_unless_told_otherwise(caller: Caller) -> None:
+def test_the_inbox_answers_200_by_default(caller: Caller) -> None:
     assert caller.statuses(2) == [200, 200]
 
 
-def test_after_so_many_times_the_inbox_answers_200_again(caller: Caller) -> None:
+def test_an_answer_with_times_is_given_that_often(caller: Caller) -> None:
     caller.call("PUT", "received/box", {"status": 503, "times": 2})
     assert caller.statuses(4) == [503, 503, 200, 200]
 
 
-def test_without_times_the_answer_stays(caller: Caller) -> None:
+def test_an_answer_without_times_is_permanent(caller: Caller) -> None:
     caller.call("PUT", "received/box", {"status": 410})
     assert caller.statuses(3) == [410, 410, 410]
 
 
-def test_the_answer_carries_headers_and_comes_late(caller: Caller) -> None:
+def test_an_answer_may_have_headers_and_a_delay(caller: Caller) -> None:
     answer = {"status": 429, "headers": {"Retry-After": "3"}, "delay_ms": 250}
     assert caller.call("PUT", "received/box", answer).status == 200
     reply = caller.call("POST", "inbox/box")
@@ -110,7 +110,7 @@ def test_the_answer_carries_headers_and_comes_late(caller: Caller) -> None:
     assert caller.slept == [0.25]
 
 
-def test_an_inbox_forgets_what_it_got_and_how_to_answer(caller: Caller) -> None:
+def test_an_inbox_can_be_cleared_with_its_answers(caller: Caller) -> None:
     caller.call("PUT", "received/box", {"status": 503})
     caller.statuses(1)
     assert caller.call("DELETE", "received/box").status == 204
@@ -133,9 +133,7 @@ def test_an_inbox_forgets_what_it_got_and_how_to_answer(caller: Caller) -> None:
         ({"stauts": 503}, "stauts"),
     ],
 )
-def test_an_answer_that_cannot_be_given_is_refused(
-    caller: Caller, body: dict[str, Any], field: str
-) -> None:
+def test_an_invalid_answer_is_refused(caller: Caller, body: dict[str, Any], field: str) -> None:
     reply = caller.call("PUT", "received/box", body)
     assert (reply.status, json.loads(reply.body)["field"]) == (422, field)
     assert caller.statuses(1) == [200]
@@ -155,22 +153,20 @@ def test_an_unknown_local_call_is_a_404(caller: Caller, path: str) -> None:
 
 
 @pytest.mark.parametrize("call", [("POST", "received/box"), ("DELETE", "clock")])
-def test_a_method_that_a_local_call_does_not_know_is_a_405(
-    caller: Caller, call: tuple[str, str]
-) -> None:
+def test_an_unknown_method_of_a_local_call_is_a_405(caller: Caller, call: tuple[str, str]) -> None:
     assert caller.call(*call).status == 405
 
 
-def test_the_clock_shows_where_it_stands(caller: Caller) -> None:
+def test_the_clock_can_be_read(caller: Caller) -> None:
     assert json.loads(caller.call("GET", "clock").body) == {"now": NOW, "frozen": False}
 
 
-def test_the_clock_is_frozen_and_runs_again(caller: Caller) -> None:
+def test_the_clock_can_be_frozen_and_unfrozen(caller: Caller) -> None:
     assert json.loads(caller.call("POST", "clock", {"freeze": True}).body)["frozen"] is True
     assert json.loads(caller.call("POST", "clock", {"freeze": False}).body)["frozen"] is False
 
 
-def test_an_advance_says_where_it_got_to_and_what_was_delivered(caller: Caller) -> None:
+def test_an_advance_returns_the_instant_and_the_number_of_deliveries(caller: Caller) -> None:
     reply = caller.call("POST", "clock", {"advance_seconds": 0.75})
     assert json.loads(reply.body) == {"now": "2027-01-15T08:00:01.000Z", "delivered": 7}
     assert caller.wheelwright.advanced_ms == [750]
@@ -191,14 +187,14 @@ def test_an_advance_says_where_it_got_to_and_what_was_delivered(caller: Caller) 
         {"advance": 1},
     ],
 )
-def test_a_move_of_the_clock_that_is_none_is_refused(caller: Caller, body: dict[str, Any]) -> None:
+def test_an_invalid_move_of_the_clock_is_refused(caller: Caller, body: dict[str, Any]) -> None:
     assert caller.call("POST", "clock", body).status == 422
     assert caller.wheelwright.advanced_ms == []
     assert not caller.wheelwright.is_frozen
 
 
 @each_case("body", [{"freeze": True}, {"advance_seconds": 1}])
-def test_where_aws_is_not_moto_the_clock_refuses_to_be_moved(body: dict[str, Any]) -> None:
+def test_the_clock_cannot_be_moved_without_moto(body: dict[str, Any]) -> None:
     caller = Caller(RealTime(Wheelwright(), "http://127.0.0.1:4566"))  # type: ignore[arg-type]
     reply = caller.call("POST", "clock", body)
     assert reply.status == 409

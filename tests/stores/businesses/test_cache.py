@@ -1,4 +1,4 @@
-"""What a process knows of businesses: how old it may be, and how often it is read."""
+"""The cache of businesses: the age of its records, and the reads that it makes."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ DEFAULTS = Defaults(retention_days=30, timeout_seconds=10, timeout_seconds_max=3
 
 
 class Registry:
-    """Counts what is read of it."""
+    """A registry that counts its reads."""
 
     def __init__(self) -> None:
         self.versions: dict[str, int] = {}
@@ -46,7 +46,7 @@ def known(registry: Registry, clock: ManualClock) -> BusinessCache:
     return BusinessCache(registry, clock)  # type: ignore[arg-type]
 
 
-def test_what_is_known_grows_as_old_as_it_may_and_absence_is_known_too(
+def test_settings_and_their_absence_are_cached_up_to_their_maximum_age(
     known: BusinessCache, registry: Registry, clock: ManualClock
 ) -> None:
     for _ in range(3):
@@ -59,7 +59,7 @@ def test_what_is_known_grows_as_old_as_it_may_and_absence_is_known_too(
     assert registry.reads == [["orders"]] * 2
 
 
-def test_a_clock_that_was_set_back_makes_nothing_last_longer(
+def test_a_clock_that_is_set_back_does_not_extend_the_cache(
     known: BusinessCache, registry: Registry, clock: ManualClock
 ) -> None:
     known.one("orders")
@@ -68,13 +68,13 @@ def test_a_clock_that_was_set_back_makes_nothing_last_longer(
     assert len(registry.reads) == 2
 
 
-def test_only_what_is_not_known_is_read(known: BusinessCache, registry: Registry) -> None:
+def test_only_uncached_businesses_are_read(known: BusinessCache, registry: Registry) -> None:
     known.one("a")
     assert set(known.many(["a", "b", "c", "b"])) == {"a", "b", "c"}
     assert registry.reads == [["a"], ["b", "c"]]
 
 
-def test_whoever_asks_while_another_reads_does_not_wait_for_it(
+def test_a_read_does_not_wait_for_the_read_of_another_thread(
     known: BusinessCache, registry: Registry
 ) -> None:
     registry.goes_on.clear()
@@ -91,7 +91,7 @@ def test_whoever_asks_while_another_reads_does_not_wait_for_it(
     assert len(registry.reads) == 2
 
 
-def test_what_was_changed_here_while_it_was_read_is_read_again(
+def test_a_business_changed_during_a_read_is_read_again(
     known: BusinessCache, registry: Registry
 ) -> None:
     registry.goes_on.clear()
@@ -105,7 +105,7 @@ def test_what_was_changed_here_while_it_was_read_is_read_again(
     assert known.one("orders").version == 1
 
 
-def test_a_reading_that_fails_is_tried_anew(known: BusinessCache, registry: Registry) -> None:
+def test_a_failed_read_is_tried_again(known: BusinessCache, registry: Registry) -> None:
     registry.fails = True
     with pytest.raises(OSError, match="cable"):
         known.one("orders")
@@ -113,7 +113,7 @@ def test_a_reading_that_fails_is_tried_anew(known: BusinessCache, registry: Regi
     assert known.one("orders").version == 0
 
 
-def test_no_more_are_kept_than_there_is_room_for(
+def test_the_size_of_the_cache_is_bounded(
     known: BusinessCache, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "KNOWN_MAX", 2)

@@ -1,4 +1,4 @@
-"""How a business stands: written piece by piece, read along with its settings."""
+"""The health of a business: written in parts, and read together with its settings."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -49,11 +49,11 @@ def record_of(world: World) -> dict[str, Any]:
     return item
 
 
-def test_most_businesses_have_no_standing(store: HealthStore) -> None:
+def test_a_business_without_a_record_has_default_health(store: HealthStore) -> None:
     assert store.read("orders") == BusinessHealth()
 
 
-def test_breakers_open_move_and_close_beside_each_other(store: HealthStore) -> None:
+def test_breakers_of_several_hosts_are_independent(store: HealthStore) -> None:
     one, other = breaker("a.example"), breaker("b.example:8443")
     opened(store, one, other)
     assert store.read("orders").breakers == (one, other)
@@ -64,7 +64,9 @@ def test_breakers_open_move_and_close_beside_each_other(store: HealthStore) -> N
     assert store.read("invoices") == BusinessHealth()
 
 
-def test_of_two_who_open_or_move_one_wins_and_the_other_is_told(store: HealthStore) -> None:
+def test_of_two_writers_of_a_breaker_one_wins_and_the_other_gets_its_state(
+    store: HealthStore,
+) -> None:
     mine, yours = breaker(owner_token="me"), breaker(owner_token="you")
     opened(store, mine)
     assert store.open("orders", yours, BusinessHealth(), NOON_MS).breakers == (mine,)
@@ -73,8 +75,8 @@ def test_of_two_who_open_or_move_one_wins_and_the_other_is_told(store: HealthSto
     assert store.close("orders", mine).breakers[0].until_ms == 0
 
 
-def test_a_write_that_the_sdk_made_twice_looks_like_one(world: World, store: HealthStore) -> None:
-    """Both times the writer finds the breaker as it wanted it."""
+def test_a_write_that_the_sdk_repeated_succeeds_once(world: World, store: HealthStore) -> None:
+    """Both tries end with the breaker in the wanted state."""
     mine = opened(store, breaker()).breakers[0]
     assert store.open("orders", mine, BusinessHealth(), NOON_MS).breaker_of(mine.host) == mine
     after = replace(mine, owner_token="again")
@@ -84,7 +86,7 @@ def test_a_write_that_the_sdk_made_twice_looks_like_one(world: World, store: Hea
         assert store.close("orders", after).breaker_of(mine.host) is None
 
 
-def test_only_so_many_are_open_however_many_open_them_at_once(store: HealthStore) -> None:
+def test_the_number_of_open_breakers_is_bounded_under_concurrent_writes(store: HealthStore) -> None:
     many = [breaker(f"host-{number}.example") for number in range(BREAKERS_MAX + 10)]
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda one: store.open("orders", one, BusinessHealth(), NOON_MS), many))
@@ -94,7 +96,7 @@ def test_only_so_many_are_open_however_many_open_them_at_once(store: HealthStore
     assert len(store.read("orders").breakers) == BREAKERS_MAX
 
 
-def test_those_left_alone_for_an_hour_give_way(store: HealthStore) -> None:
+def test_breakers_unused_for_an_hour_are_replaced(store: HealthStore) -> None:
     later_ms = UNTIL_MS + UNUSED_MS + 1
     opened(store, *(breaker(f"host-{number}.example") for number in range(BREAKERS_MAX)))
     new = breaker("new.example", until_ms=later_ms + 10_000)
@@ -102,7 +104,7 @@ def test_those_left_alone_for_an_hour_give_way(store: HealthStore) -> None:
     assert store.read("orders").breakers == (new,)
 
 
-def test_slow_is_known_until_the_latest_instant(store: HealthStore) -> None:
+def test_a_business_is_slow_until_the_latest_instant(store: HealthStore) -> None:
     opened(store, breaker())
     assert store.note_slow("orders", UNTIL_MS).slow_until_ms == UNTIL_MS
     assert store.note_slow("orders", UNTIL_MS - 1).slow_until_ms == UNTIL_MS
@@ -110,7 +112,7 @@ def test_slow_is_known_until_the_latest_instant(store: HealthStore) -> None:
     assert store.read("orders").breakers == (breaker(),)
 
 
-def test_the_record_goes_by_itself_when_all_of_it_is_over(world: World) -> None:
+def test_the_record_has_a_time_to_live_after_its_last_instant(world: World) -> None:
     for write in (
         lambda: opened(world.health_store, breaker()),
         lambda: world.health_store.note_slow("orders", UNTIL_MS),
@@ -130,7 +132,7 @@ def test_the_record_goes_by_itself_when_all_of_it_is_over(world: World) -> None:
         ("host#dead.example", {"S": "open"}),
     ],
 )
-def test_a_damaged_record_reads_as_no_standing_and_is_reported(
+def test_a_damaged_record_reads_as_default_health_and_is_reported(
     world: World, caplog: pytest.LogCaptureFixture, attribute: str, value: dict[str, Any]
 ) -> None:
     opened(world.health_store, breaker("well.example"))
@@ -143,7 +145,7 @@ def test_a_damaged_record_reads_as_no_standing_and_is_reported(
     assert met == {("unreadable", "standing#orders", attribute)}
 
 
-def test_those_who_call_read_it_along_with_the_settings_of_configured_and_other_businesses(
+def test_health_is_read_together_with_settings(
     world: World,
 ) -> None:
     world.configured("orders", retention_days=3)
@@ -159,7 +161,7 @@ def test_those_who_call_read_it_along_with_the_settings_of_configured_and_other_
     assert world.business_cache.one("orders").health == BusinessHealth()
 
 
-def test_what_a_process_has_met_holds_before_it_reads_again(world: World) -> None:
+def test_health_put_into_the_cache_is_valid_until_the_next_read(world: World) -> None:
     assert world.cache_with_health.health_of("orders") == BusinessHealth()
     world.cache_with_health.one("orders")
     health = opened(world.health_store, breaker())
@@ -174,7 +176,7 @@ def test_what_a_process_has_met_holds_before_it_reads_again(world: World) -> Non
     assert world.cache_with_health.one("orders").health.breakers == ()
 
 
-def test_a_registry_that_takes_no_write_is_told_as_such(world: World) -> None:
+def test_a_failed_health_write_raises_its_own_error(world: World) -> None:
     def refuse(call: Call) -> None:
         raise ClientError({"Error": {"Code": "InternalServerError"}}, call.operation)
 

@@ -1,4 +1,4 @@
-"""Turns are taken by one write, by many at once, and never given twice."""
+"""Turns are reserved by one write, also concurrently, and never given twice."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,32 +34,32 @@ def first_of(result: ReservedTurns | RateLimited) -> int:
     return result.first_us - NOW_US
 
 
-def test_the_first_turn_is_now_and_the_next_ones_follow_it(store: RateLimitStore) -> None:
+def test_the_first_turn_is_now_and_later_ones_follow_at_the_interval(store: RateLimitStore) -> None:
     assert first_of(take(store, count=100)) == 0
     assert first_of(take(store, count=10)) == 2_000_000
     assert first_of(take(store, count=1)) == 2_200_000
 
 
-def test_turns_that_were_not_used_are_not_saved_up(store: RateLimitStore) -> None:
+def test_unused_turns_are_not_saved(store: RateLimitStore) -> None:
     take(store, count=100)
     hour_us = 3_600_000_000
     assert first_of(take(store, count=1, now_us=NOW_US + hour_us)) == hour_us
     assert first_of(take(store, count=1, now_us=NOW_US + hour_us)) == hour_us + 20_000
 
 
-def test_a_clock_that_is_behind_takes_turns_behind_those_of_others(store: RateLimitStore) -> None:
+def test_a_clock_that_is_behind_gets_turns_after_those_of_others(store: RateLimitStore) -> None:
     take(store, count=50)
     assert first_of(take(store, now_us=NOW_US - 2_000_000)) == 1_000_000
 
 
-def test_businesses_and_limits_have_turns_of_their_own(store: RateLimitStore) -> None:
+def test_businesses_and_limits_have_separate_turns(store: RateLimitStore) -> None:
     take(store, count=100)
     of_another = store.reserve("calls", "mails", FIFTY, 1, NOW_US, NO_LIMIT_AHEAD_US)
     of_creates = store.reserve("creates", "orders", FIFTY, 1, NOW_US, NO_LIMIT_AHEAD_US)
     assert first_of(of_another) == first_of(of_creates) == 0
 
 
-def test_what_cannot_be_had_in_time_is_not_taken(store: RateLimitStore) -> None:
+def test_turns_beyond_the_horizon_are_not_reserved(store: RateLimitStore) -> None:
     second = {"ahead_us": 1_000_000}
     assert first_of(take(store, count=40, **second)) == 0
     assert take(store, count=11, **second) == RateLimited(free=10, wait_us=20_000)
@@ -68,12 +68,16 @@ def test_what_cannot_be_had_in_time_is_not_taken(store: RateLimitStore) -> None:
     assert first_of(take(store, now_us=NOW_US + 20_000, **second)) == 1_000_000
 
 
-def test_more_than_may_ever_be_had_at_once_is_refused_with_what_may(store: RateLimitStore) -> None:
+def test_more_turns_than_the_horizon_allows_are_refused_with_the_free_number(
+    store: RateLimitStore,
+) -> None:
     assert take(store, count=51, ahead_us=1_000_000) == RateLimited(free=50, wait_us=20_000)
     assert first_of(take(store, count=50, ahead_us=1_000_000)) == 0
 
 
-def test_new_settings_begin_anew_and_old_ones_obey_them(store: RateLimitStore) -> None:
+def test_changed_settings_start_a_new_cursor_that_older_settings_respect(
+    store: RateLimitStore,
+) -> None:
     take(store, count=5_000)
     faster = RateLimit(500, version=2)
     assert first_of(take(store, faster, count=10)) == 0
@@ -82,7 +86,9 @@ def test_new_settings_begin_anew_and_old_ones_obey_them(store: RateLimitStore) -
     assert first_of(take(store, faster)) == 40_000
 
 
-def test_taking_is_one_write_and_two_after_a_pause(world: World, store: RateLimitStore) -> None:
+def test_a_reservation_is_one_write_and_two_after_a_pause(
+    world: World, store: RateLimitStore
+) -> None:
     def writes() -> Iterator[int]:
         for now_us in (NOW_US, NOW_US, NOW_US, NOW_US + 60_000_000):
             before = len(world.recorder.calls)
@@ -92,7 +98,7 @@ def test_taking_is_one_write_and_two_after_a_pause(world: World, store: RateLimi
     assert list(writes()) == [2, 1, 1, 2]
 
 
-def test_many_at_once_get_turns_of_their_own(store: RateLimitStore) -> None:
+def test_concurrent_reservations_get_different_turns(store: RateLimitStore) -> None:
     with ThreadPoolExecutor(8) as threads:
         taken = list(threads.map(lambda _: take(store, count=3), range(24)))
     firsts = sorted(first_of(turns) for turns in taken)
@@ -102,7 +108,7 @@ def test_many_at_once_get_turns_of_their_own(store: RateLimitStore) -> None:
 @pytest.mark.exhaustive
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 3_000_000)), max_size=12))
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_turns_never_overlap_whatever_is_taken_when(
+def test_turns_never_overlap_in_any_sequence_of_reservations(
     store: RateLimitStore, story: list[tuple[int, int]]
 ) -> None:
     name = f"biz-{len(story)}-{sum(count for count, _ in story)}-{sum(us for _, us in story)}"

@@ -1,4 +1,4 @@
-"""The record of a business: one that holds what is never written reads as damaged as a whole."""
+"""The record of a business: a record with a setting that is never written is damaged as a whole."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ def read(store: BusinessStore, settings: Any, **beside: str) -> Business:
     return store.read_many(["orders"])["orders"]
 
 
-def test_settings_beside_the_others_are_read_with_them(store: BusinessStore) -> None:
+def test_settings_in_attributes_of_their_own_are_read_with_the_others(store: BusinessStore) -> None:
     business = read(store, {"paused": True}, trusted_origins='["https://a.example"]')
     assert business.damaged is None
     assert business.paused
@@ -66,7 +66,7 @@ def test_settings_that_are_never_written_are_damaged(store: BusinessStore, setti
 
 
 @pytest.mark.parametrize("name", ["trusted_origins", "secrets"])
-def test_damage_beside_the_settings_is_damage_of_the_settings(
+def test_damaged_attributes_beside_the_settings_make_the_record_unreadable(
     store: BusinessStore, name: str
 ) -> None:
     assert read(store, {}, **{name: "{"}).damaged == "settings"

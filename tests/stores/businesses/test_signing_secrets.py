@@ -1,4 +1,5 @@
-"""Secrets lie sealed, each bound to its business, and a process opens each of them once."""
+"""Secrets are stored encrypted, each bound to its business; a process decrypts each of them
+once."""
 
 from collections.abc import Iterator
 
@@ -27,7 +28,7 @@ def sealed_secrets(recorder: Recorder) -> Iterator[SealedSecrets]:
         yield SealedSecrets(lambda: client, key)
 
 
-def test_what_was_sealed_is_opened_again_and_cannot_be_read_in_between(
+def test_a_sealed_secret_is_encrypted_and_can_be_decrypted(
     sealed_secrets: SealedSecrets,
 ) -> None:
     sealed = sealed_secrets.seal("orders", SECRET)
@@ -35,13 +36,15 @@ def test_what_was_sealed_is_opened_again_and_cannot_be_read_in_between(
     assert sealed_secrets.open("orders", sealed) == SECRET
 
 
-def test_a_secret_moved_to_another_business_does_not_open(sealed_secrets: SealedSecrets) -> None:
+def test_a_secret_of_another_business_cannot_be_decrypted(sealed_secrets: SealedSecrets) -> None:
     sealed = sealed_secrets.seal("orders", SECRET)
     with pytest.raises(KeyUnavailable):
         sealed_secrets.open("mails", sealed)
 
 
-def test_a_process_opens_a_secret_once(sealed_secrets: SealedSecrets, recorder: Recorder) -> None:
+def test_a_process_decrypts_a_secret_once(
+    sealed_secrets: SealedSecrets, recorder: Recorder
+) -> None:
     sealed = [sealed_secrets.seal("orders", SECRET + bytes([n])) for n in range(3)]
     recorder.clear()
     for _ in range(5):
@@ -50,7 +53,9 @@ def test_a_process_opens_a_secret_once(sealed_secrets: SealedSecrets, recorder: 
     assert recorder.operations() == ["Decrypt"] * 3
 
 
-def test_a_refusal_is_not_kept(sealed_secrets: SealedSecrets, recorder: Recorder) -> None:
+def test_a_failed_decryption_is_not_cached(
+    sealed_secrets: SealedSecrets, recorder: Recorder
+) -> None:
     sealed = sealed_secrets.seal("orders", SECRET)
 
     def fail(_: object) -> None:

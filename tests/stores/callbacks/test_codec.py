@@ -1,4 +1,4 @@
-"""A callback comes back from its row as it was, and a short one has a short row."""
+"""A callback is read from its row as it was written, and a short one has a short row."""
 
 import json
 from typing import Any
@@ -33,7 +33,7 @@ callbacks = st.one_of(
 
 
 @given(callbacks)
-def test_a_callback_comes_back_as_it_was(callback: Callback) -> None:
+def test_a_callback_is_read_as_it_was_written(callback: Callback) -> None:
     assert callback_of_row(json.loads(json.dumps(callback_row(callback)))) == callback
 
 
@@ -60,7 +60,7 @@ def test_a_callback_comes_back_as_it_was(callback: Callback) -> None:
         (StepFunctionsCallback("m"), {"type": "stepfunctions", "machine": "m"}),
     ],
 )
-def test_what_says_nothing_is_left_out(callback: Callback, row: dict[str, Any]) -> None:
+def test_default_members_are_left_out_of_the_row(callback: Callback, row: dict[str, Any]) -> None:
     assert callback_row(callback) == row
 
 
@@ -78,6 +78,6 @@ def test_what_says_nothing_is_left_out(callback: Callback, row: dict[str, Any]) 
         {"url": "a", "raw": "yes"},
     ],
 )
-def test_what_is_never_written_is_not_understood(row: dict[str, Any]) -> None:
+def test_a_row_that_is_never_written_is_invalid(row: dict[str, Any]) -> None:
     with pytest.raises((KeyError, ValueError)):
         callback_of_row(row)

@@ -1,4 +1,4 @@
-"""The last changes of a thing: ten of them, the latest first, one item."""
+"""The last changes of a definition: one item with up to ten changes, the latest first."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def kept(records: ChangeRecords, thing: Subject = ORDERS, now_ms: int = NOON_MS)
     return found
 
 
-def test_what_is_recorded_is_read_as_it_was(records: ChangeRecords) -> None:
+def test_a_change_is_read_as_it_was_recorded(records: ChangeRecords) -> None:
     made = change(1, ChangeAction.CREATED, differences=EVERY_FORM)
     keep(records, made)
     assert kept(records) == KeptChanges("orders", (made,))
@@ -62,12 +62,12 @@ def test_the_last_ten_are_kept_the_latest_first(records: ChangeRecords) -> None:
     assert kept(records).changes == tuple(reversed(changes[-KEPT_MAX:]))
 
 
-def test_of_one_instant_the_later_version_is_the_latest(records: ChangeRecords) -> None:
+def test_of_two_changes_at_one_instant_the_later_version_is_first(records: ChangeRecords) -> None:
     keep(records, *(change(version, at_ms=NOON_MS) for version in (9, 10, 11)))
     assert [one.version for one in kept(records).changes] == [11, 10, 9]
 
 
-def test_things_have_changes_of_their_own(records: ChangeRecords) -> None:
+def test_definitions_have_separate_changes(records: ChangeRecords) -> None:
     timer = Subject("timer", "orders", owner="billing")
     keep(records, change(1))
     keep(records, change(2), thing=timer)
@@ -75,14 +75,14 @@ def test_things_have_changes_of_their_own(records: ChangeRecords) -> None:
     assert kept(records, timer) == KeptChanges("billing", (change(2),))
 
 
-def test_changes_outlive_their_thing_for_a_while(records: ChangeRecords) -> None:
+def test_changes_are_kept_for_a_time_after_the_deletion(records: ChangeRecords) -> None:
     keep(records, change(1), change(2, ChangeAction.DELETED))
     last_ms = NOON_MS + 2 + DELETED_KEPT_SECONDS * 1000 - 1_000
     assert len(kept(records, now_ms=last_ms).changes) == 2
     assert records.read("business", "orders", last_ms + 2_000) is None, "TTL deletes within days"
 
 
-def test_what_is_made_anew_keeps_its_changes_and_those_before_it(records: ChangeRecords) -> None:
+def test_a_definition_created_again_keeps_its_earlier_changes(records: ChangeRecords) -> None:
     keep(records, change(1, at_ms=NOON_MS), change(2, ChangeAction.DELETED))
     again = change(1, ChangeAction.CREATED, at_ms=NOON_MS + 10_000)
     keep(records, again)
@@ -90,7 +90,7 @@ def test_what_is_made_anew_keeps_its_changes_and_those_before_it(records: Change
     assert found == (again, change(2, ChangeAction.DELETED))
 
 
-def test_a_try_knows_its_own_record_and_no_other(records: ChangeRecords) -> None:
+def test_a_repeated_write_accepts_only_its_own_record(records: ChangeRecords) -> None:
     check = {"TableName": records.table, "Key": registry_keys.SHAPE, **IF_THERE}
 
     def is_written(one: Change, is_as_left: bool = True) -> bool:
@@ -108,7 +108,7 @@ def test_a_try_knows_its_own_record_and_no_other(records: ChangeRecords) -> None
     ("name", "value"),
     [("owner", {"N": "1"}), ("expires_at", {"S": "soon"}), ("expires_at", {"N": "-1"})],
 )
-def test_what_nobody_can_say_whose_it_is_or_until_when_is_not_read(
+def test_a_record_without_a_valid_owner_or_expiry_is_unreadable(
     world: World, records: ChangeRecords, name: str, value: Any
 ) -> None:
     keep(records, change(1))
@@ -137,7 +137,9 @@ def test_what_nobody_can_say_whose_it_is_or_until_when_is_not_read(
         '[2,1,"a","paused",7]',
     ],
 )
-def test_a_damaged_record_hides_no_other(world: World, records: ChangeRecords, text: str) -> None:
+def test_a_damaged_change_does_not_hide_the_others(
+    world: World, records: ChangeRecords, text: str
+) -> None:
     keep(records, change(1), change(2), change(3))
     world.unrecorded.update_item(
         TableName=records.table,

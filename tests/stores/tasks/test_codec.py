@@ -1,4 +1,4 @@
-"""A task becomes an item of the wheel and comes back as it was."""
+"""A task is written as an item of the wheel, and read as it was."""
 
 import json
 from decimal import Decimal
@@ -18,9 +18,9 @@ from tests.support.cases import each_case
 
 BUCKETS = 10_000_000
 
-# Lone surrogates are refused at the door: no text may hold them.
+# Requests with unpaired surrogates are refused, so no stored text contains them.
 texts = st.text(st.characters(exclude_categories=["Cs"]))
-numbers = st.integers(0, 99_999_999_999_999)  # the last millisecond that a place can hold
+numbers = st.integers(0, 99_999_999_999_999)  # the last millisecond of a place
 seconds = st.floats(0, 1e9, allow_nan=False)
 businesses = st.from_regex(r"[a-z0-9][a-z0-9._-]{0,62}", fullmatch=True)
 addresses = st.builds(
@@ -138,7 +138,7 @@ def item_of(task: Task, *, listed: bool = True) -> dict[str, Any]:
 
 
 @given(tasks, st.booleans())
-def test_a_task_comes_back_as_it_was(task: Task, listed: bool) -> None:
+def test_a_task_is_read_as_it_was_written(task: Task, listed: bool) -> None:
     assert codec.task_from(item_of(task, listed=listed)) == task
 
 
@@ -147,11 +147,11 @@ def test_a_task_comes_back_as_it_was(task: Task, listed: bool) -> None:
     [
         (Reservation(5, 7), "line", "[5,7,0]"),
         (Reservation(5, 7, is_late=True), "line", "[5,7,1]"),
-        (Reservation(5, 7, is_turn=True), "promise", "[5,7]"),  # as older releases write it
+        (Reservation(5, 7, is_turn=True), "promise", "[5,7]"),  # the form of older releases
     ],
 )
 @given(tasks)
-def test_a_turn_and_a_place_in_a_line_come_back_as_what_they_were(
+def test_a_turn_and_a_place_in_a_line_are_read_as_they_were_written(
     reservation: Reservation, attribute: str, row: str, task: Task
 ) -> None:
     task = replace(task, reservation=reservation)
@@ -162,11 +162,11 @@ def test_a_turn_and_a_place_in_a_line_come_back_as_what_they_were(
 
 
 @given(tasks, st.booleans())
-def test_an_item_has_known_attributes_of_known_types_alone(task: Task, listed: bool) -> None:
+def test_an_item_has_only_known_attributes_of_known_types(task: Task, listed: bool) -> None:
     for attribute, typed in item_of(task, listed=listed).items():
         ((kind, value),) = typed.items()
         assert kind == ATTRIBUTES[attribute]
-        assert isinstance(value, str), "DynamoDB takes numbers as text as well"
+        assert isinstance(value, str), "DynamoDB encodes numbers as text"
         if kind == "N":
             assert Decimal(value).is_finite()
             assert len(Decimal(value).as_tuple().digits) <= 38
@@ -180,7 +180,7 @@ def test_the_keys_of_table_and_indexes_are_never_empty(task: Task, listed: bool)
 
 
 @given(tasks, st.booleans())
-def test_a_task_stands_in_the_list_index_if_there_is_one_and_a_plan_in_none(
+def test_a_task_is_in_the_list_index_if_it_is_on_and_a_chain_is_in_none(
     task: Task, listed: bool
 ) -> None:
     is_listed = listed and task.plan is None
@@ -188,7 +188,7 @@ def test_a_task_stands_in_the_list_index_if_there_is_one_and_a_plan_in_none(
 
 
 @given(tasks)
-def test_the_index_of_a_timer_holds_its_occurrences_alone(task: Task) -> None:
+def test_the_timer_index_has_only_occurrences(task: Task) -> None:
     timer_id = task.occurrence and task.occurrence.timer_id
     assert item_of(task).get("timer") == (timer_id and {"S": timer_id})
 
@@ -210,7 +210,7 @@ def test_the_index_of_a_timer_holds_its_occurrences_alone(task: Task) -> None:
         ("first_second", {"N": "-1"}),
     ],
 )
-def test_what_is_damaged_of_a_timer_makes_the_item_unreadable(attribute: str, value: Any) -> None:
+def test_damaged_timer_attributes_make_the_item_unreadable(attribute: str, value: Any) -> None:
     home = address_at(0, bytes(TOKEN_BYTES))
     task = Task(
         home=home,
@@ -232,12 +232,12 @@ def test_what_is_damaged_of_a_timer_makes_the_item_unreadable(attribute: str, va
 
 
 @given(tasks)
-def test_the_index_of_the_dead_holds_the_dead_alone(task: Task) -> None:
+def test_the_death_index_has_only_dead_tasks(task: Task) -> None:
     assert ("dead_biz" in item_of(task)) == (task.status is Status.DEAD)
 
 
 @given(tasks)
-def test_nothing_but_a_settled_task_is_deleted_by_time(task: Task) -> None:
+def test_only_settled_tasks_have_a_time_to_live(task: Task) -> None:
     pending = replace(task, status=Status.PENDING, expires_at=None)
     assert "expires_at" not in item_of(pending)
     settled = replace(task, status=Status.DELIVERED, expires_at=7)
@@ -245,14 +245,14 @@ def test_nothing_but_a_settled_task_is_deleted_by_time(task: Task) -> None:
 
 
 @given(tasks)
-def test_an_item_stands_where_its_home_is(task: Task) -> None:
+def test_the_key_of_an_item_is_its_home(task: Task) -> None:
     item = item_of(task)
     assert {name: item[name] for name in ("slot", "place")} == codec.key(task.home, BUCKETS)
     assert codec.address_of(item) == task.home
 
 
 @given(tasks)
-def test_the_sweep_reads_the_same_of_an_item_as_delivery_does(task: Task) -> None:
+def test_sweep_and_delivery_read_the_same_values_of_an_item(task: Task) -> None:
     state = codec.home_state_from(item_of(task))
     assert (state.home, state.entry, state.status, state.next_ms, state.version) == (
         task.home,
@@ -266,14 +266,14 @@ def test_the_sweep_reads_the_same_of_an_item_as_delivery_does(task: Task) -> Non
 
 
 @given(tasks)
-def test_a_home_that_names_itself_needs_no_name_for_it(task: Task) -> None:
+def test_a_home_that_names_itself_has_no_entry_attribute(task: Task) -> None:
     itself = replace(task, entry=task.home)
     assert "entry" not in item_of(itself)
     assert codec.entry_named_by(item_of(itself)) == task.home
 
 
 @given(addresses, addresses, tasks)
-def test_a_reentry_points_to_its_home_and_is_told_from_a_task(
+def test_a_reentry_points_to_its_home_and_differs_from_a_task(
     entry: Address, home: Address, task: Task
 ) -> None:
     assume(entry != home)

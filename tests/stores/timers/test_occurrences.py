@@ -1,4 +1,4 @@
-"""Which occurrence of a timer was begun last, and what is counted of all of them."""
+"""The last started occurrence of a timer, and the counters of its occurrences."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ def read(store: RunningStore) -> Running:
     return store.read_many([TIMER_ID]).get(TIMER_ID, Running())
 
 
-def test_the_first_one_begins_and_the_next_takes_its_place(store: RunningStore) -> None:
+def test_a_begun_occurrence_replaces_the_one_before(store: RunningStore) -> None:
     assert read(store) == Running()
     assert store.begin(TIMER_ID, Running(), ONE).home == ONE
     assert store.begin(TIMER_ID, read(store), TWO).home == TWO
     assert read(store).home == TWO
 
 
-def test_who_is_not_the_first_is_told_who_was(store: RunningStore) -> None:
+def test_a_second_begin_returns_the_first_one(store: RunningStore) -> None:
     before = read(store)
     store.begin(TIMER_ID, before, ONE)
     assert store.begin(TIMER_ID, before, TWO).home == ONE
@@ -44,14 +44,14 @@ def test_who_is_not_the_first_is_told_who_was(store: RunningStore) -> None:
     assert store.begin(TIMER_ID, seen, THREE).home == TWO
 
 
-def test_an_echo_of_a_begin_finds_itself(store: RunningStore) -> None:
+def test_a_repeated_begin_returns_itself(store: RunningStore) -> None:
     before = read(store)
     store.begin(TIMER_ID, before, ONE)
     assert store.begin(TIMER_ID, before, ONE).home == ONE
 
 
 @pytest.mark.parametrize("home", [{"S": "nonsense"}, {"N": "1"}, None])
-def test_a_damaged_record_stands_in_nobodys_way(
+def test_a_damaged_record_does_not_prevent_a_begin(
     world: World, store: RunningStore, home: dict[str, str] | None
 ) -> None:
     put(world, registry_keys.timer_running(TIMER_ID), **({} if home is None else {"home": home}))
@@ -60,7 +60,7 @@ def test_a_damaged_record_stands_in_nobodys_way(
     assert store.begin(TIMER_ID, damaged, ONE).home == ONE
 
 
-def test_counters_add_up_and_are_all_there(world: World) -> None:
+def test_counters_are_added_up(world: World) -> None:
     world.counters.add(TIMER_ID, {Counted.FIRED: 2, Counted.DELIVERED: 1})
     world.counters.add(TIMER_ID, {Counted.FIRED: 1, Counted.DEAD: 0})
     world.counters.add(TIMER_ID, {})
@@ -72,7 +72,7 @@ def test_counters_add_up_and_are_all_there(world: World) -> None:
     }
 
 
-def test_a_damaged_counter_reads_as_nothing(world: World) -> None:
+def test_a_damaged_counter_reads_as_zero(world: World) -> None:
     put(world, registry_keys.timer_counters(TIMER_ID), fired={"S": "many"}, dead={"N": "4"})
     counters = world.counters.read(TIMER_ID)
     assert (counters["fired"], counters["dead"]) == (0, 4)

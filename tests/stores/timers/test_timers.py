@@ -1,4 +1,5 @@
-"""A timer's records: definition and list line stand together, and each write knows its own."""
+"""A timer's records: definition and list line are written together, and a repeated write accepts
+its own record."""
 
 from typing import Any
 
@@ -69,7 +70,7 @@ def lines(store: TimerStore, prefix: str = "") -> list[TimerLine]:
 
 
 @pytest.mark.parametrize("rules", [HOURLY, EVERYTHING, INTERVAL], ids=lambda rules: rules.name)
-def test_what_is_stored_is_read_as_it_was(store: TimerStore, rules: Rules) -> None:
+def test_a_timer_is_read_as_it_was_stored(store: TimerStore, rules: Rules) -> None:
     gaps = (Gap(NOON_MS // 1000, NOON_MS // 1000 + 1), Gap(NOON_MS // 1000 + 7))
     made = timer(rules, enabled=True, chain=chain(), numbered=12, ended=True, gaps=gaps)
     assert store.create(made, CALLER, [])
@@ -78,12 +79,12 @@ def test_what_is_stored_is_read_as_it_was(store: TimerStore, rules: Rules) -> No
     assert lines(store) == [TimerLine(rules.name, made.timer_id, True)]
 
 
-def test_what_is_not_there_reads_as_nothing(store: TimerStore) -> None:
+def test_a_missing_timer_is_read_as_none(store: TimerStore) -> None:
     assert store.read("17") is None
     assert store.read_many([]) == {}
 
 
-def test_an_id_that_is_taken_is_refused_and_an_earlier_try_is_not(store: TimerStore) -> None:
+def test_a_taken_id_is_refused_unless_by_an_earlier_try(store: TimerStore) -> None:
     assert store.create(timer(), CALLER, [])
     assert store.create(timer(), CALLER, [])
     assert not store.create(timer(EVERYTHING), CALLER, [])
@@ -91,17 +92,17 @@ def test_an_id_that_is_taken_is_refused_and_an_earlier_try_is_not(store: TimerSt
     assert [line.name for line in lines(store)] == [HOURLY.name]
 
 
-def test_a_change_moves_the_line_and_of_two_only_one_is_made(store: TimerStore) -> None:
+def test_a_change_moves_the_list_line_and_one_of_two_changes_is_made(store: TimerStore) -> None:
     store.create(timer(), CALLER, [])
     renamed = changed(timer(), rules=replace(HOURLY, name="archive orders"), enabled=True)
     assert store.change(timer(), renamed, CALLER, [])
-    assert store.change(timer(), renamed, CALLER, []), "an earlier try of this very change"
+    assert store.change(timer(), renamed, CALLER, []), "an earlier try of this change"
     assert not store.change(timer(), changed(timer(), enabled=True), CALLER, [])
     assert store.read(timer().timer_id) == renamed
     assert lines(store) == [TimerLine("archive orders", timer().timer_id, True)]
 
 
-def test_an_action_that_is_refused_leaves_the_timer_alone(store: TimerStore, world: World) -> None:
+def test_a_refused_action_leaves_the_timer_unchanged(store: TimerStore, world: World) -> None:
     store.create(timer(), CALLER, [])
     task = world.new().placed(world.entry_writer.placement(), bytes(8))
     world.tasks.create(task)
@@ -113,19 +114,19 @@ def test_an_action_that_is_refused_leaves_the_timer_alone(store: TimerStore, wor
     assert lines(store) == [TimerLine(HOURLY.name, timer().timer_id, False)]
 
 
-def test_a_deleted_timer_leaves_nothing(store: TimerStore, world: World) -> None:
+def test_a_deleted_timer_leaves_no_records(store: TimerStore, world: World) -> None:
     store.create(timer(), CALLER, [])
     for key in (registry_keys.timer_counters, registry_keys.timer_running):
         item = {**key(timer().timer_id), "fired": {"N": "3"}}
         world.dynamodb.put_item(TableName=store.table, Item=item)
     before = world.dynamodb.scan(TableName=store.table)["Count"]
-    assert not store.delete(changed(timer()), CALLER, []), "it does not stand so"
+    assert not store.delete(changed(timer()), CALLER, []), "the stored timer differs"
     assert store.delete(timer(), CALLER, [])
     assert store.delete(timer(), CALLER, []), "an earlier try"
     assert world.dynamodb.scan(TableName=store.table)["Count"] == before - 4
 
 
-def test_a_timer_ends_only_by_its_own_chain(store: TimerStore) -> None:
+def test_a_timer_is_ended_only_by_its_own_chain(store: TimerStore) -> None:
     running = timer(enabled=True, chain=chain())
     store.create(running, CALLER, [])
     assert not store.mark_ended(running.timer_id, chain(2), 5)
@@ -140,7 +141,7 @@ def test_a_timer_ends_only_by_its_own_chain(store: TimerStore) -> None:
     assert store.change(ended, changed(ended, chain=chain(2), ended=False), CALLER, [])
 
 
-def test_lists_go_by_name_and_prefix_page_by_page(store: TimerStore) -> None:
+def test_timers_are_listed_by_name_and_prefix_in_pages(store: TimerStore) -> None:
     for number, name in enumerate(["b", "a#1", "a", "a", "ä"]):
         store.create(timer(replace(HOURLY, name=name), str(1_099_511_627_776 + number)), CALLER, [])
     names: list[str] = []
@@ -175,7 +176,7 @@ def test_lists_go_by_name_and_prefix_page_by_page(store: TimerStore) -> None:
         ("gaps", {"S": '[["1",2]]'}),
     ],
 )
-def test_a_damaged_definition_is_unreadable_and_no_other_with_it(
+def test_a_damaged_definition_is_unreadable_without_affecting_others(
     store: TimerStore, world: World, attribute: str, value: Any
 ) -> None:
     other = timer(timer_id="4503599627370497")

@@ -1,4 +1,4 @@
-"""Open places are kept with the sweep pointer, by every release that writes it."""
+"""Open places are stored with the sweep pointer, and every release that writes it keeps them."""
 
 from msgspec.structs import replace
 
@@ -33,7 +33,7 @@ def stored(world: World) -> tuple[OpenPlace, ...]:
     return world.pointer(pointers.SWEEP).open_places
 
 
-def test_what_is_noted_is_read_again(world: World) -> None:
+def test_stored_open_places_are_read(world: World) -> None:
     noted(world)
     assert stored(world) == (HELD, REST)
 
@@ -43,7 +43,7 @@ def test_a_pointer_without_a_list_has_none_open(world: World) -> None:
     assert stored(world) == ()
 
 
-def test_a_list_that_became_empty_is_taken_away(world: World) -> None:
+def test_an_empty_list_of_open_places_is_removed(world: World) -> None:
     mine = noted(world)
     assert world.pointers.release(mine, mine.position, world.clock.now_ms(), open_places=())
     key = registry_keys.pointer(pointers.SWEEP)
@@ -51,7 +51,7 @@ def test_a_list_that_became_empty_is_taken_away(world: World) -> None:
     assert "open_places" not in item
 
 
-def test_who_moves_claims_or_skips_keeps_the_list(world: World) -> None:
+def test_moves_claims_and_skips_keep_the_open_places(world: World) -> None:
     mine = noted(world)
     world.pointers.advance(mine, mine.position, world.clock.now_ms())
     world.clock.advance_ms(60_000)
@@ -61,8 +61,8 @@ def test_who_moves_claims_or_skips_keeps_the_list(world: World) -> None:
     assert stored(world) == (HELD, REST)
 
 
-def test_a_release_that_knows_of_no_list_leaves_it(world: World) -> None:
-    """It sets what it knows, and removes nothing else."""
+def test_an_older_release_keeps_the_open_places(world: World) -> None:
+    """It sets the attributes that it knows, and removes no others."""
     mine = noted(world)
     world.dynamodb.update_item(
         TableName=world.settings.registry_table,
@@ -74,7 +74,7 @@ def test_a_release_that_knows_of_no_list_leaves_it(world: World) -> None:
     assert stored(world) == (HELD, REST)
 
 
-def test_a_word_of_a_newer_release_leaves_the_place_open(world: World) -> None:
+def test_an_unknown_reason_of_a_newer_release_keeps_the_place_open(world: World) -> None:
     noted(world)
     world.dynamodb.update_item(
         TableName=world.settings.registry_table,
@@ -86,7 +86,7 @@ def test_a_word_of_a_newer_release_leaves_the_place_open(world: World) -> None:
     assert [place.second for place in stored(world)] == [1_000]
 
 
-def test_a_place_covers_its_slice_and_a_second_not_reached_all_that_follow() -> None:
+def test_an_open_place_covers_its_slice_and_an_unreached_second_all_later_ones() -> None:
     entry = Address(second=1_001, ms=0, token="x", shard=3)
     assert is_in_open_place(entry, [REST])
     assert is_in_open_place(replace(entry, shard=9), [REST])
@@ -96,6 +96,6 @@ def test_a_place_covers_its_slice_and_a_second_not_reached_all_that_follow() -> 
     assert not is_in_open_place(replace(entry, second=1_000, shard=1), [HELD])
 
 
-def test_all_is_finished_before_the_first_open_second() -> None:
+def test_all_seconds_before_the_first_open_one_are_finished() -> None:
     assert first_open_second([], 2_000) == 2_001
     assert first_open_second([REST, HELD], 2_000) == 1_000

@@ -1,4 +1,4 @@
-"""Deliveries to AWS services, on moto: what arrives, and what each answer leads to."""
+"""Deliveries to AWS services, on moto: the delivered data, and the outcome of each answer."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ TASK = Task(
 
 @dataclass
 class Side:
-    """The targets, and what came out at their far ends."""
+    """The targets, and the data that the services received."""
 
     targets: Targets
     inbox: Inbox
@@ -116,7 +116,7 @@ def of_task(attempt: int) -> dict[str, str]:
     }
 
 
-# What arrives
+# Delivered data
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_message_is_the_payload_with_attributes(
 
 
 @pytest.mark.parametrize("callback", [TO_QUEUE, TO_TOPIC])
-def test_a_raw_message_is_what_the_string_says(side: Side, callback: Any) -> None:
+def test_a_raw_message_is_the_string_of_the_payload(side: Side, callback: Any) -> None:
     side.deliver(replace(callback, is_raw=True), replace(TASK, payload='"<paid/>\\n"'))
     side.deliver(callback, replace(TASK, payload=None))
     name = "inbox-queue" if callback is TO_QUEUE else "inbox-topic"
@@ -144,9 +144,7 @@ def test_a_raw_message_is_what_the_string_says(side: Side, callback: Any) -> Non
 @pytest.mark.parametrize(
     ("callback", "name"), [(TO_FIFO_QUEUE, "inbox-queue.fifo"), (TO_FIFO_TOPIC, "inbox-topic.fifo")]
 )
-def test_a_repeat_to_a_fifo_is_dropped_and_a_redrive_is_not(
-    side: Side, callback: Callback, name: str
-) -> None:
+def test_a_fifo_drops_a_repeat_but_not_a_redrive(side: Side, callback: Callback, name: str) -> None:
     for task in (TASK, replace(TASK, attempts=1), replace(TASK, redrives=1)):
         assert side.deliver(callback, task).verdict is Verdict.DELIVERED
     messages = [message["headers"] for message in side.received(name)]
@@ -170,7 +168,7 @@ def test_an_event_has_the_payload_in_its_detail(side: Side) -> None:
     }
 
 
-def test_a_function_gets_the_same_as_its_event(side: Side, emulator: Emulator) -> None:
+def test_a_function_gets_the_envelope_as_its_event(side: Side, emulator: Emulator) -> None:
     invoked: list[Invocation] = []
     emulator.answer_invocation = answering(b'{"closed": 17}', invoked)
     assert side.deliver(TO_FUNCTION) == Outcome(
@@ -182,7 +180,7 @@ def test_a_function_gets_the_same_as_its_event(side: Side, emulator: Emulator) -
     assert b'"payload": {"order": 1.0}' in invoked[0].payload
 
 
-def test_a_function_that_is_not_waited_for_has_taken_it_when_lambda_has(
+def test_an_asynchronous_function_call_is_delivered_when_lambda_accepts_it(
     side: Side, emulator: Emulator
 ) -> None:
     accepted: list[Invocation] = []
@@ -203,7 +201,7 @@ def test_an_execution_gets_the_envelope_as_its_input(side: Side) -> None:
     assert json.loads(got["body"])["task_id"] == TASK.task_id
 
 
-def test_an_execution_whose_start_was_not_heard_of_is_started_once(side: Side) -> None:
+def test_an_execution_whose_start_was_unanswered_is_started_once(side: Side) -> None:
     side.deliver(TO_MACHINE)
     again = side.deliver(TO_MACHINE, replace(TASK, attempts=1))
     assert again == Outcome(
@@ -214,7 +212,7 @@ def test_an_execution_whose_start_was_not_heard_of_is_started_once(side: Side) -
     assert len(side.received("inbox-machine")) == 2
 
 
-# What an answer leads to
+# Outcomes of answers
 
 
 def answering(
@@ -229,7 +227,7 @@ def answering(
     return answer
 
 
-def test_a_function_that_fails_is_tried_again(side: Side, emulator: Emulator) -> None:
+def test_a_failed_function_is_tried_again(side: Side, emulator: Emulator) -> None:
     error = b'{"errorMessage": "no such order", "errorType": "KeyError"}'
     emulator.answer_invocation = answering(error, X_Amz_Function_Error="Unhandled")
     assert side.deliver(TO_FUNCTION) == Outcome(
@@ -237,12 +235,12 @@ def test_a_function_that_fails_is_tried_again(side: Side, emulator: Emulator) ->
     )
 
 
-def test_a_function_that_says_stop_is_not(side: Side, emulator: Emulator) -> None:
+def test_a_function_that_answers_stop_is_not_tried_again(side: Side, emulator: Emulator) -> None:
     emulator.answer_invocation = answering(b'{"duewheel-stop": true}')
     assert side.deliver(TO_FUNCTION).verdict is Verdict.STOP
 
 
-def test_of_a_long_answer_the_beginning_is_read(side: Side, emulator: Emulator) -> None:
+def test_only_the_beginning_of_a_long_answer_is_read(side: Side, emulator: Emulator) -> None:
     emulator.answer_invocation = answering(b'"' + b"a" * 3_000_000 + b'"')
     outcome = side.deliver(TO_FUNCTION)
     assert outcome.verdict is Verdict.DELIVERED
@@ -260,7 +258,7 @@ def test_of_a_long_answer_the_beginning_is_read(side: Side, emulator: Emulator) 
         (400, "InvalidRequestContentException", Verdict.STOP),
     ],
 )
-def test_a_refusal_of_lambda_is_read_by_its_code(
+def test_the_code_of_a_lambda_refusal_decides_the_outcome(
     side: Side, emulator: Emulator, status: int, code: str, verdict: Verdict
 ) -> None:
     calls: list[Invocation] = []
@@ -271,7 +269,7 @@ def test_a_refusal_of_lambda_is_read_by_its_code(
     assert (outcome.verdict, outcome.status_code) == (verdict, status)
     assert outcome.note == f"{code}: why"
     assert outcome.retry_after_seconds == (7.0 if verdict is Verdict.RETRY else None)
-    assert len(calls) == 1, "the SDK does not try again by itself"
+    assert len(calls) == 1, "the SDK makes no retry of its own"
 
 
 @each_case(
@@ -283,7 +281,7 @@ def test_a_refusal_of_lambda_is_read_by_its_code(
         StepFunctionsCallback(f"arn:aws:states:{ACCOUNT}:stateMachine:no-machine"),
     ],
 )
-def test_what_is_not_there_may_come_back(side: Side, callback: Callback) -> None:
+def test_a_missing_resource_is_tried_again(side: Side, callback: Callback) -> None:
     outcome = side.deliver(callback)
     assert outcome.verdict is Verdict.RETRY
     assert re.search("not exist|NotFound|DoesNotExist", outcome.note, re.I)
@@ -291,7 +289,7 @@ def test_what_is_not_there_may_come_back(side: Side, callback: Callback) -> None
 
 @each_case("callback", [TO_QUEUE, TO_TOPIC, TO_BUS, TO_FUNCTION, TO_MACHINE])
 @each_case("fault", [Fault.THROTTLED, Fault.FAILED, Fault.LOST])
-def test_trouble_on_the_way_is_tried_again_by_the_task_alone(
+def test_transient_errors_are_retried_by_the_task_and_not_by_the_sdk(
     side: Side, callback: Callback, fault: Fault
 ) -> None:
     tries = []
@@ -307,7 +305,7 @@ def test_trouble_on_the_way_is_tried_again_by_the_task_alone(
     assert len(tries) == 1
 
 
-def test_no_connection_is_tried_again(side: Side) -> None:
+def test_a_failed_connection_is_tried_again(side: Side) -> None:
     def cut(request: Any, handle: Any) -> Any:
         raise EndpointConnectionError(endpoint_url=request.url)
 
@@ -315,7 +313,7 @@ def test_no_connection_is_tried_again(side: Side) -> None:
         assert side.deliver(TO_QUEUE).verdict is Verdict.RETRY
 
 
-def test_an_entry_that_eventbridge_refuses_within_a_200_is_no_delivery(
+def test_an_entry_refused_by_eventbridge_in_a_200_is_not_delivered(
     side: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = {"ErrorCode": "ThrottlingException", "ErrorMessage": "slow down"}
@@ -324,11 +322,11 @@ def test_an_entry_that_eventbridge_refuses_within_a_200_is_no_delivery(
     assert outcome == Outcome(Verdict.RETRY, "ThrottlingException: slow down", status_code=200)
 
 
-def test_what_the_sdk_does_not_even_send_stops(side: Side) -> None:
+def test_a_call_that_the_sdk_refuses_to_send_stops(side: Side) -> None:
     assert side.deliver(LambdaCallback("")).verdict is Verdict.STOP
 
 
-def test_a_payload_that_does_not_suit_is_not_sent(side: Side) -> None:
+def test_an_unsuitable_payload_is_not_sent(side: Side) -> None:
     outcome = side.deliver(replace(TO_QUEUE, is_raw=True))
     assert outcome.verdict is Verdict.STOP
     assert outcome.note.startswith("cannot be sent: the payload must be a string")
@@ -362,7 +360,7 @@ def test_no_client_is_built_before_its_first_call(side: Side) -> None:
 
 
 def test_a_hundred_calls_are_in_flight_at_once(side: Side, emulator: Emulator) -> None:
-    """Each is answered only when all have been asked."""
+    """Each call is answered only when all of them have arrived."""
     asked, everybody = [], Event()
 
     def answer(invocation: Invocation) -> Answer:

@@ -1,4 +1,4 @@
-"""Which connections are kept, for how long, and how many."""
+"""Kept connections: when they are reused, how long they live, and how many there may be."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ from tests.targets.far_side import (
 
 
 @in_loop
-async def test_connections_are_kept_and_used_again() -> None:
+async def test_connections_are_kept_and_reused() -> None:
     async with far_side() as side, target() as http:
         for _ in range(5):
             assert (await post(http, side.url())).verdict is Verdict.DELIVERED
@@ -29,7 +29,7 @@ async def test_connections_are_kept_and_used_again() -> None:
 
 
 @in_loop
-async def test_a_connection_that_the_far_side_closed_is_not_used_again() -> None:
+async def test_a_connection_closed_by_the_server_is_not_reused() -> None:
     async with far_side() as side, target() as http:
         for _ in range(3):
             assert (await post(http, side.url())).verdict is Verdict.DELIVERED
@@ -38,7 +38,7 @@ async def test_a_connection_that_the_far_side_closed_is_not_used_again() -> None
     assert side.connections == 3
 
 
-def test_a_connection_closed_while_the_loop_stood_still_is_not_used_again() -> None:
+def test_a_connection_closed_while_the_loop_did_not_run_is_not_reused() -> None:
     loop = asyncio.new_event_loop()
     http = HttpTarget(clock=SystemClock(), allowed_private_cidrs=LOOPBACK)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -50,7 +50,7 @@ def test_a_connection_closed_while_the_loop_stood_still_is_not_used_again() -> N
             loop.run_until_complete(loop.run_in_executor(None, connection.recv, 65_536))
             connection.sendall(OK)
             assert loop.run_until_complete(call).verdict is Verdict.DELIVERED
-            connection.close()  # nobody runs the loop now
+            connection.close()  # the loop does not run now
     loop.run_until_complete(http.close())
     loop.close()
 
@@ -65,7 +65,7 @@ def test_a_connection_closed_while_the_loop_stood_still_is_not_used_again() -> N
     ],
 )
 @in_loop
-async def test_a_connection_in_doubt_is_not_used_again(reply: bytes) -> None:
+async def test_a_connection_in_an_unclear_state_is_not_reused(reply: bytes) -> None:
     async with far_side(reply) as side, target() as http:
         for _ in range(2):
             assert await post(http, side.url()) == Outcome(Verdict.DELIVERED, "ok", status_code=200)
@@ -73,7 +73,7 @@ async def test_a_connection_in_doubt_is_not_used_again(reply: bytes) -> None:
 
 
 @in_loop
-async def test_what_comes_unasked_for_on_a_kept_connection_is_never_taken_for_a_reply(
+async def test_unrequested_bytes_on_a_kept_connection_are_not_read_as_a_reply(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("duewheel.targets.http.target.IDLE_SECONDS", 3_600)
@@ -94,10 +94,8 @@ async def test_idle_connections_are_dropped(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @in_loop
-async def test_a_connection_that_aged_while_the_loops_own_clock_stood_still_is_not_used_again() -> (
-    None
-):
-    """As in a process that Lambda has frozen and thawed: only the time of day went on."""
+async def test_a_connection_that_aged_in_a_frozen_process_is_not_reused() -> None:
+    """As in a process that Lambda has frozen and thawed: only the time of day moved on."""
     clock = ManualClock()
     async with far_side() as side, target(clock=clock) as http:
         await post(http, side.url())
@@ -111,7 +109,7 @@ async def test_a_connection_that_aged_while_the_loops_own_clock_stood_still_is_n
 
 
 @in_loop
-async def test_no_more_than_the_bound_is_in_flight() -> None:
+async def test_the_number_of_calls_in_flight_is_bounded() -> None:
     async with far_side() as side, target(calls_in_flight_max=3) as http:
         side.gate = asyncio.Event()
         calls = [asyncio.create_task(post(http, side.url())) for _ in range(9)]

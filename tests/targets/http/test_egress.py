@@ -1,4 +1,5 @@
-"""Where callbacks may not go, and that they go where they were checked to go."""
+"""Egress rules: callbacks connect only to public addresses, and only to the address that was
+checked."""
 
 import asyncio
 import socket
@@ -67,7 +68,7 @@ async def test_the_connection_goes_to_the_address_that_was_checked(
 
 
 @in_loop
-async def test_a_resolver_that_changes_its_mind_is_refused_despite_a_kept_connection(
+async def test_a_changed_forbidden_address_is_refused_despite_a_kept_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(resolver, "CACHE_SECONDS", 0.0)
@@ -92,7 +93,7 @@ async def test_a_kept_connection_to_an_address_no_longer_named_is_not_used(
         url = side.url(host="moving.example")
         await post(http, url)
         found[:] = ["127.0.0.2"]
-        assert (await post(http, url)).verdict is Verdict.RETRY  # nobody listens there
+        assert (await post(http, url)).verdict is Verdict.RETRY  # no server listens there
     assert side.connections == 1
 
 

@@ -1,4 +1,4 @@
-"""What the HTTP target sends, and what it makes of what comes back or does not."""
+"""The requests of the HTTP target, and the outcomes of replies and failures."""
 
 import asyncio
 import socket
@@ -56,8 +56,9 @@ def test_a_header_of_several_values_is_sent_as_several_lines() -> None:
     ]
 
 
-def test_stored_headers_that_a_receiver_may_take_for_the_services_are_not_sent() -> None:
-    """CGI and WSGI write hyphens and underscores alike; earlier releases have stored such names."""
+def test_stored_headers_that_resemble_the_services_own_are_not_sent() -> None:
+    """CGI and WSGI do not distinguish hyphens and underscores; earlier releases have stored such
+    names."""
     url = parse_callback_url("http://receiver.example/")
     names = ("webhook_id", "Webhook.Signature", "DUEWHEEL_ATTEMPT", "transfer_encoding", "x_team")
     callback = HttpCallback("", "GET", tuple((name, "forged") for name in names))
@@ -129,7 +130,7 @@ async def test_no_header_can_be_smuggled_in(method: str, name: str, value: str) 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "http://u:p@127.0.0.1/", "http://a/\r\nx: y"])
 @in_loop
-async def test_a_url_that_is_none_stops(url: str) -> None:
+async def test_an_invalid_url_stops(url: str) -> None:
     async with target() as http:
         outcome = await post(http, url)
     assert outcome.verdict is Verdict.STOP
@@ -168,7 +169,7 @@ async def test_a_reply_is_read_in_every_framing(reply: bytes) -> None:
 
 
 @in_loop
-async def test_a_reply_may_come_byte_by_byte() -> None:
+async def test_a_reply_may_arrive_byte_by_byte() -> None:
     class Drip(FarSide):
         async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await self._request(reader, 1)
@@ -219,7 +220,7 @@ async def test_the_stop_header_and_retry_after_reach_the_outcome() -> None:
 
 
 @in_loop
-async def test_a_trailer_is_no_header() -> None:
+async def test_a_trailer_is_not_read_as_a_header() -> None:
     reply = (
         b"HTTP/1.1 503 No\r\ntransfer-encoding: chunked\r\n\r\n"
         b"0\r\nretry-after: 9\r\nduewheel-stop: true\r\n\r\n"
@@ -244,7 +245,9 @@ async def test_a_trailer_is_no_header() -> None:
     ],
 )
 @in_loop
-async def test_garbage_is_tried_again_and_its_connection_dropped(reply: bytes, note: str) -> None:
+async def test_an_invalid_reply_is_tried_again_and_its_connection_dropped(
+    reply: bytes, note: str
+) -> None:
     async with far_side(reply) as side, target() as http:
         outcome = await post(http, side.url())
         assert outcome.verdict is Verdict.RETRY
@@ -269,7 +272,7 @@ async def test_garbage_is_tried_again_and_its_connection_dropped(reply: bytes, n
     ],
 )
 @in_loop
-async def test_a_reply_that_breaks_off_is_tried_again(reply: bytes, note: str) -> None:
+async def test_an_incomplete_reply_is_tried_again(reply: bytes, note: str) -> None:
     async with far_side(reply) as side, target() as http:
         outcome = await post(http, side.url())
     assert outcome.verdict is Verdict.RETRY
@@ -280,7 +283,7 @@ async def test_a_reply_that_breaks_off_is_tried_again(reply: bytes, note: str) -
     "head", [b"content-length: 99999999", b"transfer-encoding: chunked", b"x: y"]
 )
 @in_loop
-async def test_an_endless_reply_is_judged_by_its_status_once_it_is_too_long(head: bytes) -> None:
+async def test_the_outcome_of_an_endless_reply_follows_from_its_status(head: bytes) -> None:
     chunk = b"1000\r\n" + b"z" * 4_096 + b"\r\n"
     reply = b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + chunk * 40
     async with far_side(reply) as side, target() as http:
@@ -294,7 +297,7 @@ async def test_an_endless_reply_is_judged_by_its_status_once_it_is_too_long(head
     "reply", [HANG, b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nab"]
 )
 @in_loop
-async def test_a_reply_that_does_not_end_is_given_up_and_its_connection_dropped(
+async def test_a_reply_that_does_not_end_times_out_and_drops_its_connection(
     reply: bytes | None,
 ) -> None:
     async with far_side(reply) as side, target() as http:
@@ -314,7 +317,7 @@ async def test_a_refused_connection_is_tried_again() -> None:
 
 
 @in_loop
-async def test_a_connection_that_is_never_made_is_given_up_before_the_total(
+async def test_the_connect_timeout_is_shorter_than_the_total(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def never(*_: object) -> None:

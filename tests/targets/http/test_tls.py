@@ -1,4 +1,4 @@
-"""TLS: trusted authorities and the name in the URL only."""
+"""TLS: only trusted authorities and the name in the URL are accepted."""
 
 import asyncio
 import datetime
@@ -151,7 +151,7 @@ async def test_tls_refuses_an_authority_that_the_system_does_not_trust(
 
 
 @in_loop
-async def test_a_far_side_that_speaks_no_tls_is_tried_again() -> None:
+async def test_a_server_without_tls_is_tried_again() -> None:
     class Plain(FarSide):
         async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -168,7 +168,7 @@ async def test_a_far_side_that_speaks_no_tls_is_tried_again() -> None:
 
 
 @in_loop
-async def test_a_handshake_that_hangs_ends_with_the_timeout() -> None:
+async def test_a_hanging_handshake_ends_with_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         async with target() as http:
             url = f"https://127.0.0.1:{silent.getsockname()[1]}/"
