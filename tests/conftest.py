@@ -41,7 +41,7 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
 
 
 _guard = AwsGuard()
-_guard.stand_before_all_clients()
+_guard.guard_all_clients()
 _bounds = Bounds(
     {
         "AWS calls": lambda: _guard.calls,

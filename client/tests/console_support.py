@@ -64,13 +64,13 @@ def served(server: TCPServer) -> Iterator[str]:
 
 @contextmanager
 def upstream() -> Iterator[Upstream]:
-    told = Upstream("")
+    fake = Upstream("")
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def handle_any(self) -> None:
-            told.handle(self)
+            fake.handle(self)
 
         do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any
 
@@ -81,8 +81,8 @@ def upstream() -> Iterator[Upstream]:
         daemon_threads = True
         block_on_close = False
 
-    with served(Server(("127.0.0.1", 0), Handler)) as told.url:
-        yield told
+    with served(Server(("127.0.0.1", 0), Handler)) as fake.url:
+        yield fake
 
 
 class Proxy:
@@ -139,16 +139,16 @@ def proxied(
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[Upstream, Proxy]]:
-    with upstream() as told, proxied(told.url, BearerKey(KEY)) as proxy:
-        yield told, proxy
+    with upstream() as fake, proxied(fake.url, BearerKey(KEY)) as proxy:
+        yield fake, proxy
 
 
 @pytest.fixture
 def service(running: tuple[Upstream, Proxy]) -> Upstream:
     """The service in its initial state."""
-    told, _ = running
-    vars(told).update(vars(Upstream(told.url)))
-    return told
+    fake, _ = running
+    vars(fake).update(vars(Upstream(fake.url)))
+    return fake
 
 
 @pytest.fixture

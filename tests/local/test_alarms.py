@@ -133,7 +133,7 @@ def test_queues_that_refuse_messages_set_off_the_alarm_on_the_time_pointer(
 ) -> None:
     creates(watched, "ok", delay_seconds=FAR_SECONDS)
     with refusing("SendMessage", "/invocations"):
-        goes_off(watched, "PointerLag", lambda: watched.stands(minutes=1))
+        goes_off(watched, "PointerLag", lambda: watched.passes_without_waiting(minutes=1))
     ends(watched, "PointerLag")
     assert len(watched.service.received("ok")) == 1
 

@@ -1,8 +1,8 @@
-"""CloudWatch's alarms as both templates declare them, and what state they are in.
+"""CloudWatch's alarms as both templates declare them, and their states.
 
-By AWS's rules for missing data: an alarm looks at a few more periods than it evaluates, goes by the
-latest of those that have data, and fills what is then lacking as it is told to. What is not
-understood here is an error.
+AWS's rules for missing data: an alarm reads a few more periods than it evaluates, uses the latest
+of those that have data, and fills the missing ones by its setting. A property that this module does
+not support is an error.
 """
 
 import ast
@@ -40,14 +40,14 @@ Read = Callable[[Metric], Mapping[int, Minute]]
 
 @dataclass(frozen=True)
 class Watched:
-    """A metric of an alarm, by periods of so many minutes."""
+    """A metric of an alarm, in periods of `minutes`."""
 
     metric: Metric
     statistic: str
     minutes: int
 
     def at(self, read: Read, minute: int) -> float | None:
-        """Over the period that ends with the minute; None when nothing was told in it."""
+        """The value of the period that ends with the minute; None if it has no data."""
         told = read(self.metric)
         first = minute - self.minutes + 1
         parts = [told[each] for each in range(first, minute + 1) if each in told]
@@ -64,23 +64,23 @@ class Alarm:
     to_alarm: int  # of those
     threshold: float
     is_breaching: Callable[[float, float], bool]
-    is_missing_breaching: bool | None  # None: then it goes to INSUFFICIENT_DATA
+    is_missing_breaching: bool | None  # None: missing data lead to INSUFFICIENT_DATA
 
     def is_off(self, read: Read, minute: int) -> bool:
-        """Whether it has told, by the minute, of a state that is not well: ALARM or, where that is
-        told, INSUFFICIENT_DATA. Each begins in that one, of which it tells nobody."""
+        """Whether by this minute the alarm has notified of ALARM or, if configured, of
+        INSUFFICIENT_DATA. Each alarm begins in INSUFFICIENT_DATA, without a notification."""
         step = next(iter(self.watched.values())).minutes
         looked_at = self.evaluated + LOOKED_AT_BEYOND
         values = [self._value(read, minute - back * step) for back in range(looked_at)]
         known = [self.is_breaching(v, self.threshold) for v in values if v is not None]
         if self.is_missing_breaching is None:
             if not known:
-                return self._was_told(read, minute)
+                return self._has_had_data(read, minute)
             return sum(known[: self.evaluated]) >= self.to_alarm
         filled = known + [self.is_missing_breaching] * self.evaluated
         return sum(filled[: self.evaluated]) >= self.to_alarm
 
-    def _was_told(self, read: Read, minute: int) -> bool:
+    def _has_had_data(self, read: Read, minute: int) -> bool:
         watched = self.watched.values()
         return any(told <= minute for each in watched for told in read(each.metric))
 
@@ -90,7 +90,7 @@ class Alarm:
 
 
 def compute(expression: str, parts: Mapping[str, float | None]) -> float | None:
-    """Metric math, as far as the templates use it; None: no value."""
+    """The part of metric math that the templates use; None means no value."""
     return _Math(parts).of(ast.parse(expression, mode="eval").body)
 
 
@@ -143,8 +143,8 @@ def _statistic(name: str, parts: list[Minute]) -> float:
 
 
 def observability(parent: Resources) -> Resources:
-    """The nested stack's, with the parameters that its parent hands it. It has no table nor queue
-    of its own, so nothing is made."""
+    """The nested stack's resources, with the parameters of its parent. It has no tables or queues,
+    so none are created."""
     (nested,) = parent.template.of_type("AWS::CloudFormation::Stack")
     properties = parent.resolve(nested.properties)
     template = load_template(
@@ -155,7 +155,7 @@ def observability(parent: Resources) -> Resources:
 
 
 def with_observability(**parameters: str) -> Resources:
-    """The whole template, within an emulator."""
+    """The resources of the whole template, within an emulator."""
     template = load_template(ROOT / "template.yaml", {"Observability": "on", **parameters})
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 
@@ -185,7 +185,7 @@ def _alarm(name: str, properties: dict[str, Any]) -> Alarm:
 
 
 def _single(properties: dict[str, Any]) -> dict[str, Any]:
-    """As the metric math of one metric."""
+    """An alarm on one metric, as metric math."""
     return {
         "Id": "m",
         "Expression": "m",

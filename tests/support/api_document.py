@@ -1,4 +1,4 @@
-"""The kept API document as the tests hold things against it."""
+"""The API document, and helpers that compare requests and answers with it."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ _SCHEMAS = DOCUMENT["components"]["schemas"]
 
 
 def closed(schema: Any) -> Any:
-    """The schema without room for members that it does not name."""
+    """The schema with additional members forbidden."""
     match schema:
         case {"properties": properties, **rest}:
             inner = {name: closed(one) for name, one in properties.items()}
@@ -34,12 +34,12 @@ _CLOSED = closed(_SCHEMAS)
 
 
 def wrong_with(value: Any, schema: dict[str, Any]) -> list[str]:
-    """What of a request's body is not as this schema says."""
+    """The differences between a request's body and this schema."""
     return _errors(value, schema, _SCHEMAS)
 
 
 def wrong_with_answer(value: Any, name: tuple[str, str], status: int) -> list[str]:
-    """What of an answer is not as the document says, members that it does not name included."""
+    """The differences between an answer and the document, unnamed members included."""
     response = OPERATIONS[name]["responses"].get(str(status))
     if response is None:
         return [f"{name} answers {status}"]

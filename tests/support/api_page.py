@@ -1,4 +1,4 @@
-"""docs/api.md as the tests read it: its examples."""
+"""The examples of docs/api.md."""
 
 from docs.examples.make import PAGE
 from docs.examples.page import examples_in

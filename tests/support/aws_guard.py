@@ -1,8 +1,8 @@
-"""Stands before every AWS client of this process and refuses what AWS would refuse.
+"""Checks the calls of every AWS client of this process, and refuses requests that AWS would refuse.
 
-moto accepts requests that AWS does not carry out. Invariant: no such request reaches it unseen.
-It fails where it is made, and, should the code under test catch that, once more when the test
-ends. Only what the documentation of AWS refuses is refused; what lies in the tables is not known.
+moto accepts requests that AWS does not carry out. Invariant: no such request reaches moto
+unnoticed. It fails where it is made and, in case the code under test catches that, again when the
+test ends. The rules are those of AWS's documentation; the contents of the tables are not checked.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -40,8 +40,8 @@ class AwsGuard:
             self.refused.append(f"AWS refuses this {operation}: {refusal}")
             raise RefusedByAws(self.refused[-1]) from None
 
-    def stand_before_all_clients(self) -> None:
-        """Once, for good: each client's calls go through this method of its class."""
+    def guard_all_clients(self) -> None:
+        """Patch the class of all clients permanently, since all of their calls use this method."""
         call: Callable[..., Any] = BaseClient._make_api_call
 
         def guarded(client: Any, operation: str, request: Mapping[str, Any]) -> Any:
@@ -53,7 +53,7 @@ class AwsGuard:
 
     @contextmanager
     def lowered(self) -> Iterator[None]:
-        """For tests of what moto itself does with what AWS refuses."""
+        """Disable the guard, for tests of moto itself with requests that AWS refuses."""
         checks, self._checks = self._checks, {}
         try:
             yield
@@ -61,6 +61,6 @@ class AwsGuard:
             self._checks = checks
 
     def taken(self) -> list[str]:
-        """What was refused since this was last asked."""
+        """The refusals since the last call of this method."""
         taken, self.refused = self.refused, []
         return taken

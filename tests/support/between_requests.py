@@ -1,4 +1,4 @@
-"""Looks at a world after each request that may have changed something."""
+"""Checks a world after each request that may have changed an item."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ _READS = ("Query", "GetItem", "BatchGetItem", "ReceiveMessage")
 
 
 class Looks:
-    """`found` is to be empty, whatever the request was."""
+    """`found` has to return an empty list after every request."""
 
     def __init__(self, world: World, found: Callable[[World], object]) -> None:
         self.number = 0
@@ -20,7 +20,7 @@ class Looks:
     def _look(self, call: Call) -> None:
         if call.operation in _READS:
             return
-        self._world.recorder.after = None  # not at what the look itself asks for
+        self._world.recorder.after = None  # not after requests of the check itself
         assert self._found(self._world) == [], call.operation
         self._world.recorder.after = self._look
         self.number += 1

@@ -1,7 +1,7 @@
-"""What a test without a mark may cost: AWS calls, steps of simulated time, processes of Python.
+"""Limits of a test without a mark: AWS calls, steps of simulated time, processes of Python.
 
-They are counted, since every measured time depends on the machine's load. A test that needs more
-says by a mark why it is long, and `make test` leaves it to `make test-all`.
+They are counted, since measured times depend on the machine's load. A test that needs more has a
+mark with the reason, and only `make test-all` runs it.
 """
 
 import os
@@ -19,7 +19,7 @@ LIMITS: Mapping[str, int] = MappingProxyType(
 
 
 def quick_first(cases: Iterable[Any], mark: pytest.MarkDecorator, quick: int = 1) -> list[Any]:
-    """For `parametrize`: the first cases show what there is to show, and the others are long."""
+    """For `parametrize`: the first cases are run always, the others have the mark."""
     values = [case if isinstance(case, tuple) else (case,) for case in cases]
     return [
         pytest.param(*value, marks=() if number < quick else mark)
@@ -28,7 +28,8 @@ def quick_first(cases: Iterable[Any], mark: pytest.MarkDecorator, quick: int = 1
 
 
 class ProcessesBegun:
-    """How many processes of Python this one has begun; audit hooks hear of them for good."""
+    """Counts the Python processes that this one has started, by an audit hook, which cannot be
+    removed."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -43,7 +44,7 @@ class ProcessesBegun:
 
 
 class Bounds:
-    """`count_of` tells for each limit how many there have been so far."""
+    """`count_of` returns the current count for each limit."""
 
     def __init__(self, count_of: Mapping[str, Callable[[], int]]) -> None:
         self._count_of = count_of
@@ -60,7 +61,7 @@ class Bounds:
 
 
 def is_long(item: pytest.Item) -> bool:
-    """By its mark, or a property that is tried with more examples than `make test` tries."""
+    """Whether the test has a mark, or is a property with more examples than `make test` runs."""
     is_property = item.get_closest_marker("hypothesis") is not None
     if is_property and os.environ.get("HYPOTHESIS_PROFILE") != "quick":
         return True

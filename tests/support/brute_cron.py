@@ -1,7 +1,7 @@
-"""Cron read a second time, by brute force: every minute of a stretch of wall time is held against
-the text of the fields, and every wall against every offset that its zone might have had.
+"""A second implementation of cron, by brute force: each minute of a range of local time is compared
+with the fields, and each local time with every offset that its zone may have had.
 
-It shares nothing with the rules but the data of the zones.
+It has no code in common with the rules, only the data of the zones.
 """
 
 import calendar
@@ -19,7 +19,8 @@ WEEKDAYS = ["sunday", *(name.lower() for name in calendar.day_name[:6])]
 
 
 class BruteCron:
-    """`seconds` first, then cron's five fields, then the year; `either` as the dialect has it."""
+    """`fields`: seconds, cron's five fields, the year. `either`: by the dialect, one of the two day
+    fields is enough."""
 
     def __init__(self, fields: list[str], either: bool) -> None:
         second, self.minute, self.hour, self.day, self.month, self.weekday, self.year = fields
@@ -58,7 +59,7 @@ def seconds_by_brute_force(
     gap: DstGap = DstGap.SHIFT,
     overlap: DstOverlap = DstOverlap.FIRST,
 ) -> list[int]:
-    """What there is from `first` to `last`, both included. Clocks are set on the minute."""
+    """The seconds from `first` to `last`, both included. Clocks are changed at a whole minute."""
     found: set[int] = set()
     offsets = offsets_about(zone, first, last)
     walls = cron.minutes(_utc(first) + min(offsets), _utc(last) + max(offsets))
@@ -77,21 +78,21 @@ def seconds_by_brute_force(
 
 
 def offsets_about(zone: ZoneInfo, first: int, last: int) -> set[timedelta]:
-    """All that the zone had from a day before until a day after."""
+    """All offsets of the zone from a day before to a day after."""
     hours = range((last - first) // 3600 + 49)
     instants = (_utc(first).replace(tzinfo=UTC) - DAY + hour * HOUR for hour in hours)
     return {at.astimezone(zone).utcoffset() or timedelta() for at in instants}
 
 
 def instants_of(zone: ZoneInfo, wall: datetime, offsets: set[timedelta]) -> list[int]:
-    """Those that a clock of the zone shows as that wall."""
+    """The instants that the zone's clocks show as that local time."""
     tried = [wall.replace(tzinfo=UTC) - offset for offset in offsets]
     shown = [at for at in tried if at.astimezone(zone).replace(tzinfo=None) == wall]
     return sorted(int(at.timestamp()) for at in shown)
 
 
 def _after_gap(zone: ZoneInfo, wall: datetime, offsets: set[timedelta]) -> int:
-    """The first minute whose clock shows more than that wall, as all later ones do."""
+    """The first minute at which the clock shows a later local time."""
     at = wall.replace(tzinfo=UTC) - max(offsets)
     for step in (HOUR, MINUTE):
         while (at + step).astimezone(zone).replace(tzinfo=None) <= wall:

@@ -1,6 +1,6 @@
-"""For tests that a verb of the Makefile runs with what it has built, by paths in the environment.
+"""For tests that a target of the Makefile runs on its build results, by paths in the environment.
 
-What they put into `said` is printed at the end.
+The lines of `said` are printed at the end of the run.
 """
 
 import os
@@ -19,6 +19,6 @@ def given(variable: str, verb: str) -> Path:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """A hook of every conftest that imports it."""
+    """pytest calls this hook in each conftest that imports it."""
     for line in said:
         terminalreporter.write_line(line)

@@ -1,4 +1,5 @@
-"""A table of pure cases as one test: pytest's own work for a test takes longer than such a case."""
+"""A table of pure cases as one test, since pytest's overhead for a test is larger than such a
+case."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -11,7 +12,7 @@ Test = Callable[..., None]
 
 
 def each_case(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Test], Test]:
-    """As `parametrize`, for cases that leave nothing behind. Each failure names its case."""
+    """Like `parametrize`, for cases without side effects. Each failure names its case."""
     fields = [name.strip() for name in names.split(",")] if isinstance(names, str) else [*names]
     table = [case if len(fields) > 1 else (case,) for case in cases]
     assert table

@@ -1,6 +1,6 @@
-"""Clients of the SDK, made once in a process: to make two takes as long as a short test does.
+"""Clients of the SDK, made once in a process, since making two takes as long as a short test.
 
-Invariant: what a test hooks into its own client does not reach the client of another test.
+Invariant: hooks that a test adds to its own client do not affect the client of another test.
 """
 
 from functools import cache
@@ -10,20 +10,20 @@ import boto3
 
 from duewheel.stores.aws_clients import AwsTime, retry_conflicts
 
-aws_time = AwsTime()  # of all observed clients; each `World` begins without any
+aws_time = AwsTime()  # shared by all observed clients; each `World` resets it
 
 
 def observed(service: str) -> Any:
-    """A copy: what is set on it, such as a recorder, stays with it."""
+    """A copy of the client, so that a recorder on it does not affect others."""
     kept = _observed(service)
-    client = object.__new__(type(kept))  # `copy` asks the new one for attributes it lacks
+    client = object.__new__(type(kept))  # `copy` reads attributes that a new object lacks
     vars(client).update(vars(kept))
     return client
 
 
 @cache
 def plain(service: str) -> Any:
-    """Not to be hooked into."""
+    """A shared client, which must not get hooks."""
     return boto3.client(service)  # type: ignore[call-overload]
 
 

@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it; sleeping moves it, but not beside the work."""
+"""A clock that a test moves by hand. Sleeping moves it, except in `sleep_beside_until_ms`."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A transaction that holds an item while others write it: refusals below the SDK."""
+"""A conflicting transaction on an item, simulated by refusals below the SDK."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from unittest.mock import patch
 from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 
 FOR_EVER = 1_000_000
-A_MOMENT = 2  # refusals, which a client sits out
+A_MOMENT = 2  # so many refusals, which a client survives by retries
 
 Wanted = Callable[[str, dict[str, Any]], bool]
 
@@ -26,7 +26,7 @@ class Conflicts:
 
 @contextmanager
 def conflicts(is_wanted: Wanted, times: int = FOR_EVER) -> Iterator[Conflicts]:
-    """The first so many requests that `is_wanted` takes, by operation and body, meet one."""
+    """Refuse the first `times` requests that `is_wanted` selects by operation and body."""
     met, numbers = Conflicts(), count()
 
     def answer(request: Any, handle: Handle) -> Reply | None:

@@ -1,6 +1,6 @@
-"""Random cron expressions of both dialects, with what a second reader has to know of each.
+"""Random cron expressions of both dialects, with the fields for a second implementation.
 
-They are drawn from a seed and not by hypothesis piece by piece, which would take most of the time.
+They are drawn from a seed and not in parts by hypothesis, which would take most of the time.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ MONTHS = ("JAN", "feb", "Mar", "APR", "may", "JUN", "jul", "AUG", "sep", "OCT", 
 
 @dataclass(frozen=True)
 class Expression:
-    """`fields`: seconds, cron's five, the year. `either`: one of the two day fields will do."""
+    """`fields`: seconds, cron's five, the year. `either`: one of the two day fields is enough."""
 
     text: str
     dialect: Dialect
@@ -30,8 +30,8 @@ def cron_expression(chance: Random) -> Expression:
     seconds = [_list(chance, _second)] if chance.random() < 0.5 else []
     either = not seconds and day[0] not in "*?" and week[0] not in "*?"
     text = _spaced(chance, [*seconds, *five])
-    told = week.replace("FRI-SUN", "FRI-7")
-    fields = (*(seconds or "0"), *five[:4], told, "*")
+    weekdays = week.replace("FRI-SUN", "FRI-7")
+    fields = (*(seconds or "0"), *five[:4], weekdays, "*")
     return Expression(text, Dialect.CRON, fields, either)
 
 
@@ -43,15 +43,16 @@ def cronexpr_expression(chance: Random) -> Expression:
     year = _list(chance, _year) if chance.random() < 0.4 else "*"
     years = [year] if seconds or year != "*" else []
     either = not {"*", "?"} & {*day.split(","), *week.split(",")}
-    # There a week ends with 6, which the second reader is told.
-    told = ",".join(_told(entry) for entry in week.split(","))
+    # In this dialect a week ends with 6, which the second implementation gets as a range.
+    weekdays = ",".join(_with_open_range(entry) for entry in week.split(","))
     text = _spaced(chance, [*seconds, *five, *years])
-    fields = (*(seconds or "0"), *five[:4], told, year)
+    fields = (*(seconds or "0"), *five[:4], weekdays, year)
     return Expression(text, Dialect.CRONEXPR, fields, either)
 
 
 def text_known_to_cronsim(chance: Random) -> str:
-    """It takes either of two restricted day fields even where seconds are given."""
+    """An expression that cronsim reads in the same way. With two restricted day fields, cronsim
+    accepts either one even if there are seconds."""
     day = one_of(chance, "*", _list(chance, _cronsim_month_day))
     week = one_of(chance, "*", _list(chance, _cronsim_weekday))
     is_restricted = day[0] != "*" and week[0] != "*"
@@ -137,7 +138,7 @@ def _cronexpr_weekday(chance: Random) -> str:
     return one_of(chance, plain, plain, _weekday(chance), _special_weekday(chance), *words)
 
 
-def _told(entry: str) -> str:
+def _with_open_range(entry: str) -> str:
     is_open = "/" in entry and "-" not in entry  # 3/2, which goes on to the end of the week
     return f"{entry[0]}-6{entry[1:]}" if is_open else entry
 

@@ -1,4 +1,4 @@
-"""Items edited by hand, past all that the service does."""
+"""Direct edits of items, as the service never makes them."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.support.world import World
 
 
 def edit(world: World, key: dict[str, Any], /, **attributes: Any) -> None:
-    """Set these attributes; None takes one away."""
+    """Set these attributes; None removes one."""
     sets = [f"#{name} = :{name}" for name, value in attributes.items() if value is not None]
     removes = [f"#{name}" for name, value in attributes.items() if value is None]
     clauses = [("SET", sets), ("REMOVE", removes)]

@@ -1,4 +1,4 @@
-"""Each kind of damage to a task or what it rests on, and the words by which the audit finds it."""
+"""Each kind of damage to a task or its related items, and the finding of the audit for it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ LADDER = RetryPolicy(attempts_max=3, delays_seconds=(30.0, 90.0))
 
 
 def audited(world: World) -> list[Finding]:
-    """All that is found in the seconds in which anything stands."""
+    """The audit's findings in all seconds that have items."""
     seconds = {
         second_of(item["place"]["S"]) for item in world.items() if holds_seconds(item["slot"]["S"])
     }

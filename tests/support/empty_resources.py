@@ -1,7 +1,7 @@
 """The template's tables and queues, made once in a process; each test gets them empty.
 
-To make them takes longer than most tests do. moto keeps each as one object, of which a copy
-without its items or messages stands for a new one.
+Making them takes longer than most tests. moto keeps each as one object; a copy of it without items
+or messages replaces a new one.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from local.aws.template import ACCOUNT_ID, REGION, Template
 
 
 class EmptyResources:
-    """Of one template. Asked for in a moto that has none of them yet."""
+    """The empty resources of one template. To be called in a moto that has none of them yet."""
 
     def __init__(self, template: Template) -> None:
         self._template = template

@@ -1,6 +1,6 @@
-"""What DynamoDB refuses in the expressions of one request: names, values and paths.
+"""DynamoDB's rules for the expressions of one request: names, values and paths.
 
-A rule looks at the text alone, so what a text says is found out once.
+A rule depends on the text alone, so each text is parsed once.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""AWS's limits on throughput, enforced over the emulator on whatever clock it runs by.
+"""AWS's throughput limits, enforced before the emulator, on the emulator's clock.
 
-Each partition key of the table, and of each of its indexes, takes so many units a second and no
-more, and so does the table as a whole. What is too much gets what AWS answers. There is no credit
-for quiet seconds: AWS grants some, but nobody may count on it.
+Each partition key of the table and of its indexes has a limit of units a second, and so has the
+table as a whole. Requests beyond a limit get AWS's refusals. There is no burst credit for quiet
+seconds: AWS grants some, but does not guarantee it.
 """
 
 import json
@@ -26,7 +26,7 @@ _EQUALS = re.compile(r"([#\w]+) = (:\w+)")
 
 @dataclass
 class _Bucket:
-    """Fills up by the second. The last one admitted may leave it in debt."""
+    """A token bucket that is refilled each second. The last admitted request may overdraw it."""
 
     units_a_second: float
     level: float = 0.0
@@ -47,7 +47,7 @@ class _Bucket:
 @dataclass(frozen=True)
 class _Table:
     key: tuple[str, ...]
-    indexes: Mapping[str, str]  # their partition keys
+    indexes: Mapping[str, str]  # by name, with their partition keys
 
     def name_of(self, item: Item) -> tuple[str, ...]:
         return tuple(str(item[attribute]["S"]) for attribute in self.key)
@@ -55,7 +55,7 @@ class _Table:
 
 @dataclass
 class Governor:
-    """Stands where `answered_by` puts it. What it has refused is counted by operation."""
+    """Installed by `answered_by`. Refusals are counted by operation."""
 
     now_ms: Callable[[], float]
     tables: Iterable[str]
@@ -63,7 +63,7 @@ class Governor:
     table_read_units: float = TABLE_READ_UNITS.value
     partition_write_units: float = PARTITION_WRITE_UNITS.value
     partition_read_units: float = PARTITION_READ_UNITS.value
-    is_down: Callable[[str], bool] = lambda _: False  # a partition key, that takes nothing at all
+    is_down: Callable[[str], bool] = lambda _: False  # whether a partition key refuses all requests
     refused: Counter[str] = field(default_factory=Counter)
     writes: Counter[str] = field(default_factory=Counter)  # requests, by table
     _buckets: dict[tuple[str, ...], _Bucket] = field(default_factory=dict)
@@ -92,11 +92,11 @@ class Governor:
         return act(request, json.loads(request.body), handle)
 
     def used_by_table(self, table: str) -> float:
-        """Write units."""
+        """The used write units of a table."""
         return self._bucket("write", self.table_write_units, table).used
 
     def used_by_partition(self, table: str) -> list[float]:
-        """Write units of the table's partition keys, the busiest first."""
+        """The used write units of the table's partition keys, the busiest first."""
         used = [b.used for name, b in self._buckets.items() if name[:2] == ("write", table)]
         return sorted(used, reverse=True)
 
@@ -143,7 +143,7 @@ class Governor:
             self._bucket("write", self.table_write_units, table),
             self._bucket("write", self.partition_write_units, table, name[1]),
         ]
-        if is_new:  # else its index keys stay, with what few exceptions there are
+        if is_new:  # else its index keys rarely change
             buckets += [
                 self._bucket("write", self.partition_write_units, table, index, item[key]["S"])
                 for index, key in shape.indexes.items()
@@ -212,7 +212,7 @@ class Governor:
             bucket.take(units)
 
     def _size_of(self, table: str, item: Item) -> int:
-        """Of what stands there, whatever the read projects."""
+        """The size of the stored item, independent of the projection."""
         key = self._tables[table].key
         if not all(attribute in item for attribute in key):
             return size_of(item)

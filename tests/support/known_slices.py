@@ -1,4 +1,4 @@
-"""Slices of one second whose true state is known, because it is known how they were made."""
+"""Slices of one second whose true state is known from their construction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ SECOND = 1_900_000_000
 SHARD = 3
 NOW_MS = (SECOND + 600) * 1000
 PAGE_SIZE = 3
-JUST_NOW = NOW_MS - RESEND_EVERY_MS + 1  # too short ago to send a page again
+JUST_NOW = NOW_MS - RESEND_EVERY_MS + 1  # too recent to send a page again
 LONG_AGO = NOW_MS - RESEND_EVERY_MS
 SETTLED = [status for status in Status if status is not Status.PENDING]
 
@@ -54,11 +54,11 @@ ELSEWHERE = at(SECOND - 3_600, 902)
 
 @dataclass
 class Slice:
-    """What stands in one slice: homes by address, entries with the home each belongs to."""
+    """The items of one slice: homes by address, and entries with their homes."""
 
     homes: dict[Address, HomeState] = field(default_factory=dict)
     entries: dict[Address, Address] = field(default_factory=dict)
-    states: dict[Address, EntryState] = field(default_factory=dict)  # what each entry really is
+    states: dict[Address, EntryState] = field(default_factory=dict)  # the true state of each entry
     leases: dict[str, PageLease] = field(default_factory=dict)
 
     def add_home(
@@ -74,7 +74,7 @@ class Slice:
         state: EntryState,
         status: Status = Status.PENDING,
     ) -> None:
-        """`named` is what the home names; None when there is no home any more."""
+        """`named` is the entry that the home names; None if the home no longer exists."""
         if named is not None:
             self.homes[home] = HomeState(
                 home=home,
@@ -88,7 +88,7 @@ class Slice:
         self.states[address] = state
 
     def add_pair(self, home: Address, named: Address) -> None:
-        """A home and the entry it names, both of this second."""
+        """Add a home and its named entry, both of this second."""
         self.add_home(home, named, EntryState.FINISHED)
         self.add_entry(named, home, named, EntryState.DUE)
 
@@ -104,7 +104,7 @@ class Slice:
         return judge_slice(
             SECOND,
             SHARD,
-            reversed(seen),  # the sweep has them in no order of their places
+            reversed(seen),  # the sweep does not rely on their order
             self.leases,
             waiting=Waiting(SECOND, lambda e: e.second == SECOND, self.entries.__contains__),
             now_ms=now_ms,
@@ -124,7 +124,7 @@ def postponed(verdict: Verdict) -> list[Address]:
     return [address for _, owed in verdict.postponed for address in addresses_of(owed)]
 
 
-# What an entry can be, by the rule of named entries alone; `far` homes stand in another second.
+# The states of an entry by the rule of named entries alone; `far` homes are in another second.
 KINDS: dict[str, Callable[[Slice, Address, Status], None]] = {
     "home, owed": lambda made, own, _: made.add_home(own, own, EntryState.DUE),
     "home, settled": lambda made, own, settled: made.add_home(
@@ -168,7 +168,9 @@ def _page_leases(draw: st.DrawFn, page: str, inside: list[str]) -> PageLease:
     slow = () if is_slow_page(page) else draw(_some_of(inside))
     owner = draw(st.sampled_from([None, "somebody"]))
     tries = draw(st.integers(1, TRIES_MAX)) if owner else 0
-    kept = inside if is_slow_page(page) and not tries else slow  # unbegun it passes nothing on
+    kept = (
+        inside if is_slow_page(page) and not tries else slow
+    )  # before it is begun, it passes no entries on
     return PageLease(
         SECOND,
         SHARD,
@@ -210,7 +212,7 @@ def slices(draw: st.DrawFn) -> Slice:
 
 @st.composite
 def _passed_on(draw: st.DrawFn, made: Slice, found: PageLease) -> None:
-    """Leases of what this page passed on, some of which nobody has begun yet."""
+    """Add leases of the pages that this page passed on; some of them are not begun yet."""
     for page, places in (
         (rest_page(found.page), found.rest),
         (slow_page(found.page), found.slow),
@@ -221,7 +223,7 @@ def _passed_on(draw: st.DrawFn, made: Slice, found: PageLease) -> None:
 
 
 def _pass_direct_on(draw: st.DrawFn, made: Slice) -> None:
-    """Some direct entries were in a message that passed some of them to the slow lane."""
+    """Add direct messages that passed some of their entries to the slow lane."""
     direct = sorted(address.place for address in made.entries if address.direct)
     slow = draw(_some_of(direct))
     if slow:

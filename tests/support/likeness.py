@@ -1,8 +1,9 @@
-"""Whether what a page shows is what came: the same, but for what differs from run to run.
+"""Compares the output that a page shows with the actual output, except for differences between
+runs.
 
-What a page shows of an object are some of its members; `...` stands for anything, at the end of
-a list for more of the same kind. An id stands for another, always the same one. Instants are
-compared where the stack's clock stood still from the first moment on.
+A page shows some members of an object; `...` means any value, and at the end of a list further
+elements. Each shown id means one actual id. Instants are compared if the stack's clock was frozen
+from the start.
 """
 
 import json
@@ -27,13 +28,15 @@ class Likeness:
         self._ids: dict[str, str] = {}
 
     def of_json(self, shown: str, came: str) -> bool:
-        """The documents that are shown are the last ones that came, behind whatever else."""
+        """Whether the shown documents are the last ones of the output, which may have other text
+        before."""
         wanted, got = documents(quoted(shown)), last_documents(came)
         got = got[max(len(got) - len(wanted), 0) :]
         return len(wanted) == len(got) and all(map(self._value, wanted, got))
 
     def of_text(self, shown: str, came: str) -> bool:
-        """The lines that are shown are the last ones that came. `...` is any number of lines."""
+        """Whether the shown lines are the last ones of the output. `...` means any number of
+        lines."""
         return self._words(_trimmed(shown), _trimmed(came), r"(?:.*\n)?")
 
     def _value(self, shown: Any, came: Any) -> bool:
@@ -52,7 +55,7 @@ class Likeness:
         return type(shown) is type(came) and bool(shown == came)
 
     def _words(self, shown: str, came: str, before: str = "") -> bool:
-        """Blanks that only lay out a table count as one."""
+        """Several blanks, which align a table, count as one."""
         pattern, at, ids = before, 0, []
         for piece in _PIECES.finditer(shown):
             pattern += re.escape(shown[at : piece.start()])
@@ -79,7 +82,7 @@ class Likeness:
 
 
 def documents(text: str) -> list[Any]:
-    """JSON documents that stand one behind the other."""
+    """The JSON documents of a text, one after the other."""
     decoder, found, rest = json.JSONDecoder(), [], text.strip()
     while rest:
         document, end = decoder.raw_decode(rest)
@@ -93,12 +96,12 @@ def last_documents(text: str) -> list[Any]:
         try:
             return documents(text[begins.start() :])
         except ValueError:
-            continue  # something else, or the middle of a document
+            continue  # no document, or the middle of one
     return []
 
 
 def quoted(shown: str) -> str:
-    """JSON, with `...` as a text, or as a member of its own at the end of an object."""
+    """JSON in which each `...` is a text, or at the end of an object a member."""
 
     def instead(found: re.Match[str]) -> str:
         if found[0].startswith('"'):

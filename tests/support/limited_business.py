@@ -1,7 +1,8 @@
-"""A business with a limit of calls, pages that are worked off late, and the rules in between.
+"""A simulation of a business with a rate limit whose pages are delivered late, by the production
+rules.
 
-The cursors are moved here as the store moves them, and entries come up as they do on the wheel: by
-the second, or, where they are near, in messages of 25.
+The cursors are moved as by the store, and entries fall due as on the wheel: by the second, or, if
+they are near, in messages of 25.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,12 +23,12 @@ PAGE, MESSAGE = 100, 25
 HOME = Address(second=NOON_MS // 1000, ms=0, token="r")
 BEFORE_MS = 60_000  # noon, tasks are created
 
-LateMs = Callable[[int], int]  # of what is sent so many milliseconds after noon
+LateMs = Callable[[int], int]  # the delay of a message that is sent so many milliseconds after noon
 
 
 class LimitedBusiness:
-    """`calls`: when each was made, and of which task, in their order. `rescheduled`: how often each
-    task was. `twice`: whether another notifier works off the same page at the same moment."""
+    """`calls`: instant and task of each call, in order. `rescheduled`: how often each task was
+    rescheduled. `twice`: whether a second notifier processes the same page at the same time."""
 
     def __init__(
         self, per_second: float, late_ms: LateMs, twice: Callable[[], bool] = lambda: False
@@ -43,22 +44,22 @@ class LimitedBusiness:
         self._numbers = count()
         self._at: dict[int, list[Task]] = {}
 
-    def owes(self, due_ms: Sequence[int]) -> None:
-        """Tasks of these instants, in their order, each in its second's slice."""
+    def create_tasks(self, due_ms: Sequence[int]) -> None:
+        """Create tasks for these instants, in this order, each in the slice of its second."""
         tasks = []
         for ms in due_ms:
             tasks.append(a_task(len(self.rescheduled), NOON_MS + ms))
             self.rescheduled.append(0)
         self._enter(tasks, NOON_MS - BEFORE_MS)
 
-    def works_off(self) -> None:
+    def deliver_all(self) -> None:
         while self._coming:
             now_ms, _, tasks = heappop(self._coming)
             if not tasks:  # a slice opens
                 self._open(now_ms)
                 continue
             if self._twice():
-                self._serve(tasks, now_ms)  # and loses the race for each task that is put off
+                self._serve(tasks, now_ms)  # this notifier loses the race for each rescheduled task
             self._reschedule(self._serve(tasks, now_ms), now_ms)
         self.calls.sort()
 
@@ -108,10 +109,10 @@ class LimitedBusiness:
             self._coming, (now_ms + self._late_ms(now_ms - NOON_MS), next(self._numbers), tasks)
         )
 
-    # What came of it
+    # Results
 
     def most_ahead(self) -> float:
-        """By how many calls any window has more than its length times the rate."""
+        """The most calls by which any window exceeds its length times the rate."""
         least, most = float("inf"), 0.0
         for number, (at_ms, _) in enumerate(self.calls):
             owed = number - at_ms * US_PER_MS / self.rate.interval_us
@@ -124,14 +125,14 @@ class LimitedBusiness:
         return (slack_us(interval_us) + 2 * US_PER_MS) / interval_us + 1  # rounded at either end
 
     def share_of_rate(self, from_ms: int) -> float:
-        """What it got of its rate from then on until the last twentieth of its tasks."""
+        """The used share of the rate, from this instant to the last twentieth of the tasks."""
         until_ms = self.calls[len(self.calls) * 19 // 20][0]
         calls = sum(from_ms <= at_ms < until_ms for at_ms, _ in self.calls)
         return calls * self.rate.interval_us / ((until_ms - from_ms) * US_PER_MS)
 
     def overtaken_seconds(self) -> float:
-        """The most tasks that were called before one that had stood in front of them, in seconds
-        of the rate."""
+        """The largest number of tasks that overtook one task of the line, in seconds of the
+        rate."""
         place = {number: at for at, number in enumerate(self.lined_up)}
         in_order = [place[number] for _, number in self.calls if number in place]
         most, called = 0, [0] * (len(place) + 1)
@@ -154,7 +155,7 @@ def a_task(number: int, due_ms: int) -> Task:
     )
 
 
-# A tree of sums (Fenwick): how many before a place have been called.
+# A Fenwick tree: how many tasks before a place have been called.
 
 
 def _add(tree: list[int], at: int) -> None:

@@ -1,5 +1,5 @@
-"""What SQS and SNS refuse of any message, what SNS of a publication, EventBridge of an event and
-Step Functions of a start."""
+"""The rules of SQS and SNS for messages, of SNS for publications, of EventBridge for events, and of
+Step Functions for starts."""
 
 import json
 import re
@@ -11,10 +11,10 @@ from tests.support.refused import refuse_if
 MESSAGE_BYTES_MAX = 256 * 1024
 EVENTS_MAX = 10
 EVENTS_BYTES_MAX = 256 * 1024
-ATTRIBUTES_MAX = 10  # of a message that a queue is to get whole
+ATTRIBUTES_MAX = 10  # of a message that is delivered unchanged to a queue
 NOT_ALLOWED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAME = re.compile(r"(?!(?i:aws|amazon)\.)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-_EXECUTION_NAME = re.compile("[0-9A-Za-z_-]{1,80}")  # what its logs take
+_EXECUTION_NAME = re.compile("[0-9A-Za-z_-]{1,80}")  # the characters that its logs allow
 _ID = re.compile(r"[!-~]{1,128}")
 
 

@@ -1,4 +1,4 @@
-"""Lets minutes pass in a world, with parts of it out of order, and counts what they do."""
+"""Lets minutes pass in a world, with failing parts, and counts messages and leases."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ LAMBDA = {"Invoke"}
 
 @dataclass
 class Minute:
-    """What one minute came to."""
+    """The counts of one minute."""
 
     sent: int = 0  # messages that either link accepted
     begun: int = 0  # leases of pages taken
@@ -32,7 +32,8 @@ class Minute:
 
 @dataclass
 class Minutes:
-    """`refused` are the AWS operations that fail; the three functions run while they are on."""
+    """`refused`: the AWS operations that fail. The three functions run while they are switched
+    on."""
 
     world: World
     refused: set[str] = field(default_factory=set)
@@ -47,7 +48,7 @@ class Minutes:
         self._now = Minute()
 
     def pass_by(self, minutes: int) -> list[Minute]:
-        """Each function runs once a minute, as far as it gets."""
+        """Run each function once a minute, up to its first failure."""
         for _ in range(minutes):
             self._now = Minute()
             called = len(self.world.receiver.received)
@@ -65,10 +66,10 @@ class Minutes:
         return self.passed[-minutes:]
 
     def until_swept(self, second: int, minutes_max: int) -> list[Minute]:
-        """Until the sweep pointer has passed a second; the minutes that it took."""
+        """Let minutes pass until the sweep pointer has passed a second; returns their number."""
         before = len(self.passed)
         while self.world.swept_second < second:
-            assert len(self.passed) - before < minutes_max, "the sweep does not get on"
+            assert len(self.passed) - before < minutes_max, "the sweep makes no progress"
             self.pass_by(1)
         return self.passed[before:]
 
@@ -76,7 +77,7 @@ class Minutes:
         try:
             run()
         except (ClientError, BotoCoreError):
-            return  # as a failed invocation: the next one comes
+            return  # like a failed invocation: the next minute runs again
 
     def _refuse(self, call: Call) -> None:
         if call.operation in self.refused:
@@ -94,7 +95,7 @@ class Minutes:
 
 
 def minutes_pass(world: World, minutes: int) -> None:
-    """With all of it in order."""
+    """Let minutes pass without failures."""
     for _ in range(minutes):
         world.dispatch_until(world.clock.now_ms() // 1000 + 60)
         world.drain()

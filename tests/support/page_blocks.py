@@ -1,4 +1,4 @@
-"""The pages of the documentation, and the blocks of code in them."""
+"""The pages of the documentation and their blocks of code."""
 
 import re
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def fenced(text: str) -> list[Block]:
 
 
 def indented(text: str) -> list[str]:
-    """Blocks of lines that are set in, each after an empty line: what nobody can run here."""
+    """Indented blocks, each after an empty line: commands that the tests cannot run."""
     blocks: list[str] = []
     before = ""
     for is_in, run in groupby(_unfenced(text).splitlines(), lambda line: line.startswith(_INDENT)):

@@ -1,4 +1,4 @@
-"""What a requirements file pins."""
+"""The pinned packages of a requirements file."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,8 @@ _PINNED = re.compile(
 
 
 def pinned(path: Path) -> dict[tuple[str, str], set[str]]:
-    """The hashes, by name and version. Fails for a line that pins no package to its hashes."""
+    """The hashes by name and version. Fails for a line that does not pin a package to its
+    hashes."""
     found = {}
     for line in path.read_text("utf-8").replace("\\\n", " ").splitlines():
         match = _PINNED.fullmatch(line)

@@ -1,8 +1,9 @@
-"""What callers were told of their tasks, and whether it was kept.
+"""The answers that callers got about their tasks, and checks that the service kept them.
 
-What was answered with success holds. What was not answered, because somebody died or AWS failed,
-may have happened or not; of two that overlap either may have been the last. Whether calls are
-late is not judged here, where a clock moved by hand stands for everybody's time: the soak does.
+A request that was answered with success took effect. An unanswered request, after a death or a
+failure of AWS, may or may not have taken effect; of two overlapping requests either may have been
+the last. The lateness of calls is not checked here, because all parts share one manual clock; the
+soak checks it.
 """
 
 from collections import defaultdict
@@ -25,23 +26,23 @@ from tests.support.receiver import GONE, OK, Received
 from tests.support.recorder import Death
 from tests.support.world import CALLER, World
 
-KNOWN_MS = KEPT_MS + 5_000  # then whoever did not know of a pause has ended
+KNOWN_MS = KEPT_MS + 5_000  # after that, every run with an outdated cache has ended
 RETRY = RetryPolicy(attempts_max=50, delays_seconds=(4.0,))
 
 
-Unfinished = (Death, ClientError)  # whoever asked does not know whether it was done
+Unfinished = (Death, ClientError)  # the caller does not know whether the request took effect
 
 
 @dataclass
 class Told:
-    """What holds of one task. `due_ms` are the instants that may be in force."""
+    """The expected state of one task. `due_ms`: the instants that may be its due instant."""
 
     task: Task
     due_ms: set[int]
     is_cancelled: bool = False
     may_be_cancelled: bool = False
     answers: int = 0
-    calls_before: int = 0  # when it was last said to be pending: one more is owed
+    calls_before: int = 0  # when it was last answered as pending: one more call must follow
 
 
 class Promises:
@@ -49,14 +50,14 @@ class Promises:
         self.world = world
         self.told: dict[str, Told] = {}
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
-        self.results: list[Task | Refusal] = []  # of what callers asked for
+        self.results: list[Task | Refusal] = []  # of the callers' requests
         self.broken: list[str] = []
         self.answer = OK
         self.unfinished = 0
-        self.paused_ms: int | None = None  # since when the business is surely paused
+        self.paused_ms: int | None = None  # since when the business is certainly paused
         self.may_be_paused = False
 
-    # What callers ask for
+    # Requests of callers
 
     def create(self, in_ms: int) -> None:
         with self._asked(None, self.world.clock.now_ms() + in_ms) as answered:
@@ -129,7 +130,8 @@ class Promises:
 
     @contextmanager
     def _asked(self, told: Told | None, due_ms: int) -> Iterator[Callable[[Task], None]]:
-        """From the first call on the new instant may be in force; with the answer it is."""
+        """The new instant may be in force from the first call on, and is in force after the
+        answer."""
         answers_before = {task_id: one.answers for task_id, one in self.told.items()}
         calls_before = {task_id: len(outcomes) for task_id, outcomes in self.outcomes.items()}
         was_due_ms = set(told.due_ms) if told is not None else set()
@@ -137,7 +139,7 @@ class Promises:
         def answered(task: Task) -> None:
             self.results.append(task)
             known = self.told.setdefault(task.task_id, Told(task, set()))
-            # Of two that overlap and both succeed, either may have been the last.
+            # Of two overlapping requests that both succeed, either may have been the last.
             overlaps = known.answers > answers_before.get(task.task_id, 0)
             known.due_ms = {task.next_ms, *(known.due_ms if overlaps else ())}
             known.answers += 1
@@ -180,13 +182,13 @@ class Promises:
                 assert task.status is Status.CANCELLED
                 assert told.is_cancelled or told.may_be_cancelled
                 continue
-            assert len(outcomes) > told.calls_before, "what was owed was not called"
+            assert len(outcomes) > told.calls_before, "a pending task was not called"
             expected = Status.DEAD if outcomes[-1] is GONE else Status.DELIVERED
             assert task.status is expected
-        assert not any(is_pending(item) for item in self.health()), "something was lost"
+        assert not any(is_pending(item) for item in self.health()), "a task was lost"
 
     def health(self) -> list[dict[str, Any]]:
-        """Where the wheel's items stand and what they are to each other, at little cost."""
+        """The keys and relations of the wheel's items, without reading them completely."""
         return self.world.emulator.items(self.world.settings.wheel_table, ATTRIBUTES)
 
 

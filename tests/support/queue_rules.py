@@ -1,4 +1,4 @@
-"""What SQS and Lambda refuse of a request that sends, hides or invokes."""
+"""The rules of SQS and Lambda for requests that send, hide or invoke."""
 
 import re
 from collections.abc import Mapping

@@ -1,11 +1,11 @@
-"""Runs a page as a reader would who copies every block into a shell, from top to bottom.
+"""Runs all blocks of a page from top to bottom, like a reader who copies them into a shell.
 
-- The stack is started as the page says it: `make local`, with the settings that follow.
-- `sh` is run by one bash for the whole page, which ends at the first command that fails.
-- `python` that begins with `# name.py` is that file; all other is a program of its own.
-- `http` is a request, sent as it stands, and answered with 2xx.
-- `json` and `text` are what the block right before them, in the same section, printed.
-- `sleep` moves the stack's clock on by as much: nothing here waits, or depends on how fast it is.
+- The stack is started by the command of the page: `make local` with settings.
+- `sh`: one bash runs all blocks of the page, and ends at the first command that fails.
+- `python`: a block that begins with `# name.py` is that file; any other is a separate program.
+- `http`: a request, which is sent unchanged, and must be answered with 2xx.
+- `json` and `text`: the output of the block right before, in the same section.
+- `sleep` moves the stack's clock, so that no test waits, or depends on the speed of the machine.
 """
 
 import os
@@ -29,7 +29,7 @@ OUTPUT = ("json", "text")
 
 _ADDRESS = "127.0.0.1:8080"
 _RECEIVER_PORT = "9000"
-# The only functions of the local stack are those that keep what they get.
+# The local stack has only functions that record their events.
 _FUNCTION = '"function": "', '"function": "inbox-'
 _CLOCK = 'curl -sSf -o /dev/null "$DUEWHEEL_URL/_local/clock" -d'
 _SLEEP = f"""{_CLOCK} '{{"advance_seconds": '$1'}}' && {_CLOCK} '{{"freeze": false}}'"""
@@ -40,7 +40,7 @@ _TIMEOUT_SECONDS = 900
 
 
 def follow(text: str, folder: Path) -> list[str]:
-    """What is not as the page says; empty if all is."""
+    """The differences from the page; empty if there are none."""
     blocks, settings = fenced(text), _settings(text)
     with local_stack(settings) as url:
         places = {_ADDRESS: url.removeprefix("http://"), _RECEIVER_PORT: _free_port()}
@@ -83,7 +83,7 @@ class _Shell:
         self._folder, self._url, self._places = folder, url, places
 
     def run(self, blocks: list[Block]) -> tuple[str | None, dict[int, str]]:
-        """What failed, if anything did, and what each block printed, by its line."""
+        """The failure, if any, and the output of each block by its line."""
         script = "set -euo pipefail\n" + "".join(
             f"exec >printed-{block.line}; echo '# line {block.line}' >&2\n{self._command(block)}\n"
             for block in blocks
@@ -102,7 +102,7 @@ class _Shell:
         try:
             status = process.wait(_TIMEOUT_SECONDS)
         finally:
-            with suppress(ProcessLookupError):  # nothing was left at work
+            with suppress(ProcessLookupError):  # no process was left
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         shown = {real: place for place, real in self._places.items()}

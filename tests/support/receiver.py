@@ -1,4 +1,4 @@
-"""A stand-in for the HTTP target: keeps what it is asked to call, and answers as told."""
+"""A substitute for the HTTP target: records the calls, and gives set answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

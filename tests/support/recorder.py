@@ -1,4 +1,4 @@
-"""Every AWS call of a client, as it was made: for counting, and for getting in between."""
+"""Records every AWS call of a client, and lets tests act before and after it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 
 class Death(BaseException):
-    """The process is gone: nothing catches this, and nothing is cleaned up."""
+    """The end of the process: the service does not catch it, and no cleanup runs."""
 
 
 @dataclass
@@ -21,13 +21,13 @@ class Call:
 
 @dataclass
 class Recorder:
-    """`before` and `after` run around each call, on the calling thread: a test uses them to
-    let something else happen at that very moment, or to raise in the place of a crash."""
+    """`before` and `after` run around each call, on the calling thread. A test uses them to run
+    another step at that moment, or to simulate a crash by an exception."""
 
     calls: list[Call] = field(default_factory=list)
     before: Callable[[Call], None] | None = None
     after: Callable[[Call], None] | None = None
-    known: Callable[[Call], dict[str, Any] | None] = lambda call: None  # answers without asking
+    known: Callable[[Call], dict[str, Any] | None] = lambda call: None  # an answer without a call
 
     def attach(self, client: Any) -> None:
         original = client._make_api_call
@@ -53,7 +53,7 @@ class Recorder:
         of: str = "",
         at: int = 1,
     ) -> None:
-        """Let this happen once, at this one of the calls whose request contains `of`."""
+        """Run `happens` once, at one of the calls whose request contains `of`."""
         left = at
 
         def hook(call: Call) -> None:
@@ -66,7 +66,7 @@ class Recorder:
         setattr(self, moment, hook)
 
     def lose_answer(self, client: Any, *operations: str, of: str = "", at: int = 1) -> None:
-        """The SDK sends this one of the calls again, which meets what its first try has done."""
+        """Let the SDK repeat one of the calls after its first try was carried out."""
         left = at
 
         def hook(call: Call) -> None:
@@ -79,13 +79,13 @@ class Recorder:
         self.before = hook
 
     def die(self, operation: str, moment: str = "before", *, of: str = "", at: int = 1) -> None:
-        """The process ends there."""
+        """Let the process end at one of the calls."""
         self.once(operation, _die, moment, of=of, at=at)
 
     def refuse(
         self, *operations: str, code: str = "ServiceUnavailable", times: float = inf, of: str = ""
     ) -> None:
-        """Answer so many of these calls with an error, of those whose request contains `of`."""
+        """Answer a number of the calls whose request contains `of` with an error."""
         left = times
 
         def hook(call: Call) -> None:

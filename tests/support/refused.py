@@ -1,8 +1,8 @@
-"""What the guard raises: a request that AWS would not carry out."""
+"""The exception of the guard for a request that AWS would not carry out."""
 
 
 class RefusedByAws(AssertionError):
-    """Says which rule of AWS the request breaks, and with what."""
+    """The message names the rule of AWS, and the value that breaks it."""
 
 
 def refuse_if(breaks: bool, what: str) -> None:

@@ -1,4 +1,4 @@
-"""A stack's tables as they were at an instant, what is lost of them since, and `make reconcile`."""
+"""Restored tables of a stack, later losses in its tables, and `make reconcile`."""
 
 from contextlib import suppress
 from typing import Any
@@ -13,12 +13,14 @@ RESTORED = ("restored-wheel", "restored-registry")
 
 
 def restored(world: World) -> None:
-    """Both tables, as they stand now, under other names: what a restore from this instant makes."""
+    """Copies of both tables under other names, as a restore from this instant makes them."""
     settings = world.settings
     for name, table in zip(RESTORED, (settings.wheel_table, settings.registry_table), strict=True):
         described = world.unrecorded.describe_table(TableName=table)["Table"]
         attributes = {one["AttributeName"] for one in described["KeySchema"]}
-        with suppress(world.unrecorded.exceptions.ResourceInUseException):  # emptied since
+        with suppress(
+            world.unrecorded.exceptions.ResourceInUseException
+        ):  # it exists and was emptied
             world.unrecorded.create_table(
                 TableName=name,
                 KeySchema=described["KeySchema"],
@@ -58,7 +60,7 @@ def reconcile(world: World, overdue: str | None = DELIVER, **said: Any) -> Recon
 
 
 def mended(world: World, overdue: str | None = None, **said: Any) -> list[str]:
-    """What it says, without any restored tables."""
+    """The output without restored tables."""
     return list(reconciled(reconciling(world, overdue, registry=None, **said), None, None))
 
 

@@ -1,8 +1,9 @@
-"""After a run of the whole suite: is each right of the template in use?
+"""Checks after a run of the whole suite that each right of the template is used.
 
-What each process of the run saw used is brought together. The whole suite may come in two runs:
-what the one without long tests saw is kept for the one of the long tests, which judges. Invariant:
-a run that cannot tell, being of another part of the tests or failed, says so and judges nothing.
+The used rights of all processes of the run are joined. The whole suite may consist of two runs: the
+rights used in the run without long tests are kept for the run of the long tests, which makes the
+check. Invariant: a run that failed, or that is another part of the tests, reports this and makes no
+check.
 """
 
 import os
@@ -23,7 +24,7 @@ from tests.support.bounds import LONG
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 CUSTOMER_KEY = "arn:aws:kms:us-east-1:123456789012:key/0f5a2c9e-1111-2222-3333-444455556666"
-# All that the template can be told to give: what it does not give by default is tested, too.
+# The parameters that grant all optional rights, since these are tested, too.
 EVERYTHING = {
     **ALLOWED,
     "AuthMode": "keys",
@@ -38,7 +39,7 @@ _CHOSEN = (
     *("collectonly", "deselect", "ignore", "ignore_glob"),
     *("keyword", "lf", "maxfail", "stepwise"),
 )
-# As `make test` and `make test-all` choose the two parts.
+# How `make test` and `make test-all` select the two parts.
 QUICK_PART = f"not ({' or '.join(LONG)})"
 LONG_PART = f"{' or '.join(LONG)} or hypothesis"
 _KEPT = "duewheel/rights-of-quick-tests"
@@ -49,8 +50,8 @@ def given(resources: Resources) -> set[Right]:
 
 
 def used_by_aws(resources: Resources) -> Iterator[Right]:
-    """What Lambda does by a function's role: it polls queues, writes logs and traces, and makes
-    interfaces."""
+    """The rights that Lambda itself uses with a function's role: it polls queues, writes logs and
+    traces, and makes network interfaces."""
     template = resources.template
     roles = {role.function_arn: role.name for role in roles_of(resources).values()}
     for mapping in template.of_type("AWS::Lambda::EventSourceMapping"):
@@ -76,9 +77,9 @@ def used_by_aws(resources: Resources) -> Iterator[Right]:
                 yield Right(role, f"ec2:{action}", "*")
 
 
-def used_by_the_release_before(resources: Resources) -> Iterator[Right]:
-    """While a stack is updated, its functions run by the roles of this one. It takes keys in a
-    transaction that checks their tasks."""
+def used_by_the_previous_release(resources: Resources) -> Iterator[Right]:
+    """During the update of a stack, functions of the previous release run with the roles of this
+    one. That release takes keys in a transaction that checks their tasks."""
     wheel = resources.attribute("Wheel", "Arn")
     roles = {role.name for role in roles_of(resources).values()}
     for role in roles:
@@ -87,7 +88,7 @@ def used_by_the_release_before(resources: Resources) -> Iterator[Right]:
 
 TRACES = ("PutTraceSegments", "PutTelemetryRecords")
 
-# As AWS lists them for a function in a network of one's own.
+# AWS's list for a function in a customer's network.
 INTERFACES = (
     "CreateNetworkInterface",
     "DescribeNetworkInterfaces",
@@ -107,12 +108,12 @@ def unused(seen: Iterable[Right]) -> list[Right]:
     with Emulator(_NoClock()):
         template = load_template(TEMPLATE, EVERYTHING)
         resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
-        used = {*used_by_aws(resources), *used_by_the_release_before(resources), *seen}
+        used = {*used_by_aws(resources), *used_by_the_previous_release(resources), *seen}
         return sorted(given(resources) - used)
 
 
 class RightsInUse:
-    """Of pytest's own process, and of each worker."""
+    """A plugin of pytest's main process and of each worker."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

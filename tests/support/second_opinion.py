@@ -1,8 +1,8 @@
-"""ministack in the place of moto: the same tests, answered by another implementation.
+"""ministack instead of moto: the same tests on another implementation.
 
-Invariant: every request of a client goes to ministack as it is, with the time of the tests'
-clock beside it; moto answers none. The server is a process of its own, one for each process of
-pytest, since ministack needs packages of its own (requirements/second.txt).
+Invariant: every request of a client is sent to ministack unchanged, with the time of the tests'
+clock in a header; moto answers none. Each process of pytest has a separate server process, since
+ministack needs packages of its own (requirements/second.txt).
 """
 
 import json
@@ -22,7 +22,7 @@ Reply = tuple[int, dict[str, str], bytes]
 
 
 class Server:
-    """Ends when its standard input does: with `stop`, or with whoever started it."""
+    """It ends with its standard input: at `stop`, or with its parent process."""
 
     def __init__(self, python: str) -> None:
         self._process = subprocess.Popen(
@@ -49,7 +49,8 @@ class Server:
 
 
 class SecondOpinion(Emulator):
-    """With moto's stubs in botocore, its lock and its invocations, but none of its answers."""
+    """An emulator with moto's stubs in botocore, its lock and its invocations, but none of its
+    answers."""
 
     def __init__(self, clock: HasNow, server: Server) -> None:
         super().__init__(clock)
@@ -61,7 +62,7 @@ class SecondOpinion(Emulator):
         self._control("reset")
 
     def empty(self) -> None:
-        """Of all items and messages."""
+        """Delete all items and messages."""
         self._control("empty")
 
     def items(
@@ -80,7 +81,7 @@ class SecondOpinion(Emulator):
         return [{name: item[name] for name in attributes if name in item} for item in found]
 
     def has_partition(self, table_name: str, key: str) -> bool:
-        return True  # so that it is always asked
+        return True  # so that it is always queried
 
     def messages_visible_at_ms(self, queue_url: str) -> list[float]:
         visible: list[float] = self._control(f"visible_at_ms?{queue_url.rsplit('/', 1)[-1]}")

@@ -1,4 +1,4 @@
-"""Steps of a story as hypothesis draws them."""
+"""Random steps of a story, drawn by hypothesis."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,7 @@ ANSWERS = {"ok": OK, "busy": BUSY, "gone": GONE}
 
 # Some are near, some share a second, most are far enough ahead to be changed in time.
 in_ms = st.sampled_from((7_000, 12_000, 12_400, 15_000, 20_000, 4_000, 40_000, 0))
-some = st.sampled_from(range(6))  # of the tasks there are, counted round
+some = st.sampled_from(range(6))  # a number of a task, modulo the number of tasks
 key = st.sampled_from(KEYS)
 create = st.tuples(st.just("create"), in_ms)
 upsert = st.tuples(st.just("upsert"), in_ms, key)
@@ -47,7 +47,7 @@ beginnings = st.lists(st.one_of(create, upsert), min_size=2, max_size=3)
 
 
 class Sequence:
-    """Turns what hypothesis draws into steps of the story."""
+    """Turns the drawn values into steps of the story."""
 
     def __init__(self, world: World) -> None:
         self.story = Story(world)

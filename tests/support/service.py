@@ -1,4 +1,4 @@
-"""A local stack as its callers see it, over HTTP: what an end-to-end test drives."""
+"""A client of a local stack over HTTP, for end-to-end tests."""
 
 import json
 import urllib.error

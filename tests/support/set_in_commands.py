@@ -1,4 +1,4 @@
-"""Commands of the pages that speak to AWS, or to the machine they stand on: read, not run."""
+"""Commands of the pages that call AWS or change the machine: they are parsed, not run."""
 
 import re
 import shlex
@@ -9,7 +9,7 @@ _WORDS_OF_LOOPS = ("for", "do", "done")
 
 
 def commands(block: str) -> Iterator[list[str]]:
-    """The words of each; those of a loop without the loop."""
+    """The words of each command; of a loop, those of its commands."""
     lexer = shlex.shlex(
         _COMMENT.sub("", block.replace("\\\n", " ")), posix=True, punctuation_chars="\n;"
     )
@@ -27,7 +27,7 @@ def commands(block: str) -> Iterator[list[str]]:
 
 
 def options(words: list[str]) -> dict[str, list[str]]:
-    """What follows each option, up to the next."""
+    """The words after each option, up to the next option."""
     given: dict[str, list[str]] = {}
     name = ""
     for word in words:

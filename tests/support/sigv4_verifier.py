@@ -1,5 +1,5 @@
-"""Signature Version 4 as its specification has it, for the service `execute-api`: a server that
-notes of each request whether its signature holds. Nothing of it is taken from an SDK."""
+"""Signature Version 4, written from its specification for the service `execute-api`: a server that
+records for each request whether its signature is valid. It uses no code of an SDK."""
 
 import hashlib
 import hmac
@@ -23,7 +23,8 @@ _AUTHORIZATION = re.compile(
 def why_refused(
     method: str, target: str, headers: Message, body: bytes, token: str | None
 ) -> str | None:
-    """None, where the signature holds. `token` is the session's, which has to be signed as well."""
+    """The reason of a refusal, or None if the signature is valid. `token` is the session's, which
+    has to be signed as well."""
     found = _AUTHORIZATION.fullmatch(headers.get("authorization", ""))
     if found is None:
         return "no authorization of this key, Region and service"
@@ -50,7 +51,7 @@ def why_refused(
 
 
 def _canonical_query(query: str) -> str:
-    """In the order of names and values, each encoded once; a plus is no blank."""
+    """Sorted by name and value, each encoded once; a plus is no blank."""
     pairs = [pair.partition("=") for pair in query.split("&") if pair]
     encoded = [(_encoded(name), _encoded(text)) for name, _, text in pairs]
     return "&".join(f"{name}={text}" for name, text in sorted(encoded))
@@ -69,7 +70,7 @@ class Verifier:
 
 @contextmanager
 def verifier(token: str | None) -> Iterator[Verifier]:
-    """Answers 404, which no caller takes for a reason to try again."""
+    """A server that answers 404, which callers do not retry."""
     noted = Verifier("", token)
 
     class Handler(BaseHTTPRequestHandler):

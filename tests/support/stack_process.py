@@ -1,4 +1,4 @@
-"""The local stack as its readers have it: a process of its own, ended with its standard input."""
+"""The local stack as a separate process, which ends with its standard input."""
 
 import os
 import re
@@ -14,13 +14,13 @@ _NOT_INHERITED = ("AWS_", "DUEWHEEL_", "PYTEST_")
 
 
 def clean_environment() -> dict[str, str]:
-    """That of this process, without what names a service or an account."""
+    """The environment of this process, without variables that name a service or an account."""
     return {name: text for name, text in os.environ.items() if not name.startswith(_NOT_INHERITED)}
 
 
 @contextmanager
 def local_stack(settings: Mapping[str, str]) -> Iterator[str]:
-    """Its address, until the block ends."""
+    """Run a stack until the block ends; yields its address."""
     said: list[str] = []
     with subprocess.Popen(
         [sys.executable, "-m", "local"],

@@ -1,5 +1,5 @@
-"""Stories of which every step can be interrupted at any of its AWS calls, by a death or by
-another step, and which keep their promises all the same."""
+"""Sequences of steps, each of which can be interrupted at any of its AWS calls by a death or by
+another step, and after which all promises must be kept."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ SWEEPS_MAX = 60
 
 @dataclass
 class Interruption:
-    """Before or after the so-maniest AWS call of a step: another step, or its end."""
+    """Another step, or the end of the step, before or after the AWS call of this number."""
 
     number: int
     by: "Callable[[], object] | End"
@@ -43,7 +43,7 @@ class End(Enum):
 
 
 class Story(Promises):
-    """It begins with an empty wheel, at noon."""
+    """A sequence of steps that begins with an empty wheel, at noon."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -55,12 +55,12 @@ class Story(Promises):
         world.aws_time._latest_ms = 0
         world.wire()
         self._skipping = WheelPointers(world.pointers, world.settings.buckets, world.clock.now_ms)
-        self._sent: list[str] = []  # bodies of all messages that notifiers ever got
+        self._sent: list[str] = []  # bodies of all messages that notifiers have received
         self._is_dead = False
         self._new_loop()
 
     def pass_time(self, seconds: int) -> None:
-        """From one occupied second to the next: dispatched and delivered when it comes."""
+        """Move from one occupied second to the next, and dispatch and deliver each."""
         world = self.world
         until = world.clock.now_ms() // 1000 + seconds
         while (now := world.clock.now_ms() // 1000) < until:
@@ -76,18 +76,19 @@ class Story(Promises):
             self.deliver()
 
     def idle(self, seconds: int) -> None:
-        """Nothing is at work."""
+        """Let time pass while no function runs."""
         self.world.clock.advance_ms(seconds * 1000)
 
     def deliver(self) -> None:
-        """In order of their seconds: one that waits for its own must not hold up another."""
+        """Deliver messages in the order of their seconds, so that none waits for its second before
+        an earlier one."""
         while self._is_anything_visible():
             for message in sorted(self.world.receive(), key=second_of):
                 self._sent.append(message["Body"])
                 self.world.handle(message)
 
     def sweep(self) -> None:
-        """Of seconds in which nothing stands, none but the last is looked at."""
+        """Run the sweep. It skips empty seconds, except for the last one."""
         swept = self.world.swept_second
         distant = self.world.clock.now_ms() // 1000 - self.world.settings.sweep_delay_seconds
         behind = [second for second in self._occupied() if second > swept]
@@ -95,7 +96,7 @@ class Story(Promises):
         self.world.sweep_once()
 
     def duplicate(self, number: int) -> None:
-        """The queue hands out once more what was worked off long ago."""
+        """Send a message again that was processed long ago."""
         if self._sent:
             body = self._sent[number % len(self._sent)]
             self.world.sqs.send_message(
@@ -103,7 +104,7 @@ class Story(Promises):
             )
 
     def echo(self, number: int) -> None:
-        """A write that the SDK sent twice arrives once more, long after it was answered."""
+        """Carry out a write again that the SDK sent twice, long after it was answered."""
         writes = [call for call in self.world.recorder.calls if is_write(call)]
         if writes:
             call = writes[number % len(writes)]
@@ -115,7 +116,7 @@ class Story(Promises):
                 client._make_api_call(call.operation, call.request)
 
     def interrupted(self, step: Callable[[], object], by: Interruption | None) -> bool:
-        """Take a step; False when it made too few calls to be interrupted."""
+        """Take a step; returns False if it made too few calls to be interrupted."""
         recorder, left = self.world.recorder, by.number if by is not None else 0
         happened = False
 
@@ -151,7 +152,7 @@ class Story(Promises):
         return happened
 
     def settle_all(self) -> None:
-        """Let time pass until the sweep has been everywhere and nothing is owed."""
+        """Let time pass until the sweep has finished all seconds and no call is due."""
         self.answer = OK
         if self.may_be_paused:
             self.resume()
@@ -162,7 +163,7 @@ class Story(Promises):
             if is_swept and not is_parked and not self.world.messages_waiting():
                 return
             self.pass_time(max(1, last + 1 - self.world.clock.now_ms() // 1000))
-            self.sweep()  # which only notes how far has been dispatched
+            self.sweep()  # which only records the time pointer
             self.pass_time(self.world.settings.sweep_delay_seconds)
             self.sweep()
             self.deliver()
@@ -179,7 +180,7 @@ class Story(Promises):
         return self.called(received)
 
     def _occupied(self) -> set[int]:
-        """Seconds in which a pending task's home or any re-entry stands."""
+        """The seconds with the home of a pending task or with a re-entry."""
         return {
             codec.address_of(item).second
             for item in self.health()
@@ -187,7 +188,7 @@ class Story(Promises):
         }
 
     def _new_loop(self) -> None:
-        """With one thread, so that calls come in the same order every time."""
+        """A loop with one thread, so that calls have the same order every time."""
         if unfinished := asyncio.all_tasks(self.world.loop):
             for one in unfinished:
                 one.cancel()
@@ -198,7 +199,7 @@ class Story(Promises):
 
 
 def second_of(message: dict[str, Any]) -> int:
-    """A release waits for none."""
+    """The second of a message; 0 for a release, which waits for none."""
     return int(json.loads(message["Body"]).get("second", 0))
 
 
@@ -215,7 +216,7 @@ def refused(call: Call) -> None:
 
 
 def is_write(call: Call) -> bool:
-    """Of the wheel's: writes of the Registry are another story."""
+    """Whether the call writes to the wheel. Writes of the Registry are tested elsewhere."""
     return "Write" in call.operation or (
         call.operation in ("PutItem", "UpdateItem", "DeleteItem")
         and "slot" in call.request.get("Key", call.request.get("Item", {}))
@@ -228,8 +229,8 @@ def interleavings(
     first: Callable[[Story], object],
     second: Callable[[Story], object],
 ) -> Iterator[Story]:
-    """The same story again and again: `second` comes before `first`, then after each AWS call
-    of `first` in turn, at last when it has ended. Each time the promises are kept."""
+    """Repeat the story with `second` before `first`, after each AWS call of `first`, and after its
+    end. Each time the promises must be kept."""
     for number in count():
         story = Story(world)
         begin(story)

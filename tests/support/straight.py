@@ -1,4 +1,4 @@
-"""Past all requests: thousands of items at once, or none, where a story is to begin so."""
+"""Fills or empties tables directly in moto, without requests, for thousands of items."""
 
 import gc
 from collections.abc import Iterable
@@ -18,13 +18,16 @@ def put_straight(table_name: str, items: Iterable[dict[str, Any]]) -> None:
     for attributes in items:
         values = {name: DynamoType(value) for name, value in attributes.items()}
         item = Item(values["slot"], values["place"], {})
-        item.attrs = LimitedSizeDict(values)  # all at once: moto checks the size at each one
+        item.attrs = LimitedSizeDict(
+            values
+        )  # in one step, since moto checks the size at each attribute
         table.items[item.hash_key][item.range_key] = item
-    gc.freeze()  # else the garbage collector walks through thousands of items again and again
+    gc.freeze()  # else the garbage collector visits thousands of items repeatedly
 
 
 def empty(emulator: Emulator) -> None:
-    """Without any item or message; without the minute's wait between two purges of a queue."""
+    """Delete all items and messages, without the minute of waiting between two purges of a
+    queue."""
     if isinstance(emulator, SecondOpinion):
         emulator.empty()
         return

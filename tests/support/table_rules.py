@@ -1,8 +1,8 @@
-"""What DynamoDB refuses in keys, items and batches of the tables that were created.
+"""DynamoDB's rules for keys, items and batches of the existing tables.
 
-Invariant: the tables are those that moto has, else those that a request has created, and come from
-template.yaml; a key is checked as the table declares it. What lies in the tables is not known:
-whether an update makes an item too large is not seen here.
+Invariant: the tables are those of moto, or else those that a request has created, and come from
+template.yaml; a key is checked by the declaration of its table. The contents of the tables are not
+read, so an update that makes an item too large is not detected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,7 +54,7 @@ class Table:
         made: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables.get(name)
         if made is None:
             return None
-        if "declared" not in vars(made):  # an empty copy of the table is declared as it is
+        if "declared" not in vars(made):  # an empty copy has the same declaration
             indexes = [{"IndexName": i.name, "KeySchema": i.schema} for i in made.global_indexes]
             request = {"KeySchema": made.schema, "AttributeDefinitions": made.attr}
             made.declared = Table.created_by({**request, "GlobalSecondaryIndexes": indexes})
@@ -66,7 +66,7 @@ class Table:
         self._check_key_attributes(key)
 
     def check_item(self, item: Item) -> int:
-        """Its size."""
+        """Check an item; returns its size."""
         missing = set(self.key) - set(item)
         refuse_if(bool(missing), f"the item lacks its key: {missing}")
         self._check_key_attributes(item)
@@ -136,7 +136,7 @@ class Table:
 
 
 class Tables:
-    """All rules of DynamoDB, by operation."""
+    """The rules of DynamoDB by operation."""
 
     def __init__(self) -> None:
         self._created: dict[str, Table] = {}
@@ -164,7 +164,7 @@ class Tables:
         return Table.held_by_moto(name) or self._created.get(name)
 
     def _check_one(self, action: str, request: Mapping[str, Any]) -> int:
-        """What it weighs."""
+        """Check one action; returns the size of its item."""
         check_expressions(request)
         for value in request.get("ExpressionAttributeValues", {}).values():
             _value_bytes(value)
@@ -246,7 +246,7 @@ def _in_order(value: Mapping[str, Any]) -> Any:
 
 
 def item_bytes(item: Item) -> int:
-    """As DynamoDB counts them."""
+    """The size of an item by DynamoDB's rules."""
     return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
 
 
@@ -273,9 +273,9 @@ def _value_bytes(value: Mapping[str, Any]) -> int:
 
 
 def _check_number(text: str) -> int:
-    """Its size: two digits a byte, and one more."""
+    """Check a number; returns its size: a byte for two digits, and one more."""
     if text.isdigit() and text.isascii() and len(text) <= NUMBER_DIGITS_MAX:
-        return len(text) // 2 + 1  # most are, and there are many
+        return len(text) // 2 + 1  # the fast path, for most numbers
     try:
         number = Decimal(text)
     except InvalidOperation:

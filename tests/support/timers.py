@@ -1,4 +1,4 @@
-"""Timers in a world, and what has become of their occurrences."""
+"""Timers in a world, and the outcomes of their occurrences."""
 
 from collections import Counter
 from typing import Any
@@ -16,7 +16,8 @@ CALLBACK = HttpCallback("https://receiver.example/closing")
 
 
 def made(world: World, every: int = 1, /, *, enabled: bool = True, **rules: Any) -> Timer:
-    """Counted from the second that has begun, and called however late, unless it says otherwise."""
+    """A timer whose interval starts at the current second, and whose missed occurrences are all
+    called."""
     values: dict[str, Any] = {
         "schedule": Schedule(every_seconds=every, anchor_second=now(world)),
         "callback": CALLBACK,
@@ -36,7 +37,7 @@ def now(world: World) -> int:
 
 
 def occurrences(world: World, timer: Timer) -> list[Task]:
-    """All that stand in the wheel, in the order of their numbers and seconds."""
+    """All occurrences in the wheel, in the order of their seconds and numbers."""
     tasks = [codec.task_from(item) for item in world.items() if "occurrence" in item]
     own = [t for t in tasks if t.occurrence and t.occurrence.timer_id == timer.timer_id]
     return sorted(own, key=lambda t: (t.occurrence.second, t.occurrence.number))  # type: ignore[union-attr]
@@ -49,7 +50,7 @@ def chain_of(world: World, timer: Timer) -> Task | None:
 
 
 def fates(world: World, timer: Timer) -> Counter[str]:
-    """Reasons, and statuses where there is none."""
+    """The reason of each occurrence, or its status if there is none."""
     return Counter(task.reason or task.status.value for task in occurrences(world, timer))
 
 
@@ -58,7 +59,7 @@ def called_seconds(world: World) -> list[int]:
 
 
 def damage(world: World, timer: Timer, **attributes: Any) -> None:
-    """Edit its definition, past all that the service does."""
+    """Edit the definition directly, as the service never does."""
     world.unrecorded.update_item(
         TableName=world.settings.registry_table,
         Key=registry_keys.timer(timer.timer_id),

@@ -1,6 +1,6 @@
-"""A business with something of each kind, and every call on it: what others must not get at.
+"""A business with an item of each kind, and every call on it, to test the access of others.
 
-`REQUESTS` has each call of the table once, so that a new call cannot be forgotten here.
+`REQUESTS` has each call of the table once, and a test checks that none is missing.
 """
 
 import json
@@ -27,7 +27,7 @@ OPERATOR = "duewheel-admin"
 
 
 class Asked(Struct, frozen=True):
-    """An answer. `code`: the status, or what the xTimer interface says in its place."""
+    """An answer. `code`: the status, or the code of the xTimer interface."""
 
     status: int
     text: str
@@ -44,7 +44,7 @@ class Asked(Struct, frozen=True):
 
 
 def asked(who: str, method: str, target: str, body: Any = None, **headers: str) -> Asked:
-    """What the API function answers to the role of this name; without one, to nobody at all."""
+    """Call the API function as the role of this name; an empty name means without a caller."""
     event = event_from("http-api-create-task.json")
     path, _, event["rawQueryString"] = target.partition("?")
     event["rawPath"] = event["requestContext"]["http"]["path"] = path
@@ -59,7 +59,7 @@ def asked(who: str, method: str, target: str, body: Any = None, **headers: str) 
 
 
 class Owned(Struct, frozen=True):
-    """What there is of a business, by its ids."""
+    """The ids of a business's items."""
 
     biz_type: str
     task_id: str
@@ -210,7 +210,7 @@ def _named(o: Owned) -> dict[str, Any]:
 
 
 def all_that_is_stored() -> dict[str, list[str]]:
-    """Both tables, to be compared."""
+    """The items of both tables, for comparisons."""
     dynamodb, config = boto3.client("dynamodb"), process.settings()
     return {
         table: sorted(map(repr, dynamodb.scan(TableName=table)["Items"]))

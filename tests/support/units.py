@@ -1,7 +1,8 @@
-"""What AWS would bill for recorded calls: units from item sizes, since no emulator bills right.
+"""The units that AWS would bill for recorded calls, computed from item sizes, since no emulator
+computes them correctly.
 
-Writes cost a unit per KB begun, reads one per 4 KB begun (half when eventually
-consistent), a refused condition costs as if it had been carried out, transactions double.
+A write costs a unit per started KB, a read one per started 4 KB (half if eventually consistent). A
+refused condition costs the same as a write, and transactions cost double.
 """
 
 import math
@@ -18,7 +19,7 @@ from tests.support.recorder import Call
 
 @dataclass
 class Meter:
-    """Hangs on a recorder and adds up. `table` is the one that is looked at."""
+    """Adds up the calls of a recorder. Only `table` is counted."""
 
     table: str
     write_units: float = 0
@@ -26,7 +27,7 @@ class Meter:
     requests: Counter[str] = field(default_factory=Counter)
     empty_probes: int = 0
     _plain: Any = field(default_factory=lambda: plain("dynamodb"))
-    _lock: Any = field(default_factory=Lock)  # threads settle at once
+    _lock: Any = field(default_factory=Lock)  # threads settle concurrently
 
     def __call__(self, call: Call) -> None:
         with self._lock:
@@ -50,7 +51,7 @@ class Meter:
             case "PutItem":
                 self._write([request["Item"]])
             case "UpdateItem" | "DeleteItem":
-                # Looked at afterwards: the items here only grow, and none reaches 1 KB.
+                # Measured afterwards: the items of these tests only grow, and none reaches 1 KB.
                 self._write([self._stored(request["Key"])])
             case "BatchWriteItem":
                 writes = request["RequestItems"][self.table]
@@ -90,7 +91,7 @@ class Meter:
     def _write(self, items: Iterable[Mapping[str, Any]]) -> None:
         for item in items:
             self.write_units += max(1, math.ceil(size_of(item) / 1024))
-            # An index takes a write when a task comes; its keys never change after.
+            # An index is written when a task is created; its keys never change later.
             if "v" in item and item.get("version") == {"N": "1"}:
                 self.write_units += ("biz_part" in item) + ("timer" in item)
 
@@ -106,7 +107,7 @@ class Meter:
         return found
 
     def _scanned(self, request: dict[str, Any]) -> list[Mapping[str, Any]]:
-        """The keys that the query went over, whatever it projected."""
+        """The keys that the query read, independent of its projection."""
         names = (
             "TableName",
             "KeyConditionExpression",

@@ -1,9 +1,9 @@
-"""A local stack with all that its alarms watch, minute by minute.
+"""A local stack with all metrics of its alarms, minute by minute.
 
-The functions' own metrics are the local stack's. AWS's are played: a queue's depth is asked for,
-each function stands behind a switch that counts what Lambda would count, answers of 5xx are counted
-where they leave, and the wheel's write units by the size of what is written. The schedules invoke
-scheduler and sweeper once a minute, whatever there is to do, as they do in AWS.
+The functions' own metrics are those of the local stack. AWS's metrics are simulated: the depth of a
+queue is requested, a switch before each function counts its runs like Lambda, 5xx answers are
+counted as they are sent, and the wheel's write units by the size of the written items. The
+schedules invoke scheduler and sweeper once a minute in any case, as in AWS.
 """
 
 import json
@@ -33,7 +33,7 @@ from tests.support.units import Meter
 
 MINUTE_MS = 60_000
 START_MS = (
-    1_800_000_030_000  # half past a minute, so that what is done on the minute is well in one
+    1_800_000_030_000  # half past a minute, so that work at a full minute belongs to one minute
 )
 SCHEDULED = ("scheduler", "sweeper")
 DEAD_LETTERS = ("duewheel-DeadLetterQueue", "duewheel-IngestDeadLetterQueue")
@@ -43,15 +43,15 @@ WRITTEN = Metric("AWS/DynamoDB", "ConsumedWriteCapacityUnits", (("TableName", WH
 API_ERRORS = Metric("AWS/ApiGateway", "5xx", (("ApiId", "duewheel-HttpApi"),))
 TASKS_PER_DAY = 250
 SETTINGS = {"AuthMode": "keys", "IngestQueue": "on", "TasksPerDayAlarm": str(TASKS_PER_DAY)}
-USUAL_MINUTES = 12  # after which every alarm sees a stack that has run for a while
+USUAL_MINUTES = 12  # after that, every alarm has the data of a running stack
 
 
 class Refused(Exception):
-    """Instead of a run."""
+    """Raised instead of a run."""
 
 
 class Happened:
-    """What AWS would count, since it was last taken."""
+    """The counts of AWS since the last call of `taken`."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -68,9 +68,8 @@ class Happened:
 
 
 class Switches(Faults):
-    """One before each function, which may be told to fail, to have no room or no time, or not to
-    run at all; one before the pollers, that lets each message come so much later; and a meter
-    before the wheel."""
+    """Switches before the functions, by which they fail, have no concurrency or no time, or do not
+    run; one before the pollers, which delays each message; and a meter of writes to the wheel."""
 
     def __init__(self, happened: Happened) -> None:
         super().__init__(rate=0, seed=0)
@@ -147,7 +146,7 @@ class Switches(Faults):
 
 
 class CountingStack(LocalStack):
-    """Counts what API Gateway would, of whatever it answers."""
+    """Counts answers like API Gateway."""
 
     def __init__(self, happened: Happened, **settings: Any) -> None:
         super().__init__(**settings)
@@ -161,7 +160,7 @@ class CountingStack(LocalStack):
 
 
 class WatchedStack:
-    """With every function, queue and alarm that a parameter may bring."""
+    """A stack with every function, queue and alarm of any parameter."""
 
     def __init__(self) -> None:
         self._happened = Happened()
@@ -193,22 +192,22 @@ class WatchedStack:
         return self.stack.clock.now_ms() // MINUTE_MS
 
     def passes(self, *, minutes: int) -> None:
-        """With the wheel turned, so that what is due in them is called."""
+        """Let minutes pass while due tasks are called."""
         for _ in range(minutes):
-            for _ in range(4):  # so that no single answer has to wait for all
+            for _ in range(4):  # so that no single request takes too long
                 self.service.advance(15)
             self._end_minute()
 
-    def stands(self, *, minutes: int) -> None:
-        """Time goes on, and the functions run once a minute: of a scheduler that does not get
-        ahead the movable clock would wait for ever."""
+    def passes_without_waiting(self, *, minutes: int) -> None:
+        """Let minutes pass without waiting for deliveries; the functions run once a minute.
+        `passes` would wait forever for a scheduler that makes no progress."""
         for _ in range(minutes):
             self.stack.clock.set_ms(self.stack.clock.now_ms() + MINUTE_MS)
             self._end_minute()
 
     def skips(self, *, hours: int) -> None:
-        """The clock runs over what is empty, and nothing is told of it; then time goes on as usual
-        until no alarm looks back so far."""
+        """Move the clock over empty hours without metrics, then let minutes pass until no alarm
+        reads data from before."""
         self.service.advance(hours * 3_600 - USUAL_MINUTES * 60)
         self.passes(minutes=USUAL_MINUTES)
 

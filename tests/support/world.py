@@ -1,4 +1,4 @@
-"""The service on moto, one step at a time: what a workflow test drives."""
+"""The service on moto, one step at a time, for tests of workflows."""
 
 import asyncio
 import dataclasses
@@ -54,7 +54,7 @@ CALLER = "arn:aws:iam::123456789012:user/owner"
 
 
 class Part(Generic[T]):
-    """A part of the production wiring, built when a test first looks at it."""
+    """A part of the production wiring, built when a test first uses it."""
 
     def __init__(self, part: Callable[[], T]) -> None:
         self._part = part
@@ -64,8 +64,8 @@ class Part(Generic[T]):
 
 
 class World:
-    """The production wiring on a clock that is moved by hand. `recorder` sees every AWS call, and
-    `receiver` every HTTP callback; what is left to chance is given."""
+    """The production wiring on a manual clock. `recorder` records every AWS call, and `receiver`
+    every HTTP callback; random values are fixed."""
 
     admission = Part(creating.admission)
     audit = Part(api.audit)
@@ -122,17 +122,17 @@ class World:
         self.emulator = emulator
         self.clock = clock
         self.settings: Settings = settings_from(resources.environment("api"))
-        self.recorder = Recorder(known=self._nothing_in_an_empty_slot)
+        self.recorder = Recorder(known=self._answer_for_empty_slot)
         self.receiver = Receiver(clock)
         self.dynamodb = self._seen("dynamodb")
         self.sqs = self._seen("sqs")
         self.aws_time = clients.aws_time
         self.aws_time._latest_ms = 0
-        self.invocations: list[Invocation] = []  # asynchronous ones, accepted and not begun
+        self.invocations: list[Invocation] = []  # asynchronous ones, accepted and not yet begun
         emulator.accept_invocation = self._accept
         self._numbers = count(1)
-        self.random_unit = 0.999  # what decides whether an entry is noted, and its header looked at
-        self.chance = 0.5  # of all else that is left to it
+        self.random_unit = 0.999  # decides whether a load estimate is written, and a header read
+        self.chance = 0.5  # all other random values
         self.loop = asyncio.new_event_loop()
         self.wire()
 
@@ -156,7 +156,7 @@ class World:
         return self._seen("lambda")
 
     def wire(self, **changed: Any) -> None:
-        """Build all anew, with settings changed."""
+        """Build all parts again with changed settings."""
         self.settings = replace(self.settings, **changed)
         parts: dict[Callable[[], Any], Callable[[], Any]] = {
             process.settings: lambda: self.settings,
@@ -191,7 +191,7 @@ class World:
         )
 
     def _fail_attempt(self) -> FailAttempt:
-        """A failed task waits for all of its delay."""
+        """A failed task waits for its full delay, without jitter."""
         return FailAttempt(
             clock=self.clock,
             tasks=self.tasks,
@@ -215,7 +215,7 @@ class World:
     def notifier(
         self, call_slots: int = CALLS_IN_FLIGHT_MAX, known: BusinessCache | None = None
     ) -> Deliver:
-        """`known`: the businesses that a process of its own has cached."""
+        """`known`: the cache of businesses of a separate process."""
         return notifier.deliver(
             KeepHold(self.clock, asyncio.to_thread),
             asyncio.to_thread,
@@ -224,7 +224,7 @@ class World:
             call_slots,
         )
 
-    # Steps of a story
+    # Steps of a test
 
     def new(self, in_ms: int = 60_000, **fields: Any) -> NewTask:
         values: dict[str, Any] = {
@@ -254,7 +254,7 @@ class World:
         return [made.task if isinstance(made, Made) else made for made in results]
 
     def created_by_key(self, new: NewTask) -> Made:
-        """As by a call: a task whose home was buried is placed anew."""
+        """Create a task by its key, like a call of the interface."""
         (result,) = self.create([new])
         if isinstance(result, Refusal):
             raise result
@@ -278,18 +278,18 @@ class World:
             self.lead_once()
 
     def come_up(self, task: Task) -> None:
-        """All up to the second that it is due in is dispatched and delivered."""
+        """Dispatch and deliver everything up to the second in which the task is due."""
         self.dispatch_until(task.due_ms // 1000)
         self.drain()
 
     def dispatched(self, task: Task) -> dict[str, Any]:
-        """The message of its page."""
+        """Dispatch up to the task's second; returns the message of its page."""
         self.dispatch_until(task.due_ms // 1000)
         (message,) = self.receive()
         return message
 
     def lead_once(self, me: str | None = None, turns: int = 1) -> None:
-        """A scheduler that finds time for as many ticks as it needs to catch up, then stops."""
+        """Run a scheduler for as many ticks as it needs to catch up."""
         while True:
             before = self.pointer().position
             self.lead.run(me or f"scheduler-{next(self._numbers)}", time_for(turns))
@@ -300,7 +300,7 @@ class World:
         return self.pointers.read(name, self.origin)
 
     def receive(self, lane: Lane = Lane.MAIN) -> list[dict[str, Any]]:
-        """Messages that are visible now, hidden from others as a poller would."""
+        """Receive the messages that are visible now, which hides them, as a poller does."""
         answer = self.sqs.receive_message(
             QueueUrl=self.queues[lane].url, MaxNumberOfMessages=10, WaitTimeSeconds=0
         )
@@ -309,7 +309,8 @@ class World:
     def handle(
         self, message: dict[str, Any], deliver: Deliver | None = None, lambda_ms: int = LAMBDA_MS
     ) -> LeaseHeld | PageFinished:
-        """What one notifier does with one message; deleted only if it says it is done."""
+        """Let one notifier process one message, which is deleted only if the notifier reports it as
+        done."""
         decoded = decode(message["Body"])
         queue = self.queues[decoded.lane]
         if not isinstance(decoded, ReleaseMessage):
@@ -332,11 +333,12 @@ class World:
         return result
 
     def _hide(self, queue: SliceQueue, message: dict[str, Any], seconds: int) -> None:
-        """Where SQS refuses, it stays hidden for as long as its queue says."""
+        """Hide the message. If SQS refuses, the visibility timeout of the queue stays in force."""
         queue.hide_all([message["ReceiptHandle"]], seconds)
 
     def drain(self, *lanes: Lane) -> None:
-        """Let notifiers work off all messages that are visible now, and what came past SQS."""
+        """Let notifiers process all messages that are visible now, and all asynchronous
+        invocations."""
         while messages := [m for lane in self._occupied(lanes) for m in self.receive(lane)]:
             for message in messages:
                 self.handle(message)
@@ -344,7 +346,7 @@ class World:
         self.drain_invocations()
 
     def _occupied(self, lanes: tuple[Lane, ...]) -> list[Lane]:
-        """The slow one is only looked at when something is in it."""
+        """The lanes to read; the slow one only if it has messages."""
         is_slow_one_empty = not self.emulator.messages_visible_at_ms(self.slow_queue.url)
         lanes = lanes or tuple(Lane)
         return [lane for lane in lanes if lane is Lane.MAIN or not is_slow_one_empty]
@@ -356,8 +358,8 @@ class World:
                 self.carry_out(invocation)
 
     def carry_out(self, invocation: Invocation, lambda_ms: int = LAMBDA_MS) -> bool:
-        """What Lambda does with one asynchronous invocation; what is left of it is tried again
-        as a whole, a minute and then two later. True when nothing is left."""
+        """Carry out one asynchronous invocation like Lambda: if messages are left, the whole event
+        is tried again a minute and then two minutes later. Returns True if none is left."""
         deadline_ms = self.clock.now_ms() + lambda_ms
         texts = texts_of_event(invocation.event)
         assert texts is not None
@@ -382,8 +384,8 @@ class World:
         self.send_releases()
 
     def sweep_second_once(self, second: int) -> bool:
-        """Look at this one second as if nothing else were open, send again what was lost in it, and
-        book it if it is finished."""
+        """Sweep one second as if no other were open: send lost messages again, and record its
+        statistics if it is finished."""
         swept, is_finished = SweptSecond(second), True
         asked: list[Unbegun] = []
         for part in self.read_second(second):
@@ -402,12 +404,13 @@ class World:
 
     @property
     def swept_second(self) -> int:
-        """Up to which the sweep has finished everything."""
+        """The last second up to which the sweep has finished all seconds."""
         sweep = self.pointer(SWEEP)
         return first_open_second(sweep.open_places, sweep.position) - 1
 
     def sweep_past(self, second: int) -> None:
-        """Let a minute pass at a time, sweeping and delivering, until the sweep has finished."""
+        """Let minutes pass, with sweep and delivery in each, until the sweep has finished the
+        second."""
         for _ in range(100):
             if self.swept_second >= second:
                 return
@@ -421,19 +424,18 @@ class World:
         return len(self.emulator.messages_visible_at_ms(self.settings.slice_queue_url))
 
     def items(self) -> list[dict[str, Any]]:
-        """All that stands in the wheel, read past the recorder."""
+        """All items of the wheel, read without the recorder."""
         scan = self.unrecorded.get_paginator("scan")
         pages = scan.paginate(TableName=self.settings.wheel_table)
         return [item for page in pages for item in page["Items"]]
 
     def entries_elsewhere(self) -> list[Address]:
-        """All re-entries that still stand in the wheel."""
+        """All re-entries in the wheel."""
         return [codec.address_of(item) for item in self.items() if "home" in item]
 
-    def _nothing_in_an_empty_slot(self, call: Call) -> dict[str, Any] | None:
-        """Most seconds are empty, and passing them one by one is most of what the workflows do:
-        a query of a slot in which nothing has ever stood is answered without asking moto, and
-        with the time as moto would answer it."""
+    def _answer_for_empty_slot(self, call: Call) -> dict[str, Any] | None:
+        """Answer a query of a slot that never had an item without moto, with the time that moto
+        would return. Most seconds are empty, and most queries of the workflows are for them."""
         table = self.settings.wheel_table
         is_of_wheel = call.request.get("TableName") == table
         if call.operation != "Query" or not is_of_wheel or "IndexName" in call.request:
@@ -454,6 +456,6 @@ async def _all_of(work: list[Any]) -> list[Any]:
 
 
 def time_for(turns: int) -> Callable[[], int]:
-    """The remaining time of an invocation that ends after so many looks at it."""
+    """The remaining time of an invocation that ends after this number of reads of it."""
     left = iter([1_000_000] * turns)
     return lambda: next(left, 0)
