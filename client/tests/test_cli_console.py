@@ -174,7 +174,7 @@ def test_credentials_that_cannot_be_renewed_become_a_problem_with_the_reason(
 
 
 @pytest.mark.parametrize(
-    ("auth", "said"),
+    ("auth", "expected"),
     [
         (BearerKey("dw_revoked"), "The API key is not known here, or no longer good"),
         (SigV4(region="eu-central-1"), "The AWS credentials do not hold here"),
@@ -183,18 +183,18 @@ def test_credentials_that_cannot_be_renewed_become_a_problem_with_the_reason(
 )
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refusal_of_api_gateway_shows_what_to_do_in_the_terminal(
-    auth: httpx.Auth | None, said: str, status: int, credentials: None
+    auth: httpx.Auth | None, expected: str, status: int, credentials: None
 ) -> None:
     script = Script(gateway(status, "The token is expired"))
     with proxied("http://service.example", auth, script.transport) as proxy:
         call, file = proxy.ask("GET /v1/wheel"), proxy.ask("GET /console/main.js")
-    told = json.loads(call.content)
+    refusal = json.loads(call.content)
     assert call.headers["content-type"] == "application/problem+json"
-    assert (call.status_code, told["status"], told["type"]) == (status, status, "about:blank")
-    assert said in told["detail"]
-    assert "with Ctrl-C and start it again" in told["detail"]
-    assert told["detail"].endswith("API Gateway says: The token is expired.")
-    assert (file.status_code, said in file.text) == (status, True)
+    assert (call.status_code, refusal["status"], refusal["type"]) == (status, status, "about:blank")
+    assert expected in refusal["detail"]
+    assert "with Ctrl-C and start it again" in refusal["detail"]
+    assert refusal["detail"].endswith("API Gateway says: The token is expired.")
+    assert (file.status_code, expected in file.text) == (status, True)
     assert "dw_revoked" not in call.text + file.text
 
 

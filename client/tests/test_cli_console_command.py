@@ -108,7 +108,7 @@ def test_an_occupied_port_is_a_failure(service: Upstream) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "code", "said"),
+    ("answer", "code", "expected"),
     [
         (httpx.ConnectError("refused"), 3, "cannot be reached"),
         (gateway(401), 4, "carries no key or signature"),
@@ -119,13 +119,13 @@ def test_an_occupied_port_is_a_failure(service: Upstream) -> None:
     ],
 )
 def test_no_browser_is_opened_if_the_service_does_not_answer_as_expected(
-    answer: httpx.Response | Exception, code: int, said: str, monkeypatch: pytest.MonkeyPatch
+    answer: httpx.Response | Exception, code: int, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("webbrowser.open", None)
     script = Script(answer)
     result = called("console", script=script)
     assert (result.exit_code, result.stdout) == (code, "")
-    assert said in result.stderr
+    assert expected in result.stderr
     assert len(script.requests) == 1
 
 

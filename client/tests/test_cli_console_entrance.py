@@ -145,7 +145,7 @@ def test_the_token_is_not_accepted_under_another_host_name(service: Upstream) ->
 
 
 @pytest.mark.parametrize(
-    "said",
+    "browser_headers",
     [
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},  # another port of this machine
@@ -165,15 +165,18 @@ def test_the_token_is_not_accepted_under_another_host_name(service: Upstream) ->
     "method", ["POST", *(pytest.param(each, marks=EXHAUSTIVE) for each in ("GET", "DELETE"))]
 )
 def test_calls_of_other_sites_are_refused(
-    service: Upstream, proxy: Proxy, method: str, said: dict[str, str | None]
+    service: Upstream, proxy: Proxy, method: str, browser_headers: dict[str, str | None]
 ) -> None:
-    named = {name: text.format(port=proxy.port) if text else text for name, text in said.items()}
+    named = {
+        name: text.format(port=proxy.port) if text else text
+        for name, text in browser_headers.items()
+    }
     refused(proxy.ask(f"{method} /v1/businesses/orders", named))
     assert service.received == []
 
 
 @pytest.mark.parametrize(
-    "said",
+    "browser_headers",
     [
         {"Sec-Fetch-Site": "same-origin"},
         {"Sec-Fetch-Site": "same-origin", "Origin": "http://{host}"},
@@ -183,10 +186,12 @@ def test_calls_of_other_sites_are_refused(
 )
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
 def test_calls_of_the_proxys_own_pages_are_passed_on(
-    service: Upstream, proxy: Proxy, name: str, said: dict[str, str | None]
+    service: Upstream, proxy: Proxy, name: str, browser_headers: dict[str, str | None]
 ) -> None:
     host = f"{name}:{proxy.port}"
-    headers = {each: text.format(host=host) if text else text for each, text in said.items()}
+    headers = {
+        each: text.format(host=host) if text else text for each, text in browser_headers.items()
+    }
     answer = proxy.ask("POST /v1/tasks", {"Host": host, **headers}, b"{}")
     assert answer.status_code == 200
     assert len(service.received) == 1

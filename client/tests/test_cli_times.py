@@ -106,9 +106,9 @@ def test_skipped_and_repeated_times_of_the_machines_zone_are_refused(
 
 nows = st.datetimes(datetime(2000, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC))
 zones = st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu", "America/St_Johns"])
-said = """today tomorrow next in ago at now 9:00 09:30:59 9pm 12am 2026-12-01 2026-12-01T09:00 T Z
+tokens = """today tomorrow next in ago at now 9:00 09:30:59 9pm 12am 2026-12-01 2026-12-01T09:00 T Z
     +08:00 Asia/Shanghai CST / 2h 30 m ms 1.5d 0w -1h \u0663h \u0130"""
-words = st.sampled_from((*WEEKDAYS, *said.split()))
+words = st.sampled_from((*WEEKDAYS, *tokens.split()))
 
 
 @given(st.text() | st.lists(words).map(" ".join) | st.lists(words).map("".join), nows, zones)

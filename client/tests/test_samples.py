@@ -34,12 +34,12 @@ def test_the_blocks_of_the_page_pass(tmp_path: Path) -> None:
     assert {language for language, _ in BLOCKS} == {"python"}
     text = "\n\n".join(code for _, code in BLOCKS)
     (tmp_path / "test_page.py").write_text(text)
-    said = outcome(tmp_path)
-    assert f"{text.count('def test_')} passed" in said, said
+    output = outcome(tmp_path)
+    assert f"{text.count('def test_')} passed" in output, output
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_passes_its_own_tests(sample: Path) -> None:
-    said = outcome(sample)
+    output = outcome(sample)
     written = sum(path.read_text().count("def test_") for path in sample.rglob("test_*.py"))
-    assert f"{written} passed" in said, said
+    assert f"{written} passed" in output, output

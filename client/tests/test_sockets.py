@@ -35,14 +35,14 @@ def create(address: str, scheme: str = "http", timeout_seconds: float = 35.0) ->
 
 
 @pytest.mark.parametrize(
-    "begun",
+    "partial_answer",
     [b"", b"HTTP/1.1 201 Created\r\nconte", b"HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\n{"],
 )
 def test_a_connection_lost_after_the_request_raises_outcome_unknown(
-    begun: bytes,
+    partial_answer: bytes,
 ) -> None:
     with (
-        server(lambda connection: connection.sendall(begun)) as address,
+        server(lambda connection: connection.sendall(partial_answer)) as address,
         pytest.raises(OutcomeUnknown),
     ):
         create(address)

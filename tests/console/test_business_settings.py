@@ -110,7 +110,7 @@ def test_an_emptied_field_restores_the_default_of_the_service(
 
 
 @pytest.mark.parametrize(
-    ("label", "value", "said"),
+    ("label", "value", "expected"),
     [
         ("Calls a second", "many", "calls_per_second: must be"),
         ("Ended tasks are kept (days)", "0", "retention_days: must be"),
@@ -119,12 +119,12 @@ def test_an_emptied_field_restores_the_default_of_the_service(
     ],
 )
 def test_a_refusal_is_shown_at_its_field(
-    viewer: Viewer, service: Service, label: str, value: str, said: str
+    viewer: Viewer, service: Service, label: str, value: str, expected: str
 ) -> None:
     viewer.open("businesses/wrong/edit")
     viewer.fill(label, value)
     viewer.press("Save")
-    expect(viewer.field_problem(label)).to_contain_text(said)
+    expect(viewer.field_problem(label)).to_contain_text(expected)
     expect(viewer.page.get_by_label(label, exact=True)).to_be_focused()
     expect(viewer.page.get_by_label(label, exact=True)).to_have_value(value)
     assert service.call("GET", "/v1/businesses/wrong")[0] == 404

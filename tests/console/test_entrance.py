@@ -164,15 +164,15 @@ def test_behind_duewheel_console_a_refusal_shows_what_to_do_in_the_terminal(
     viewer: Viewer, service: Service, status: int, title: str
 ) -> None:
     """The proxy has a key or credentials of its own, which no page can replace."""
-    said = {"type": "about:blank", "title": title, "status": status, "detail": "Start it again."}
-    viewer.answer("/v1/health", status, said)
+    refusal = {"type": "about:blank", "title": title, "status": status, "detail": "Start it again."}
+    viewer.answer("/v1/health", status, refusal)
     viewer.open("businesses")
     expect(viewer.page.get_by_role("alert")).to_have_text(f"{title}Start it again.")
     expect(viewer.page.get_by_label("API key")).to_have_count(0)
     viewer.page.unroute_all()
     viewer.press("Try again")
     enter(viewer, service.key)  # the stack of this test requires keys
-    viewer.answer("/v1/businesses", status, said)
+    viewer.answer("/v1/businesses", status, refusal)
     viewer.open("businesses?cursor=anew")
     expect(viewer.page.locator("main .problem")).to_have_text(f"{title}Start it again.")
     expect(viewer.page.get_by_label("Name of a business")).to_be_visible()

@@ -113,4 +113,4 @@ def test_a_task_with_an_invalid_instant_is_not_created(
     viewer.choose("Due", "after a delay")  # hidden fields are not read
     viewer.fill("Callback URL", f"{service.url}/_local/inbox/shop")
     viewer.press("Create")
-    assert viewer.told().startswith("The task is created.")
+    assert viewer.message().startswith("The task is created.")

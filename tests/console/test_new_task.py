@@ -19,7 +19,7 @@ def test_a_double_click_makes_one_task(viewer: Viewer, service: Service, busines
     viewer.page.get_by_role("button", name="Create").dblclick()
     expect(viewer.fact("Business")).to_have_text(business)
     expect(viewer.page.locator("pre.payload")).to_have_text('{"order": 17}')
-    assert "created" in viewer.told()
+    assert "created" in viewer.message()
     assert len(_all(service, business)) == 1
 
 
@@ -95,7 +95,7 @@ def test_the_key_of_a_live_task_creates_no_second_task(
             expect(viewer.page.locator("[data-field=key]")).to_contain_text("by another body")
         else:
             expect(viewer.fact("Key")).to_have_text("order-17:close")
-    assert "names this task already" in viewer.told()
+    assert "names this task already" in viewer.message()
     assert len(_all(service, business)) == 1
 
 

@@ -177,10 +177,10 @@ def test_texts_of_a_task_are_not_read_as_markup(
 
     def with_markup(route: Route) -> None:
         attempt = {"at": task["due_at"], "lateness_ms": 1, "duration_ms": 1, "status_code": None}
-        said = dict.fromkeys(("key", "reason", "last_error", "biz_type", "timer_id"), MARKUP)
-        said |= {"callback": {"type": MARKUP, "url": MARKUP, "attributes": {MARKUP: MARKUP}}}
-        said |= {"history": [{**attempt, "outcome": MARKUP, "note": MARKUP}], "number": MARKUP}
-        route.fulfill(json={**task, **said})
+        altered = dict.fromkeys(("key", "reason", "last_error", "biz_type", "timer_id"), MARKUP)
+        altered |= {"callback": {"type": MARKUP, "url": MARKUP, "attributes": {MARKUP: MARKUP}}}
+        altered |= {"history": [{**attempt, "outcome": MARKUP, "note": MARKUP}], "number": MARKUP}
+        route.fulfill(json={**task, **altered})
 
     viewer.page.route(re.compile("/v1/tasks/"), with_markup)
     open_task(viewer, task)

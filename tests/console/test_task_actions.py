@@ -23,7 +23,7 @@ def test_a_task_is_cancelled_after_the_confirmation(
     viewer.press("Cancel the task")
     viewer.agree("Cancel it")
     expect(viewer.page.locator(".standing")).to_have_text("cancelled cancelled by caller")
-    assert "its call is not made" in viewer.told()
+    assert "its call is not made" in viewer.message()
     expect(viewer.page.locator("main h1")).to_be_focused()
     assert service.task(task)["status"] == "cancelled"
 
@@ -34,11 +34,11 @@ def test_an_action_that_is_too_late_reports_that_the_call_may_be_under_way(
     task = created(service, business, 2)
     open_task(viewer, task)
     verbs = {"Cancel the task": "Cancel it", "Reschedule": "Reschedule it", "Run now": "Run it"}
-    for said, (action, verb) in enumerate(verbs.items(), start=1):
+    for number, (action, verb) in enumerate(verbs.items(), start=1):
         viewer.press(action)
         viewer.agree(verb)
-        expect(viewer.page.locator(".outcome.refused")).to_have_count(said)
-        assert "its call may be under way" in viewer.told()
+        expect(viewer.page.locator(".outcome.refused")).to_have_count(number)
+        assert "its call may be under way" in viewer.message()
         expect(viewer.button(action)).to_be_visible()
     assert service.task(task) == task
 
@@ -59,7 +59,7 @@ def test_a_task_is_rescheduled_by_the_keyboard_alone(
     keyboard.press("Tab")
     keyboard.press("Tab")
     keyboard.press("Enter")
-    assert "The task is due at" in viewer.told()
+    assert "The task is due at" in viewer.message()
     expect(viewer.button("Reschedule")).to_be_focused()
     assert _ahead(service, task) == pytest.approx(7200, abs=1)
 
@@ -85,7 +85,7 @@ def test_an_instant_beyond_the_limit_is_refused(
     viewer.press("Reschedule")
     viewer.field("In").fill("99999999")
     viewer.agree("Reschedule it")
-    assert "delay_seconds: must be from 0" in viewer.told()
+    assert "delay_seconds: must be from 0" in viewer.message()
 
 
 def test_a_task_is_run_now_and_followed_to_its_delivery(
@@ -95,7 +95,7 @@ def test_a_task_is_run_now_and_followed_to_its_delivery(
     open_task(viewer, task)
     viewer.press("Run now")
     viewer.agree("Run it")
-    assert "made now" in viewer.told()
+    assert "made now" in viewer.message()
     service.advance(3)
     still.clock.run_for(3000)
     expect(viewer.page.locator(".standing")).to_have_text("delivered")
@@ -135,7 +135,7 @@ def test_a_late_answer_is_not_shown_on_the_next_page(
     viewer.page.get_by_role("link", name="Tasks", exact=True).click()
     expect(viewer.page.locator("main h1")).to_have_text("Tasks")
     held[0].continue_()
-    assert "made now" in viewer.told()
+    assert "made now" in viewer.message()
     expect(viewer.page.locator("main h1")).to_have_text("Tasks")
 
 
@@ -151,7 +151,7 @@ def test_an_action_without_permission_is_reported(
     open_task(viewer, created(service, business))
     viewer.press("Run now")
     viewer.agree("Run it")
-    assert "The caller may not do this" in viewer.told()
+    assert "The caller may not do this" in viewer.message()
     expect(viewer.page.locator(".standing")).to_have_text("pending")
 
 

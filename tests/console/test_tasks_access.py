@@ -58,7 +58,7 @@ def test_the_actions_of_a_reader_are_refused_without_an_effect(
     reader.open(f"tasks/{task['task_id']}")
     reader.press("Cancel the task")
     reader.agree("Cancel it")
-    assert "needs the right to write" in reader.told()
+    assert "needs the right to write" in reader.message()
     expect(reader.page.locator(".standing")).to_have_text("pending")
     assert service.task(task) == task
     reader.open(f"tasks/new?biz_type={business}")

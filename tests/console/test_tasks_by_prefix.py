@@ -20,8 +20,8 @@ def test_all_tasks_under_a_prefix_are_counted_and_cancelled(
     viewer.press("Cancel all under k-")
     expect(viewer.page.get_by_role("dialog")).to_contain_text("Cancel 52 tasks?")
     viewer.agree("Cancel them")
-    assert "51 tasks cancelled. Too late for 1 task" in viewer.told()
-    assert "k-late" in viewer.told()
+    assert "51 tasks cancelled. Too late for 1 task" in viewer.message()
+    assert "k-late" in viewer.message()
     expect(viewer.rows("Tasks")).to_have_count(1)
     assert service.task(other)["status"] == "pending"
     assert service.task(late)["status"] == "pending"
@@ -54,7 +54,7 @@ def test_a_refused_cancel_under_a_prefix_is_reported(
     viewer.open(f"tasks?biz_type={business}&key_prefix=k-")
     viewer.press("Cancel all under k-")
     viewer.agree("Cancel them")
-    assert "The caller may not do this" in viewer.told()
+    assert "The caller may not do this" in viewer.message()
     expect(viewer.rows("Tasks")).to_have_count(1)
 
 

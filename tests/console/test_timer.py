@@ -141,7 +141,7 @@ def test_a_timer_is_disabled_and_enabled_after_a_confirmation(
     viewer.press("Disable")
     expect(viewer.page.get_by_role("dialog")).to_contain_text("Nothing of it is called until")
     viewer.agree("Disable")
-    assert "remind is disabled." in viewer.told()
+    assert "remind is disabled." in viewer.message()
     expect(viewer.page.locator("main h1")).to_contain_text("disabled")
     expect(viewer.page.locator("main")).to_contain_text("none of these is called")
     viewer.press("Enable")
@@ -179,7 +179,7 @@ def test_a_timer_changed_by_another_user_is_not_disabled(viewer: Viewer, service
     viewer.press("Disable")
     service.call("PATCH", f"/v1/timers/{timer['timer_id']}", {"misfire": "all"})
     viewer.agree("Disable")
-    assert "version" in viewer.told()
+    assert "version" in viewer.message()
     assert now_of(service, timer)["enabled"]
     expect(viewer.fact("Misfires")).to_contain_text("all are called")
 
@@ -234,7 +234,7 @@ def test_markup_in_a_timer_is_shown_as_text(viewer: Viewer, service: Service) ->
     viewer.press("Disable")
     expect(viewer.page.get_by_role("dialog")).to_contain_text(MARKUP)
     viewer.agree("Disable")
-    assert MARKUP in viewer.told()
+    assert MARKUP in viewer.message()
     expect(viewer.page.locator("main img, dialog img, #outcomes img")).to_have_count(0)
 
 
@@ -258,7 +258,7 @@ def test_a_timer_is_disabled_by_the_keyboard_alone(viewer: Viewer, service: Serv
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.get_by_role("dialog").get_by_role("button", name="Disable").press("Enter")
-    assert "remind is disabled." in viewer.told()
+    assert "remind is disabled." in viewer.message()
     expect(page.get_by_role("button", name="Enable")).to_be_focused()
 
 
@@ -276,5 +276,5 @@ def test_an_action_on_a_timer_without_permission_is_reported(
     open_timer(viewer, timer)
     viewer.press("Run now")
     viewer.agree("Run now")
-    assert "This needs write on read-only." in viewer.told()
+    assert "This needs write on read-only." in viewer.message()
     expect(page.locator("main .problem")).to_have_count(0)

@@ -22,7 +22,7 @@ def test_a_change_sends_only_changed_fields(viewer: Viewer, service: Service, pa
     assert json.loads(sent.value.post_data or "") == {"name": "close"}
     assert sent.value.headers["if-match"] == '"1"'
     expect(page.locator("main h1")).to_have_text("close enabled")
-    assert "close is changed." in viewer.told()
+    assert "close is changed." in viewer.message()
 
 
 def test_a_timer_can_change_from_an_interval_to_cron(viewer: Viewer, service: Service) -> None:

@@ -20,7 +20,7 @@ def rarer(page: Page) -> None:
     page.get_by_text("Bounds, clock changes").click()
 
 
-def begun(viewer: Viewer, service: Service, biz_type: str) -> None:
+def open_filled_form(viewer: Viewer, service: Service, biz_type: str) -> None:
     """The form of a new timer, with the required fields filled."""
     default = {"callback": {"url": f"{service.url}/_local/inbox/{biz_type}"}}
     service.call("PUT", f"/v1/businesses/{biz_type}", default)
@@ -74,7 +74,7 @@ def test_a_timer_is_made_by_the_keyboard_alone(viewer: Viewer, service: Service)
 
 def test_a_double_click_makes_one_timer(viewer: Viewer, service: Service) -> None:
     page = viewer.page
-    begun(viewer, service, "twice")
+    open_filled_form(viewer, service, "twice")
     page.get_by_role("button", name="Make the timer").dblclick()
     expect(page.locator("main h1")).to_have_text("close enabled")
     assert len(timers_of(service, "twice")) == 1
@@ -82,7 +82,7 @@ def test_a_double_click_makes_one_timer(viewer: Viewer, service: Service) -> Non
 
 def test_a_timer_can_be_made_disabled(viewer: Viewer, service: Service) -> None:
     page = viewer.page
-    begun(viewer, service, "made-off")
+    open_filled_form(viewer, service, "made-off")
     page.get_by_label("Enabled from now on").uncheck()
     viewer.press("Make the timer")
     expect(page.locator("main h1")).to_have_text("close disabled")
@@ -90,7 +90,7 @@ def test_a_timer_can_be_made_disabled(viewer: Viewer, service: Service) -> None:
 
 def test_bounds_are_read_in_the_viewers_zone(viewer: Viewer, service: Service) -> None:
     page = viewer.page
-    begun(viewer, service, "bounded")
+    open_filled_form(viewer, service, "bounded")
     rarer(page)
     page.get_by_label("Not before").fill("2030-03-30T08:00:00")
     page.get_by_label("Occurrences in all").fill("5")
@@ -103,7 +103,7 @@ def test_bounds_are_read_in_the_viewers_zone(viewer: Viewer, service: Service) -
 
 def test_an_incomplete_bound_is_refused(viewer: Viewer, service: Service) -> None:
     page = viewer.page
-    begun(viewer, service, "half")
+    open_filled_form(viewer, service, "half")
     rarer(page)
     page.get_by_label("Not before").press("1")
     viewer.press("Make the timer")
@@ -115,7 +115,7 @@ def test_an_incomplete_bound_is_refused(viewer: Viewer, service: Service) -> Non
 
 def test_a_refusal_is_shown_at_the_field_that_it_names(viewer: Viewer, service: Service) -> None:
     page = viewer.page
-    begun(viewer, service, "refused")
+    open_filled_form(viewer, service, "refused")
     rarer(page)
     page.get_by_label("Put off by up to").fill("soon")
     page.get_by_text("Bounds, clock changes").click()
@@ -128,7 +128,7 @@ def test_a_refusal_is_shown_at_the_field_that_it_names(viewer: Viewer, service: 
 
 def test_a_payload_that_is_no_json_is_refused(viewer: Viewer, service: Service) -> None:
     page = viewer.page
-    begun(viewer, service, "no-json")
+    open_filled_form(viewer, service, "no-json")
     page.get_by_label("Payload").fill('1, "enabled": false')
     viewer.press("Make the timer")
     expect(page.locator("[data-field='payload'] .field-problem")).to_contain_text("is no JSON")
@@ -139,7 +139,7 @@ def test_an_aws_target_is_refused_with_the_message_of_the_service(
     viewer: Viewer, service: Service
 ) -> None:
     page = viewer.page
-    begun(viewer, service, "aws")
+    open_filled_form(viewer, service, "aws")
     page.locator("[name='callback']").select_option("lambda")
     page.get_by_label("Function").fill("no name")
     viewer.press("Make the timer")
@@ -149,7 +149,7 @@ def test_an_aws_target_is_refused_with_the_message_of_the_service(
 def test_the_form_keeps_its_values_while_the_service_fails(
     viewer: Viewer, service: Service, page: Page
 ) -> None:
-    begun(viewer, service, "down")
+    open_filled_form(viewer, service, "down")
     page.route(re.compile("/v1/timers"), lambda route: route.fulfill(status=503, body="{}"))
     viewer.press("Make the timer")
     expect(page.get_by_text("The service cannot answer now").first).to_be_visible()

@@ -119,18 +119,18 @@ def test_a_second_is_shown_under_the_mouse_and_kept_by_a_click(viewer: Viewer) -
 
     changed(viewer.page, "**/v1/wheel", two_more)
     viewer.open()
-    told = readout(viewer.page, "The next hour")
-    expect(told).to_contain_text("7 tasks expected")
+    shown = readout(viewer.page, "The next hour")
+    expect(shown).to_contain_text("7 tasks expected")
     box = ahead(viewer.page).bounding_box()
     assert box is not None
     far_right = {"x": box["width"] - 5, "y": 20}
     ahead(viewer.page).hover(position=far_right)
-    expect(told).to_contain_text("2 tasks expected")
+    expect(shown).to_contain_text("2 tasks expected")
     viewer.page.get_by_role("heading", name="Wheel").hover()
-    expect(told).to_contain_text("7 tasks expected")
+    expect(shown).to_contain_text("7 tasks expected")
     ahead(viewer.page).click(position=far_right)
     viewer.page.get_by_role("heading", name="Wheel").hover()
-    expect(told).to_contain_text("2 tasks expected")
+    expect(shown).to_contain_text("2 tasks expected")
 
 
 def test_the_keyboard_moves_through_the_seconds_and_opens_their_tasks(
@@ -143,14 +143,14 @@ def test_the_keyboard_moves_through_the_seconds_and_opens_their_tasks(
 
     changed(viewer.page, "**/v1/wheel", one_before)
     viewer.open("wheel?biz_type=orders")
-    told = readout(viewer.page, "The next hour")
-    expect(told).to_contain_text(f"{CROWD} tasks expected")
+    shown = readout(viewer.page, "The next hour")
+    expect(shown).to_contain_text(f"{CROWD} tasks expected")
     ahead(viewer.page).focus()
     page = viewer.page
     page.keyboard.press("Home" if crowded_at[17:19] != "00" else "End")
-    expect(told).to_contain_text("3 tasks expected")
+    expect(shown).to_contain_text("3 tasks expected")
     page.keyboard.press("ArrowRight" if crowded_at[17:19] != "00" else "ArrowLeft")
-    expect(told).to_contain_text(f"{CROWD} tasks expected")
+    expect(shown).to_contain_text(f"{CROWD} tasks expected")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.locator("header a[aria-current]")).to_have_text("Tasks")

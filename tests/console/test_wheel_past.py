@@ -16,8 +16,8 @@ pytestmark = pytest.mark.usefixtures(
 
 def test_outcomes_are_shown_by_minute_in_a_chart_and_in_a_table(viewer: Viewer) -> None:
     viewer.open()
-    told = readout(viewer.page, "The last hour")
-    expect(told).to_contain_text("failed attempt")
+    shown = readout(viewer.page, "The last hour")
+    expect(shown).to_contain_text("failed attempt")
     viewer.page.get_by_text("As a table").last.click()
     rows = viewer.rows("What became of the tasks")
     delivered = rows.filter(has_text="5").last
@@ -25,7 +25,7 @@ def test_outcomes_are_shown_by_minute_in_a_chart_and_in_a_table(viewer: Viewer) 
     expect(delivered.locator("[data-label=dead]")).to_have_text("3")
     behind(viewer.page).focus()
     viewer.page.keyboard.press("Home")
-    expect(told).to_contain_text("nothing")
+    expect(shown).to_contain_text("nothing")
 
 
 @pytest.mark.parametrize(("hours", "minutes"), [(1, 1), (6, 5), (24, 15)])
@@ -46,18 +46,18 @@ def test_lateness_is_shown_with_the_precision_of_its_classes(viewer: Viewer) -> 
 
     changed(viewer.page, "**/stats?*", late)
     viewer.open("wheel?biz_type=orders")
-    for name, said in (("p50", "up to 10 ms"), ("p90", "up to 10 ms"), ("p99", "up to 500 ms")):
-        expect(viewer.fact(name)).to_have_text(said)
+    for name, expected in (("p50", "up to 10 ms"), ("p90", "up to 10 ms"), ("p99", "up to 500 ms")):
+        expect(viewer.fact(name)).to_have_text(expected)
     expect(viewer.fact("Max")).to_have_text("15 min")
 
 
 def test_businesses_are_listed_with_what_holds_their_calls_back(viewer: Viewer) -> None:
     breaker = {"host": "pay.example.com", "since": "2030-01-31T08:00:00Z"}
-    spared = [{**breaker, "until": "2030-01-31T08:00:21Z"}]
+    breakers = [{**breaker, "until": "2030-01-31T08:00:21Z"}]
     changed(
         viewer.page,
         "**/v1/businesses/payments",
-        lambda business: business.update(breakers=spared, calls_in_flight=7),
+        lambda business: business.update(breakers=breakers, calls_in_flight=7),
     )
     viewer.open()
     expect(row(viewer, "mail")).to_contain_text("paused")
@@ -138,7 +138,7 @@ def test_a_business_without_readable_statistics_leaves_the_others_counted(viewer
 
 
 def test_an_empty_list_of_businesses_is_reported(viewer: Viewer) -> None:
-    nobody = {"businesses": [], "cursor": None}
-    viewer.page.route("**/v1/businesses?*", lambda route: route.fulfill(json=nobody))
+    no_businesses = {"businesses": [], "cursor": None}
+    viewer.page.route("**/v1/businesses?*", lambda route: route.fulfill(json=no_businesses))
     viewer.open()
     expect(viewer.page.get_by_text("No business within reach has settings.")).to_be_visible()

@@ -51,7 +51,7 @@ class Viewer:
         """Whether the page does not scroll sideways."""
         return self.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
-    def told(self) -> str:
+    def message(self) -> str:
         """The text of the last outcome."""
         note = self.page.locator("#outcomes .outcome").last
         note.wait_for()

@@ -85,8 +85,8 @@ def dead_letters() -> list[tuple[Any, dict[str, str]]]:
     ).get("Messages", []):
         for message in messages:
             attributes = message.get("MessageAttributes", {})
-            told = {name: value["StringValue"] for name, value in attributes.items()}
-            letters.append((message["Body"], told))
+            values = {name: value["StringValue"] for name, value in attributes.items()}
+            letters.append((message["Body"], values))
             sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
     return letters
 

@@ -75,8 +75,8 @@ def test_an_admin_of_another_business_can_neither_read_nor_change(theirs: Owned)
             assert answer.body == {LISTS[name]: [], "cursor": None}
             continue
         assert code_of(answer) == (404 if name in BY_ID or "records" in name[1] else 403), name
-        for told in ("callback", "receiver.example", "order-17:", "payload"):
-            assert told not in answer.text, name
+        for revealed in ("callback", "receiver.example", "order-17:", "payload"):
+            assert revealed not in answer.text, name
     assert all_that_is_stored() == before
 
 

@@ -35,19 +35,19 @@ def problem(answer: Asked) -> tuple[int, str]:
     return answer.status, answer.body["type"].removeprefix("urn:duewheel:problem:")
 
 
-def brings(text: str) -> dict[str, Any]:
+def admission_of(text: str) -> dict[str, Any]:
     """The authorizer's answer to a key."""
     event = event_from("authorizer-request.json")
     event["identitySource"] = [f"Bearer {text}"]
     return authorizer.handler(event, Context())
 
 
-def by_key(said: dict[str, Any], method: str, path: str) -> int:
+def by_key(admission: dict[str, Any], method: str, path: str) -> int:
     """The status of a call with this answer of the authorizer."""
     event = event_from("http-api-create-task.json")
     event["rawPath"] = event["requestContext"]["http"]["path"] = path
     event["requestContext"]["http"]["method"] = method
-    event["requestContext"]["authorizer"] = {"lambda": said["context"]}
+    event["requestContext"]["authorizer"] = {"lambda": admission["context"]}
     if path != "/v1/keys":
         del event["body"]
     else:
@@ -70,7 +70,7 @@ def test_a_key_is_shown_once_and_has_the_granted_rights(wired: ManualClock) -> N
         {"name": "a", "grants": ON_ORDERS, "expires_at": "2030-06-01T00:00:00Z"},
     )
     made = answer.body
-    assert brings(made["key"])["context"]["grants"] == "write:orders"
+    assert admission_of(made["key"])["context"]["grants"] == "write:orders"
     read = asked(OPERATOR, "GET", f"/v1/keys/{made['key_id']}").body
     expected = {**made, "last_used_on": read["last_used_on"]}
     del expected["key"]
@@ -88,7 +88,7 @@ def test_an_answer_with_a_key_is_not_cacheable(wired: ManualClock) -> None:
     assert headers["location"] == f"/v1/keys/{made['key_id']}"
     _, rotated, headers = sent("POST", f"/v1/keys/{made['key_id']}/rotate")
     assert headers["cache-control"] == "no-store"
-    assert brings(rotated["key"])["isAuthorized"]
+    assert admission_of(rotated["key"])["isAuthorized"]
 
 
 def test_no_two_keys_are_alike(wired: ManualClock) -> None:
@@ -148,10 +148,10 @@ def test_a_rotation_keeps_the_id_and_shows_a_new_secret(wired: ManualClock) -> N
     assert rotated["key"] != made["key"]
     assert rotated["version"] == 2
     assert rotated["previous_until"] is not None
-    assert brings(made["key"])["isAuthorized"]
-    assert brings(rotated["key"])["isAuthorized"]
+    assert admission_of(made["key"])["isAuthorized"]
+    assert admission_of(rotated["key"])["isAuthorized"]
     wired.advance_ms(60_000)
-    assert not brings(made["key"])["isAuthorized"]
+    assert not admission_of(made["key"])["isAuthorized"]
     assert asked(OPERATOR, "GET", f"/v1/keys/{made['key_id']}").body["previous_until"] is None
     assert asked(OPERATOR, "POST", path).status == 200, "the body is optional"
 
@@ -161,12 +161,12 @@ def test_a_revoked_key_is_refused_and_can_be_read_but_not_rotated(wired: ManualC
     path = f"/v1/keys/{made['key_id']}"
     revoked = asked(OPERATOR, "DELETE", path).body
     assert (revoked["state"], revoked["revoked_at"] is None) == ("revoked", False)
-    assert not brings(made["key"])["isAuthorized"]
+    assert not admission_of(made["key"])["isAuthorized"]
     wired.advance_ms(1_000)
     assert asked(OPERATOR, "DELETE", path).body == revoked, "a second revocation has no effect"
     assert asked(OPERATOR, "GET", path).body == revoked
     assert problem(asked(OPERATOR, "POST", f"{path}/rotate")) == (409, "api-key-ended")
-    assert not brings(made["key"])["isAuthorized"]
+    assert not admission_of(made["key"])["isAuthorized"]
     wired.advance_ms(KEPT_DAYS * DAY_MS)
     assert problem(asked(OPERATOR, "GET", path)) == (404, "unknown-api-key")
     assert asked(OPERATOR, "GET", "/v1/keys").body["keys"] == []
@@ -214,13 +214,13 @@ def test_the_secret_before_a_rotation_cannot_make_keys(in_keys_mode: ManualClock
     """Without overlap the old secret has ended, though API Gateway accepts it for another
     minute."""
     issued = wiring.issue_keys().create(FIRST_ADMIN, ANYTHING.access)
-    path, leaked = f"/v1/keys/{issued.key.key_id}", brings(issued.text)
+    path, leaked = f"/v1/keys/{issued.key.key_id}", admission_of(issued.text)
     rotated = wiring.issue_keys().rotate(issued.key.key_id, 0, ANYTHING.access)
     before = all_that_is_stored()
     for method, at in (("POST", "/v1/keys"), ("POST", f"{path}/rotate"), ("DELETE", path)):
         assert by_key(leaked, method, at) == 403
     assert all_that_is_stored() == before
-    assert by_key(brings(rotated.text), "POST", "/v1/keys") == 201
+    assert by_key(admission_of(rotated.text), "POST", "/v1/keys") == 201
 
 
 def test_pages_and_cursors_do_not_reveal_hidden_keys(wired: ManualClock) -> None:
@@ -242,31 +242,31 @@ def test_a_revoked_key_cannot_make_keys_while_its_admission_is_cached(
     """API Gateway caches the authorizer's answer for a minute, but calls on keys check the caller's
     key again."""
     issued = wiring.issue_keys().create(FIRST_ADMIN, ANYTHING.access)
-    key_id, said = issued.key.key_id, brings(issued.text)
-    assert by_key(said, "GET", "/v1/wheel") == 200
-    assert by_key(said, "POST", "/v1/keys") == 201
-    assert by_key(said, "POST", f"/v1/keys/{key_id}/rotate") == 200
+    key_id, admission = issued.key.key_id, admission_of(issued.text)
+    assert by_key(admission, "GET", "/v1/wheel") == 200
+    assert by_key(admission, "POST", "/v1/keys") == 201
+    assert by_key(admission, "POST", f"/v1/keys/{key_id}/rotate") == 200
     wiring.issue_keys().revoke(key_id, ANYTHING.access)
     before = all_that_is_stored()
-    assert by_key(said, "GET", "/v1/wheel") == 200, "until the authorizer is called again"
+    assert by_key(admission, "GET", "/v1/wheel") == 200, "until the authorizer is called again"
     for method, path in (
         ("POST", "/v1/keys"),
         ("POST", f"/v1/keys/{key_id}/rotate"),
         ("DELETE", f"/v1/keys/{key_id}"),
     ):
-        assert by_key(said, method, path) == 403
+        assert by_key(admission, method, path) == 403
     assert all_that_is_stored() == before
 
 
 def test_a_key_that_expires_while_its_admission_is_cached_is_refused(
     in_keys_mode: ManualClock,
 ) -> None:
-    said = {"context": {"key_id": "a", "grants": "admin:*", "expires_ms": "", "version": "1"}}
+    admission = {"context": {"key_id": "a", "grants": "admin:*", "expires_ms": "", "version": "1"}}
     now_ms = in_keys_mode.now_ms()
-    said["context"]["expires_ms"] = str(now_ms + 1_000)
-    assert by_key(said, "GET", "/v1/wheel") == 200
+    admission["context"]["expires_ms"] = str(now_ms + 1_000)
+    assert by_key(admission, "GET", "/v1/wheel") == 200
     in_keys_mode.advance_ms(1_000)
-    assert by_key(said, "GET", "/v1/wheel") == 403
+    assert by_key(admission, "GET", "/v1/wheel") == 403
 
 
 def test_a_retried_change_accepts_the_write_of_its_first_try(
@@ -321,8 +321,8 @@ def test_changes_of_a_key_are_recorded_without_its_secrets(
     for text in (made["key"], rotated["key"]):
         assert text.split("_")[2] not in kept.text
     who = f"arn:aws:sts::123456789012:assumed-role/{OPERATOR}"
-    told = [(one["did"], one["by"]) for one in changes(made)]
-    assert told == [("rotated", who), ("created", who)]
+    recorded = [(one["did"], one["by"]) for one in changes(made)]
+    assert recorded == [("rotated", who), ("created", who)]
     assert changes(made)[1]["fields"] == [
         {"field": "name", "from": None, "to": "a"},
         {"field": "grants", "from": None, "to": "write:orders"},

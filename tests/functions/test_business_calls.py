@@ -391,8 +391,8 @@ def test_a_business_shows_its_open_breakers(wired: ManualClock) -> None:
 def test_the_effective_lane_is_shown_with_its_reason(wired: ManualClock) -> None:
     put({})
     registry = process.settings().registry_table
-    told = HealthStore(process.dynamodb(), registry)
-    told.note_slow("orders", wired.now_ms() + 60_000)
+    health_store = HealthStore(process.dynamodb(), registry)
+    health_store.note_slow("orders", wired.now_ms() + 60_000)
     _, shown, _ = sent("GET", PATH)
     (listed,) = sent("GET", "/v1/businesses")[1]["businesses"]
     for business in (shown, listed, put({"retention_days": 5})[1]):

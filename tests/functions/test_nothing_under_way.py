@@ -150,11 +150,11 @@ def of_probes(operation: str, body: dict[str, Any]) -> bool:
     return operation == "Query" and body.get("Limit") == 2
 
 
-Begun = Callable[[ManualClock], Callable[[], object]]
+Prepare = Callable[[ManualClock], Callable[[], object]]
 
 
 @pytest.mark.parametrize(
-    ("begun", "wanted"),
+    ("prepare", "wanted"),
     quick_first(
         [
             (parking, of_homes),
@@ -172,8 +172,8 @@ Begun = Callable[[ManualClock], Callable[[], object]]
     ids=lambda value: value.__name__,
 )
 def test_no_write_is_in_flight_after_the_end_of_a_handler(
-    wired: ManualClock, begun: Begun, wanted: Wanted
+    wired: ManualClock, prepare: Prepare, wanted: Wanted
 ) -> None:
-    handler, wire = begun(wired), Wire(wanted)
+    handler, wire = prepare(wired), Wire(wanted)
     assert left_under_way(wire, handler) == 0
     assert wire.met >= 4, "several writes were in flight"

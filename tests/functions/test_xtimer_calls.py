@@ -96,7 +96,7 @@ def test_the_id_of_another_app_is_refused(wired: ManualClock) -> None:
 
 
 @each_case(
-    ("members", "code", "said"),
+    ("members", "code", "reason"),
     [
         ({"cron": "every day"}, 422, "cron"),
         ({"cron": "0 0 30 2 *"}, 422, "cron"),
@@ -107,11 +107,11 @@ def test_the_id_of_another_app_is_refused(wired: ManualClock) -> None:
     ],
 )
 def test_an_invalid_definition_is_refused_with_its_reason(
-    wired: ManualClock, members: dict[str, Any], code: int, said: str
+    wired: ManualClock, members: dict[str, Any], code: int, reason: str
 ) -> None:
     status, answer = call("POST", DEF, {**NEW, **members})
     assert (status, answer["code"]) == (200, code)
-    assert said in answer["msg"]
+    assert reason in answer["msg"]
     assert call("GET", DEFS, query=f"app={APP}")[1] == {**OK, "data": [], "total": 0}
 
 

@@ -191,9 +191,9 @@ def test_tasks_that_wait_for_a_rate_limit_set_off_no_alarm_on_lateness(
     watched.service.call("PUT", "/v1/businesses/limited", {"calls_per_second": 1})
     creates(watched, "ok", 30, biz_type="limited")
     watched.passes(minutes=2)
-    told = watched.stack.metrics.minutes("Lateness").values()
-    assert sum(minute.count for minute in told) == 30
-    assert max(minute.max for minute in told) < 5_000
+    lateness = watched.stack.metrics.minutes("Lateness").values()
+    assert sum(minute.count for minute in lateness) == 30
+    assert max(minute.max for minute in lateness) < 5_000
 
 
 @pytest.mark.exhaustive

@@ -106,9 +106,9 @@ def check_expressions(request: Mapping[str, Any]) -> None:
     for text in texts:
         refuse_if(not text.strip(), "an expression is empty")
         refuse_if(len(text.encode()) > EXPRESSION_BYTES_MAX, "an expression is over 4 KB")
-        told = mentions(text)
-        names, values = names | told.names, values | told.values
-        words = {word for word in told.bare if word.upper() in _reserved()}
+        mentioned = mentions(text)
+        names, values = names | mentioned.names, values | mentioned.values
+        words = {word for word in mentioned.bare if word.upper() in _reserved()}
         refuse_if(bool(words), f"{words} are reserved words: {text}")
     _check_placeholders(request, "ExpressionAttributeNames", names)
     _check_placeholders(request, "ExpressionAttributeValues", values)

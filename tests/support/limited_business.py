@@ -115,9 +115,9 @@ class LimitedBusiness:
         """The most calls by which any window exceeds its length times the rate."""
         least, most = float("inf"), 0.0
         for number, (at_ms, _) in enumerate(self.calls):
-            owed = number - at_ms * US_PER_MS / self.rate.interval_us
-            least = min(least, owed)
-            most = max(most, owed - least + 1)
+            surplus = number - at_ms * US_PER_MS / self.rate.interval_us
+            least = min(least, surplus)
+            most = max(most, surplus - least + 1)
         return most
 
     def allowed_ahead(self) -> float:

@@ -89,8 +89,8 @@ class _Shell:
             for block in blocks
             if block.language in RUN
         )
-        said = self._folder / "said"
-        with said.open("w") as stderr:
+        errors = self._folder / "errors"
+        with errors.open("w") as stderr:
             process = subprocess.Popen(
                 ["bash", "-c", script],
                 cwd=self._folder,
@@ -111,7 +111,7 @@ class _Shell:
             for block in blocks
             if (path := self._folder / f"printed-{block.line}").exists()
         }
-        return (f"exit {status}\n{said.read_text()}\n{printed}" if status else None), printed
+        return (f"exit {status}\n{errors.read_text()}\n{printed}" if status else None), printed
 
     def _command(self, block: Block) -> str:
         code = _with(block.text, self._places)

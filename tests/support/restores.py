@@ -52,16 +52,16 @@ def reconciling(
     return Reconciling(world.clock, world.tasks, records, world.origin, overdue, per_second, writes)
 
 
-def reconcile(world: World, overdue: str | None = DELIVER, **said: Any) -> Reconciling:
-    run = reconciling(world, overdue, **said)
+def reconcile(world: World, overdue: str | None = DELIVER, **options: Any) -> Reconciling:
+    run = reconciling(world, overdue, **options)
     for line in reconciled(run, *RESTORED):
         assert line
     return run
 
 
-def mended(world: World, overdue: str | None = None, **said: Any) -> list[str]:
+def mended(world: World, overdue: str | None = None, **options: Any) -> list[str]:
     """The output without restored tables."""
-    return list(reconciled(reconciling(world, overdue, registry=None, **said), None, None))
+    return list(reconciled(reconciling(world, overdue, registry=None, **options), None, None))
 
 
 def lose_all_homes(world: World) -> None:

@@ -21,7 +21,7 @@ def clean_environment() -> dict[str, str]:
 @contextmanager
 def local_stack(settings: Mapping[str, str]) -> Iterator[str]:
     """Run a stack until the block ends; yields its address."""
-    said: list[str] = []
+    lines: list[str] = []
     with subprocess.Popen(
         [sys.executable, "-m", "local"],
         cwd=ROOT,
@@ -41,11 +41,11 @@ def local_stack(settings: Mapping[str, str]) -> Iterator[str]:
         assert process.stdin is not None
         assert process.stdout is not None
         for line in process.stdout:
-            said.append(line)
+            lines.append(line)
             if up := _IS_UP.match(line):
                 yield up[1]
                 break
         else:
-            raise AssertionError("The local stack did not start: " + "".join(said))
+            raise AssertionError("The local stack did not start: " + "".join(lines))
         process.stdin.close()
         process.stdout.read()

@@ -113,16 +113,18 @@ class Table:
             self._check_key_attributes(start)
         self._check_key_condition(request, key)
         if "FilterExpression" in request:
-            told = mentions(request["FilterExpression"])
-            filtered = {resolved(name, request) for name in told.names | told.bare} & set(key)
+            mentioned = mentions(request["FilterExpression"])
+            filtered = {resolved(name, request) for name in mentioned.names | mentioned.bare} & set(
+                key
+            )
             refuse_if(bool(filtered), f"a filter must not be on {filtered}, part of the key")
 
     def _check_key_condition(self, request: Mapping[str, Any], key: tuple[str, ...]) -> None:
         text = request.get("KeyConditionExpression", "")
         values = request.get("ExpressionAttributeValues", {})
-        told = mentions(text)
+        mentioned = mentions(text)
         tested = {resolved(test.path, request): test for test in key_tests(text)}
-        named = {resolved(name, request) for name in told.names | told.bare}
+        named = {resolved(name, request) for name in mentioned.names | mentioned.bare}
         refuse_if(not named <= set(key), f"{named - set(key)} are not part of {key}: {text}")
         is_one = key[0] in tested and tested[key[0]].operator == "="
         refuse_if(not is_one, f"a query names one {key[0]}: {text}")

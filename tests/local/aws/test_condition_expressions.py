@@ -58,10 +58,10 @@ def outcome(condition: str, names: dict[str, str] | None, values: Any) -> list[A
     parser = ConditionExpressionParser(condition, names, values)
     try:
         holds = parser.parse()
-        said = [bool(holds.expr(item_of(item))) for item in ITEMS]
+        results = [bool(holds.expr(item_of(item))) for item in ITEMS]
     except Exception as refusal:  # noqa: BLE001
         return [type(refusal), str(refusal)]
-    return [said, parser.expr_attr_names_found, parser.expr_attr_values_found]
+    return [results, parser.expr_attr_names_found, parser.expr_attr_values_found]
 
 
 @each_case("condition", CONDITIONS)

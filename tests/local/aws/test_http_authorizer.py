@@ -26,9 +26,9 @@ def function(name: str) -> Function:
 class Guarded:
     """A gateway with two routes and one authorizer, whose answers the test sets."""
 
-    def __init__(self, says: Any = LET_IN) -> None:
+    def __init__(self, authorizer_result: Any = LET_IN) -> None:
         self.now_ms = 1_000_000
-        self.says = says
+        self.authorizer_result = authorizer_result
         self.asked: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
         authorizer = Authorizer("keys", function("authorizer"), "authorization", KEPT_MS)
@@ -43,9 +43,9 @@ class Guarded:
             self.events.append(event)
             return {"statusCode": 204}
         self.asked.append(event)
-        if isinstance(self.says, Exception):
-            raise self.says
-        return self.says
+        if isinstance(self.authorizer_result, Exception):
+            raise self.authorizer_result
+        return self.authorizer_result
 
     def answer(self, brought: str | None = "Bearer a", target: str = "/v1/tasks") -> Any:
         headers = (("Host", "localhost"),)
@@ -83,32 +83,32 @@ def test_a_request_without_the_header_is_refused_without_the_authorizer(
     assert guarded.events == []
 
 
-@each_case("says", [{"isAuthorized": False}, {"isAuthorized": "true"}])
-def test_a_refused_request_does_not_reach_the_function(says: Any) -> None:
-    guarded = Guarded(says)
+@each_case("authorizer_result", [{"isAuthorized": False}, {"isAuthorized": "true"}])
+def test_a_refused_request_does_not_reach_the_function(authorizer_result: Any) -> None:
+    guarded = Guarded(authorizer_result)
     assert guarded.answer() == (403, {"message": "Forbidden"})
     assert guarded.events == []
 
 
-@each_case("says", [None, {}, "yes", RuntimeError("no")])
-def test_a_failed_authorizer_admits_no_request_and_is_not_cached(says: Any) -> None:
-    guarded = Guarded(says)
+@each_case("authorizer_result", [None, {}, "yes", RuntimeError("no")])
+def test_a_failed_authorizer_admits_no_request_and_is_not_cached(authorizer_result: Any) -> None:
+    guarded = Guarded(authorizer_result)
     assert guarded.answer() == (500, {"message": "Internal Server Error"})
     assert guarded.events == []
-    guarded.says = LET_IN
+    guarded.authorizer_result = LET_IN
     assert guarded.answer()[0] == 204
 
 
 def test_the_answer_for_a_value_is_cached_for_all_routes() -> None:
     guarded = Guarded()
     guarded.answer()
-    guarded.says = {"isAuthorized": False}
+    guarded.authorizer_result = {"isAuthorized": False}
     guarded.now_ms += KEPT_MS - 1
     assert guarded.answer(target="/api/timer/v1/defs")[0] == 204
     assert guarded.answer("Bearer b")[0] == 403
     guarded.now_ms += 1
     assert guarded.answer()[0] == 403
-    guarded.says = LET_IN
+    guarded.authorizer_result = LET_IN
     assert guarded.answer()[0] == 403, "a refusal is cached, too"
 
 

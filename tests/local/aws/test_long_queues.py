@@ -36,24 +36,24 @@ def outcomes(seed: int, steps: int) -> list[Any]:
         attributes = {"VisibilityTimeout": "7", "RedrivePolicy": redrive}
         url = sqs.create_queue(QueueName="q", Attributes=attributes)["QueueUrl"]
         handles: list[tuple[str, str]] = []  # all of them, with outdated ones
-        told: list[Any] = []
+        answers: list[Any] = []
         for step in range(steps):
             clock.advance_ms(chance.choice((0, 1, 999, 3_000)))
             match chance.randrange(6):
                 case 0 | 1:
-                    told.append(_send(sqs, url, step, chance.randint(0, 4)))
+                    answers.append(_send(sqs, url, step, chance.randint(0, 4)))
                 case 2 | 3:
                     queue, count = chance.choice((url, url, dead)), chance.randint(1, 10)
                     got = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=count)
                     for message in got.get("Messages", []):
                         handles.append((queue, message["ReceiptHandle"]))
-                        told.append(message["Body"])
+                        answers.append(message["Body"])
                 case 4:
-                    told.append(_delete(sqs, chance, url, handles))
+                    answers.append(_delete(sqs, chance, url, handles))
                 case _:
-                    told.append(_hide(sqs, chance, handles))
-            told.append([_counts(sqs, queue) for queue in (url, dead)])
-        return told
+                    answers.append(_hide(sqs, chance, handles))
+            answers.append([_counts(sqs, queue) for queue in (url, dead)])
+        return answers
 
 
 def _send(sqs: Any, url: str, step: int, delay_seconds: int) -> Any:

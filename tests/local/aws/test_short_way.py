@@ -152,8 +152,8 @@ def messages_outcome() -> list[Any]:
     try:
         client.send_message_batch(QueueUrl="https://sqs/none", Entries=entries)
     except ClientError as error:
-        told = [sent, first, hidden, deleted, second, third, *single]
-        return [*told, fourth["MessageAttributes"], str(error)]
+        answers = [sent, first, hidden, deleted, second, third, *single]
+        return [*answers, fourth["MessageAttributes"], str(error)]
     raise AssertionError("there is no such queue")
 
 

@@ -36,31 +36,31 @@ def client() -> Iterator[Any]:
 @pytest.fixture
 def tries(client: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tries that reach the table, which refuses the first two."""
-    heard: list[str] = []
+    operations: list[str] = []
     any_put = DynamoHandler.put_item
 
     def put_item(handler: Any) -> Any:
-        heard.append("put_item")
-        if len(heard) <= 2:
+        operations.append("put_item")
+        if len(operations) <= 2:
             raise DynamodbException(CODE, "too many at once")
         return any_put(handler)
 
     monkeypatch.setattr(DynamoHandler, "put_item", put_item)
-    return heard
+    return operations
 
 
 def test_events_of_the_sdk_are_emitted_before_and_after_a_call(client: Any) -> None:
-    told: list[str] = []
+    emitted: list[str] = []
     client.meta.events.register(
-        "before-call.dynamodb.*", lambda model, **_: told.append(model.name)
+        "before-call.dynamodb.*", lambda model, **_: emitted.append(model.name)
     )
     client.meta.events.register(
         "after-call.*.*",
-        lambda http_response, parsed, **_: told.append(f"{http_response.status_code} {parsed}"),
+        lambda http_response, parsed, **_: emitted.append(f"{http_response.status_code} {parsed}"),
     )
     client.get_item(TableName="t", Key=ITEM)
-    assert told[0] == "GetItem"
-    assert told[1].startswith("200 {'ResponseMetadata'")
+    assert emitted[0] == "GetItem"
+    assert emitted[1].startswith("200 {'ResponseMetadata'")
 
 
 def test_an_answer_has_the_time_of_the_clock(client: Any) -> None:
@@ -92,15 +92,15 @@ def test_after_the_last_try_the_refusal_is_raised(client: Any, tries: list[str])
 
 def test_a_call_with_lost_answers_is_retried_and_raises_after_the_last_try(client: Any) -> None:
     """The table carries out each try."""
-    heard: list[str] = []
+    operations: list[str] = []
 
     def lose(request: Any, handle: Handle) -> Reply | None:
-        heard.append(operation_of(request))
+        operations.append(operation_of(request))
         return do(Fault.LOST_AFTER, request, handle, Random(1))
 
     with answered_by(lose), pytest.raises(ReadTimeoutError):
         client.put_item(TableName="t", Item=ITEM)
-    assert heard == ["PutItem"] * 3
+    assert operations == ["PutItem"] * 3
     assert client.get_item(TableName="t", Key=ITEM)["Item"] == ITEM
 
 

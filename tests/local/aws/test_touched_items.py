@@ -66,7 +66,7 @@ def random_action(random: Random, names: str) -> dict[str, Any]:
 
 def outcome(client: Any, table: str, actions: list[dict[str, Any]]) -> Any:
     """The answer to the caller, and the items of the table after it."""
-    told: Any = None
+    answers: Any = None
     try:
         client.transact_write_items(
             TransactItems=[
@@ -75,9 +75,9 @@ def outcome(client: Any, table: str, actions: list[dict[str, Any]]) -> Any:
             ]
         )
     except ClientError as error:
-        told = error.response["Error"]["Code"], error.response.get("CancellationReasons")
+        answers = error.response["Error"]["Code"], error.response.get("CancellationReasons")
     items = client.scan(TableName=table)["Items"]
-    return told, sorted(items, key=str)
+    return answers, sorted(items, key=str)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_transactions_have_the_outcomes_of_the_unpatched_ones(
 ) -> None:
     create_tables(client, names)
     random = Random(SEED)
-    told = []
+    answers = []
     for _ in range(transactions):
         actions = [random_action(random, names) for _ in range(random.randrange(1, 4))]
         outcomes = []
@@ -98,9 +98,9 @@ def test_transactions_have_the_outcomes_of_the_unpatched_ones(
             with transactions_within_their_items() if patched else nullcontext():
                 outcomes.append(outcome(client, table, actions))
         assert outcomes[0] == outcomes[1], actions
-        told.append(outcomes[0][0])
-    assert any(reasons is None for reasons in told)
-    assert {"TransactionCanceledException", "ValidationException"} <= {t[0] for t in told if t}
+        answers.append(outcomes[0][0])
+    assert any(reasons is None for reasons in answers)
+    assert {"TransactionCanceledException", "ValidationException"} <= {t[0] for t in answers if t}
 
 
 def test_a_transaction_on_an_unknown_table_is_refused(client: Any) -> None:

@@ -361,13 +361,13 @@ def test_no_client_is_built_before_its_first_call(side: Side) -> None:
 
 def test_a_hundred_calls_are_in_flight_at_once(side: Side, emulator: Emulator) -> None:
     """Each call is answered only when all of them have arrived."""
-    asked, everybody = [], Event()
+    asked, all_have_arrived = [], Event()
 
     def answer(invocation: Invocation) -> Answer:
         asked.append(invocation)
         if len(asked) == 100:
-            everybody.set()
-        return (200 if everybody.wait(20) else 500), {}, b"null"
+            all_have_arrived.set()
+        return (200 if all_have_arrived.wait(20) else 500), {}, b"null"
 
     emulator.answer_invocation = answer
 
