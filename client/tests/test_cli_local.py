@@ -27,12 +27,12 @@ print("stopping", flush=True)
 """
 
 
-def started(root: Path, played: str, *arguments: str) -> "subprocess.Popen[str]":
-    """The command in a session of its own, as in a terminal, with `played` in place of the
+def started(root: Path, program: str, *arguments: str) -> "subprocess.Popen[str]":
+    """The command in a session of its own, as in a terminal, with `program` in place of the
     stack."""
     (root / "local").mkdir()
     (root / "template.yaml").touch()
-    (root / "local/__main__.py").write_text(played)
+    (root / "local/__main__.py").write_text(program)
     return subprocess.Popen(
         [sys.executable, "-c", STARTED, str(root), "local", *arguments],
         env={**os.environ, "PYTHONPATH": str(CLIENT / "src")},

@@ -123,14 +123,14 @@ def test_any_text_is_an_aware_instant_or_refused(text: str, now: datetime, zone:
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)), nows, zones)
 def test_a_local_time_is_read_as_an_instant_that_shows_it(
-    wall: datetime, now: datetime, zone: str
+    local_time: datetime, now: datetime, zone: str
 ) -> None:
     """Or it is refused, if the zone's clocks skip it or show it twice."""
-    text = wall.isoformat(" ", "seconds")
-    meant = wall.replace(microsecond=0, tzinfo=ZoneInfo(zone))
+    text = local_time.isoformat(" ", "seconds")
+    meant = local_time.replace(microsecond=0, tzinfo=ZoneInfo(zone))
     shown = meant.astimezone(UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
     is_twice = meant.utcoffset() != meant.replace(fold=1).utcoffset()
-    if shown != wall.replace(microsecond=0) or is_twice:
+    if shown != local_time.replace(microsecond=0) or is_twice:
         with pytest.raises(NotATime):
             instant(text, now, ZoneInfo(zone))
     else:

@@ -9,7 +9,7 @@ from tests.console.viewer import Viewer
 from tests.support.service import Service
 
 
-def rarer(page: Page) -> None:
+def open_rare_fields(page: Page) -> None:
     page.get_by_text("Bounds, clock changes").click()
 
 
@@ -42,7 +42,7 @@ def test_a_setting_can_be_reset_to_that_of_the_business(viewer: Viewer, service:
     page = viewer.page
     open_timer(viewer, timer, "/edit")
     page.locator("[name='callback']").select_option("")
-    rarer(page)
+    open_rare_fields(page)
     page.locator("[name='retry']").select_option("")
     page.get_by_label("Late is beyond").fill("")
     viewer.press("Save")

@@ -16,7 +16,7 @@ def timers_of(service: Service, biz_type: str) -> list[dict[str, Any]]:
     return service.call("GET", f"/v1/timers?biz_type={biz_type}")[1]["timers"]
 
 
-def rarer(page: Page) -> None:
+def open_rare_fields(page: Page) -> None:
     page.get_by_text("Bounds, clock changes").click()
 
 
@@ -42,7 +42,7 @@ def test_creating_a_timer_opens_its_page(viewer: Viewer, service: Service) -> No
     page.get_by_label("URL", exact=True).fill("https://example.com/hook")
     page.get_by_label("Headers").fill("x-team: billing\nx-part: a: b")
     page.get_by_label("Payload").fill('{"total": 1.0, "n": 12345678901234567890}')
-    rarer(page)
+    open_rare_fields(page)
     page.get_by_label("Excluded dates").fill("2030-12-25\n2030-12-26")
     page.locator("[name='retry']").select_option("delays")
     page.get_by_label("Delays (seconds)").fill("30, 60")
@@ -91,7 +91,7 @@ def test_a_timer_can_be_made_disabled(viewer: Viewer, service: Service) -> None:
 def test_bounds_are_read_in_the_viewers_zone(viewer: Viewer, service: Service) -> None:
     page = viewer.page
     open_filled_form(viewer, service, "bounded")
-    rarer(page)
+    open_rare_fields(page)
     page.get_by_label("Not before").fill("2030-03-30T08:00:00")
     page.get_by_label("Occurrences in all").fill("5")
     viewer.press("Make the timer")
@@ -104,7 +104,7 @@ def test_bounds_are_read_in_the_viewers_zone(viewer: Viewer, service: Service) -
 def test_an_incomplete_bound_is_refused(viewer: Viewer, service: Service) -> None:
     page = viewer.page
     open_filled_form(viewer, service, "half")
-    rarer(page)
+    open_rare_fields(page)
     page.get_by_label("Not before").press("1")
     viewer.press("Make the timer")
     expect(page.locator("[data-field='start_at'] .field-problem")).to_have_text(
@@ -116,7 +116,7 @@ def test_an_incomplete_bound_is_refused(viewer: Viewer, service: Service) -> Non
 def test_a_refusal_is_shown_at_the_field_that_it_names(viewer: Viewer, service: Service) -> None:
     page = viewer.page
     open_filled_form(viewer, service, "refused")
-    rarer(page)
+    open_rare_fields(page)
     page.get_by_label("Put off by up to").fill("soon")
     page.get_by_text("Bounds, clock changes").click()
     viewer.press("Make the timer")
@@ -167,7 +167,7 @@ def test_the_preview_follows_the_typed_schedule(viewer: Viewer) -> None:
     page.get_by_label("Cron expression").press_sequentially("30 8 * * *")
     expect(viewer.rows(AHEAD)).to_have_count(10)
     page.get_by_label("Time zone").fill("Europe/London")
-    rarer(page)
+    open_rare_fields(page)
     page.get_by_label("Not before").fill("2030-03-30T08:00:00")
     before, after = viewer.rows(AHEAD).nth(0), viewer.rows(AHEAD).nth(1)
     expect(before).to_contain_text("Sat 2030-03-30 08:30:00 +00:00")
@@ -203,7 +203,7 @@ def test_an_unchanged_interval_keeps_its_start(viewer: Viewer, service: Service)
     (coming,) = service.call("GET", path)[1]["upcoming"]
     open_timer(viewer, timer, "/edit")
     expect(viewer.rows(AHEAD)).to_have_count(10)
-    rarer(viewer.page)
+    open_rare_fields(viewer.page)
     viewer.page.get_by_label("Occurrences in all").fill("3")
     expect(viewer.rows(AHEAD)).to_have_count(3)
     expect(viewer.rows(AHEAD).nth(0).locator("time").nth(0)).to_have_attribute("title", coming)
@@ -235,7 +235,7 @@ def test_the_form_fits_a_phone(viewer: Viewer, page: Page) -> None:
     page.set_viewport_size(PHONE)
     viewer.open("timers/new")
     page.get_by_label("Cron expression").fill("30 8 * * *")
-    rarer(page)
+    open_rare_fields(page)
     page.locator("[name='retry']").select_option("backoff")
     expect(viewer.rows(AHEAD)).to_have_count(10)
     assert is_within(page)

@@ -35,7 +35,7 @@ class Context:
     aws_request_id: str = "00000000-0000-0000-0000-000000000001"
 
 
-class StandingClock:
+class FrozenClock:
     def now_ms(self) -> int:
         return NOW_MS
 
@@ -110,7 +110,7 @@ class Workflows:
 @pytest.fixture
 def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     made = Workflows()
-    monkeypatch.setattr(process, "clock", StandingClock)
+    monkeypatch.setattr(process, "clock", FrozenClock)
     monkeypatch.setattr(wiring, "access", lambda _: ANYTHING.access)
     monkeypatch.setattr(creating, "change_pending", lambda: made)
     monkeypatch.setattr(wiring, "read_wheel", lambda: made.wheel)

@@ -132,7 +132,7 @@ def started(port: int, **settings: str) -> "subprocess.Popen[str]":
 
 @pytest.mark.stack
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_it_cleanly(number: signal.Signals) -> None:
+def test_a_signal_stops_the_stack_cleanly(number: signal.Signals) -> None:
     process = started(0)
     assert process.stdout is not None
     while not process.stdout.readline().startswith("Ctrl-C"):

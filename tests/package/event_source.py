@@ -20,7 +20,7 @@ class EventSource:
         )
         return list(answer.get("Messages", []))
 
-    def message_sender(self, messages: Sequence[Any], invoke: Callable[[Any], Any]) -> Any:
+    def deliver(self, messages: Sequence[Any], invoke: Callable[[Any], Any]) -> Any:
         answer = invoke(slice_queue_batch(messages))
         failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
         for message in messages:

@@ -84,7 +84,7 @@ def test_a_near_task_goes_from_the_api_to_the_notifier_and_is_called_back(
     task_id = create(boot, receiver, delay_seconds=1, payload={"near": 1.0})
 
     messages = slice_queue.receive(wait_seconds=5)
-    answer = slice_queue.message_sender(messages, boot("NotifierFunction").invoke)
+    answer = slice_queue.deliver(messages, boot("NotifierFunction").invoke)
 
     assert answer == {"batchItemFailures": []}
     assert receiver.bodies == ['{"near": 1.0}']
@@ -99,7 +99,7 @@ def test_a_task_further_ahead_goes_through_the_scheduler(
     assert slice_queue.receive() == []
 
     boot("SchedulerFunction").invoke(events.sample("scheduled"))
-    answer = slice_queue.message_sender(slice_queue.receive(), boot("NotifierFunction").invoke)
+    answer = slice_queue.deliver(slice_queue.receive(), boot("NotifierFunction").invoke)
 
     assert answer == {"batchItemFailures": []}
     assert receiver.bodies == ['"far"']
@@ -113,7 +113,7 @@ def test_a_task_with_a_refused_call_is_retried_and_can_be_cancelled(
     task_id = create(boot, receiver, delay_seconds=0, payload=None, retry=retry)
     receiver.status = 503
 
-    answer = slice_queue.message_sender(
+    answer = slice_queue.deliver(
         slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke
     )
     receiver.status = 204
@@ -143,12 +143,12 @@ def test_api_changes_and_lists_keyed_tasks(boot: Boot) -> None:
 def test_a_dead_task_is_redriven(boot: Boot, slice_queue: EventSource, receiver: Receiver) -> None:
     task_id = create(boot, receiver, delay_seconds=0, payload=None, key="order-18")
     receiver.status = 410
-    slice_queue.message_sender(slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke)
+    slice_queue.deliver(slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke)
     receiver.status = 204
     assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "dead"
 
     assert call(boot, "POST", f"/v1/tasks/{task_id}/redrive")[0] == 200
-    slice_queue.message_sender(slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke)
+    slice_queue.deliver(slice_queue.receive(wait_seconds=5), boot("NotifierFunction").invoke)
     assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "delivered"
 
 
@@ -208,7 +208,7 @@ def test_one_notifier_sends_a_hundred_messages_to_a_queue_concurrently(
     assert call(boot, "POST", "/v1/tasks/batch", {"tasks": [task] * 100})[0] == 200
 
     while messages := slice_queue.receive(wait_seconds=2):
-        slice_queue.message_sender(messages, boot("NotifierFunction").invoke)
+        slice_queue.deliver(messages, boot("NotifierFunction").invoke)
 
     attributes = ["ApproximateNumberOfMessages"]
     answer = aws("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=attributes)
@@ -243,13 +243,13 @@ def test_the_authorizer_admits_only_a_valid_key(
     table = resources.table_name("Registry")
     made = admin_key.issued(aws("dynamodb"), table, "somebody", SystemClock())
 
-    def brings(text: str) -> Any:
+    def admission_of(text: str) -> Any:
         event = {**events.sample("authorizer-request"), "identitySource": [f"Bearer {text}"]}
         return boot("AuthorizerFunction").invoke(event)
 
     context = {"key_id": made.key.key_id, "grants": "admin:*", "expires_ms": "", "version": "1"}
-    assert brings(made.text) == {"isAuthorized": True, "context": context}
-    assert brings(made.text[:-1]) == {"isAuthorized": False}
+    assert admission_of(made.text) == {"isAuthorized": True, "context": context}
+    assert admission_of(made.text[:-1]) == {"isAuthorized": False}
 
 
 def test_ingest_creates_tasks_and_rejects_messages_that_it_cannot_read(

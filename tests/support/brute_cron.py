@@ -62,11 +62,11 @@ def seconds_by_brute_force(
     """The seconds from `first` to `last`, both included. Clocks are changed at a whole minute."""
     found: set[int] = set()
     offsets = offsets_about(zone, first, last)
-    walls = cron.minutes(_utc(first) + min(offsets), _utc(last) + max(offsets))
-    for wall in walls:
-        instants = instants_of(zone, wall, offsets)
+    local_times = cron.minutes(_utc(first) + min(offsets), _utc(last) + max(offsets))
+    for local_time in local_times:
+        instants = instants_of(zone, local_time, offsets)
         if not instants:
-            found.update([_after_gap(zone, wall, offsets)] if gap is DstGap.SHIFT else [])
+            found.update([_after_gap(zone, local_time, offsets)] if gap is DstGap.SHIFT else [])
             continue
         taken = {
             DstOverlap.FIRST: instants[:1],
@@ -84,18 +84,18 @@ def offsets_about(zone: ZoneInfo, first: int, last: int) -> set[timedelta]:
     return {at.astimezone(zone).utcoffset() or timedelta() for at in instants}
 
 
-def instants_of(zone: ZoneInfo, wall: datetime, offsets: set[timedelta]) -> list[int]:
+def instants_of(zone: ZoneInfo, local_time: datetime, offsets: set[timedelta]) -> list[int]:
     """The instants that the zone's clocks show as that local time."""
-    tried = [wall.replace(tzinfo=UTC) - offset for offset in offsets]
-    shown = [at for at in tried if at.astimezone(zone).replace(tzinfo=None) == wall]
+    tried = [local_time.replace(tzinfo=UTC) - offset for offset in offsets]
+    shown = [at for at in tried if at.astimezone(zone).replace(tzinfo=None) == local_time]
     return sorted(int(at.timestamp()) for at in shown)
 
 
-def _after_gap(zone: ZoneInfo, wall: datetime, offsets: set[timedelta]) -> int:
+def _after_gap(zone: ZoneInfo, local_time: datetime, offsets: set[timedelta]) -> int:
     """The first minute at which the clock shows a later local time."""
-    at = wall.replace(tzinfo=UTC) - max(offsets)
+    at = local_time.replace(tzinfo=UTC) - max(offsets)
     for step in (HOUR, MINUTE):
-        while (at + step).astimezone(zone).replace(tzinfo=None) <= wall:
+        while (at + step).astimezone(zone).replace(tzinfo=None) <= local_time:
             at += step
     return int((at + MINUTE).timestamp())
 
@@ -127,26 +127,26 @@ def _fits(text: str, value: int, low: int, high: int) -> bool:
     return False
 
 
-def _fits_day(entry: str, wall: datetime) -> bool:
+def _fits_day(entry: str, local_time: datetime) -> bool:
     if entry[0] != "l" and entry[-1] != "w":
-        return _fits(entry, wall.day, 1, 31)
-    last = calendar.monthrange(wall.year, wall.month)[1]
-    month = [wall.replace(day=number) for number in range(1, last + 1)]
+        return _fits(entry, local_time.day, 1, 31)
+    last = calendar.monthrange(local_time.year, local_time.month)[1]
+    month = [local_time.replace(day=number) for number in range(1, last + 1)]
     working = [day.day for day in month if day.strftime("%a") not in ("Sat", "Sun")]
     if entry == "lw":
-        return wall.day == working[-1]
+        return local_time.day == working[-1]
     if entry.endswith("w"):
         number = int(entry[:-1])
-        return number <= last and wall.day == min(working, key=lambda day: abs(day - number))
-    return wall.day == last - int(entry[2:] or 0)
+        return number <= last and local_time.day == min(working, key=lambda day: abs(day - number))
+    return local_time.day == last - int(entry[2:] or 0)
 
 
-def _fits_weekday(entry: str, wall: datetime) -> bool:
-    numbers = {int(wall.strftime("%w")), wall.isoweekday()}  # a Sunday is both 0 and 7
+def _fits_weekday(entry: str, local_time: datetime) -> bool:
+    numbers = {int(local_time.strftime("%w")), local_time.isoweekday()}  # a Sunday is both 0 and 7
     if entry.endswith("l"):
-        return int(entry[:-1]) in numbers and (wall + 7 * DAY).month != wall.month
+        return int(entry[:-1]) in numbers and (local_time + 7 * DAY).month != local_time.month
     if "#" in entry:
         number, nth = (int(part) for part in entry.split("#"))
-        same = [wall - weeks * 7 * DAY for weeks in range(5)]
-        return number in numbers and sum(day.month == wall.month for day in same) == nth
+        same = [local_time - weeks * 7 * DAY for weeks in range(5)]
+        return number in numbers and sum(day.month == local_time.month for day in same) == nth
     return any(_fits(entry, number, 0, 7) for number in numbers)

@@ -167,7 +167,7 @@ class Story(Promises):
             self.pass_time(self.world.settings.sweep_delay_seconds)
             self.sweep()
             self.deliver()
-        raise AssertionError("something is owed for ever")
+        raise AssertionError("a task stays due forever")
 
     def _is_anything_visible(self) -> bool:
         url = self.world.settings.slice_queue_url

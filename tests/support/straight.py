@@ -1,4 +1,5 @@
-"""Fills or empties tables directly in moto, without requests, for thousands of items."""
+"""Fills or empties tables directly in moto, without requests, because tests use thousands of
+items."""
 
 import gc
 from collections.abc import Iterable

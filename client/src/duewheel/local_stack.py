@@ -68,7 +68,7 @@ class LocalStack:
         self._port = port
         self._frozen_at = "" if frozen_at is None else rfc3339(frozen_at)
         self._is_up_or_over = Event()
-        self._said: deque[str] = deque(maxlen=LINES_KEPT)
+        self._output_lines: deque[str] = deque(maxlen=LINES_KEPT)
         self.url = ""
 
     def start(self) -> None:
@@ -91,13 +91,13 @@ class LocalStack:
         self._is_up_or_over.wait(START_SECONDS)
         if not self.url:
             self.stop()
-            raise LocalStackFailed("The local stack did not start:\n" + "".join(self._said))
+            raise LocalStackFailed("The local stack did not start:\n" + "".join(self._output_lines))
 
     def _listen(self) -> None:
         """Read to the end: a process whose output is not read blocks once the pipe is full."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._said.append(line)
+            self._output_lines.append(line)
             if not self.url and (up := IS_UP.match(line)):
                 self.url = up[1]
                 self._is_up_or_over.set()

@@ -109,7 +109,7 @@ def test_the_answer_for_a_value_is_cached_for_all_routes() -> None:
     guarded.now_ms += 1
     assert guarded.answer()[0] == 403
     guarded.authorizer_result = LET_IN
-    assert guarded.answer()[0] == 403, "a refusal is cached, too"
+    assert guarded.answer()[0] == 403, "a refusal is cached as well"
 
 
 def of_the_template(resources: Resources, mode: AuthMode) -> Resources:

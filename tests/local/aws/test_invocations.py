@@ -58,48 +58,48 @@ class Lambda:
 
 
 @pytest.fixture
-def played() -> Iterator[Lambda]:
+def lambda_service() -> Iterator[Lambda]:
     clock = MovableClock(START_MS, frozen=True)
     with Emulator(clock) as emulator:
-        played = Lambda(emulator, clock)
-        yield played
-        played.invocations.stop(5)
+        lambda_service = Lambda(emulator, clock)
+        yield lambda_service
+        lambda_service.invocations.stop(5)
 
 
-def test_an_event_is_accepted_and_reaches_the_function(played: Lambda) -> None:
-    assert played.invoke(b'{"n": 1}') == 202
-    played.settle()
+def test_an_event_is_accepted_and_reaches_the_function(lambda_service: Lambda) -> None:
+    assert lambda_service.invoke(b'{"n": 1}') == 202
+    lambda_service.settle()
 
-    assert played.worker.events == [{"n": 1}]
-    assert played.invocations.next_ms() is None
+    assert lambda_service.worker.events == [{"n": 1}]
+    assert lambda_service.invocations.next_ms() is None
 
 
-def test_an_event_that_runs_twice_has_one_request_id(played: Lambda) -> None:
-    played.times = 2
-    played.invoke(b"{}")
-    played.settle()
-    assert len(played.worker.events) == 2
-    assert len(set(played.worker.request_ids)) == 1
+def test_an_event_that_runs_twice_has_one_request_id(lambda_service: Lambda) -> None:
+    lambda_service.times = 2
+    lambda_service.invoke(b"{}")
+    lambda_service.settle()
+    assert len(lambda_service.worker.events) == 2
+    assert len(set(lambda_service.worker.request_ids)) == 1
 
 
 def test_a_failed_event_is_retried_after_one_and_two_minutes_and_then_dropped(
-    played: Lambda,
+    lambda_service: Lambda,
 ) -> None:
     def fail() -> None:
         raise RuntimeError("no")
 
-    played.worker.does = fail
-    played.invoke(b"{}")
-    played.settle()
+    lambda_service.worker.does = fail
+    lambda_service.invoke(b"{}")
+    lambda_service.settle()
     for minutes, tries in ((1, 2), (2, 3)):
-        next_ms = played.invocations.next_ms()
-        assert next_ms == played.clock.now_ms() + minutes * 60_000
-        played.clock.set_ms(next_ms)
-        played.settle()
-        assert len(played.worker.events) == tries
+        next_ms = lambda_service.invocations.next_ms()
+        assert next_ms == lambda_service.clock.now_ms() + minutes * 60_000
+        lambda_service.clock.set_ms(next_ms)
+        lambda_service.settle()
+        assert len(lambda_service.worker.events) == tries
 
-    assert played.invocations.next_ms() is None
-    assert len(set(played.worker.request_ids)) == 1, "all tries have one request id"
+    assert lambda_service.invocations.next_ms() is None
+    assert len(set(lambda_service.worker.request_ids)) == 1, "all tries have one request id"
 
 
 def test_the_template_sets_the_number_of_retries(resources: Resources) -> None:

@@ -14,7 +14,7 @@ from local.control.clock import MovableClock
 RULE = "arn:aws:events:us-east-1:123456789012:rule/each-minute"
 
 
-class BusinessHealth:
+class EndlessFunction:
     """A scheduled function that runs until its remaining time is over."""
 
     def __init__(self, clock: MovableClock) -> None:
@@ -44,13 +44,13 @@ def clock() -> MovableClock:
 
 
 @pytest.fixture
-def health(clock: MovableClock) -> BusinessHealth:
-    return BusinessHealth(clock)
+def function_code(clock: MovableClock) -> EndlessFunction:
+    return EndlessFunction(clock)
 
 
 @pytest.fixture
-def schedules(clock: MovableClock, health: BusinessHealth):
-    function = Function("scheduler", "scheduler", "arn:scheduler", 300_000, 128, health)
+def schedules(clock: MovableClock, function_code: EndlessFunction):
+    function = Function("scheduler", "scheduler", "arn:scheduler", 300_000, 128, function_code)
     schedules = Schedules([Schedule(function, RULE)], clock)
     schedules.start()
     yield schedules
@@ -59,10 +59,10 @@ def schedules(clock: MovableClock, health: BusinessHealth):
 
 
 def test_the_first_invocation_comes_at_the_start_in_the_shape_of_aws(
-    schedules: Schedules, health: BusinessHealth
+    schedules: Schedules, function_code: EndlessFunction
 ) -> None:
-    health.wait_for(lambda: len(health.events) == 1)
-    event = health.events[0]
+    function_code.wait_for(lambda: len(function_code.events) == 1)
+    event = function_code.events[0]
     assert event["detail-type"] == "Scheduled Event"
     assert (event["source"], event["detail"]) == ("aws.events", {})
     assert event["resources"] == [RULE]
@@ -70,31 +70,31 @@ def test_the_first_invocation_comes_at_the_start_in_the_shape_of_aws(
 
 
 def test_the_next_minute_invokes_again_while_the_first_still_runs(
-    schedules: Schedules, health: BusinessHealth, clock: MovableClock
+    schedules: Schedules, function_code: EndlessFunction, clock: MovableClock
 ) -> None:
-    health.wait_for(lambda: len(health.events) == 1)
+    function_code.wait_for(lambda: len(function_code.events) == 1)
     schedules.begin_anew()
-    health.wait_for(lambda: len(health.events) == 2)
-    assert health.ended == 0
+    function_code.wait_for(lambda: len(function_code.events) == 2)
+    assert function_code.ended == 0
 
 
 def test_freezing_ends_every_invocation(
-    schedules: Schedules, health: BusinessHealth, clock: MovableClock
+    schedules: Schedules, function_code: EndlessFunction, clock: MovableClock
 ) -> None:
-    health.wait_for(lambda: len(health.events) == 1)
+    function_code.wait_for(lambda: len(function_code.events) == 1)
     clock.freeze()
     assert schedules.await_idle(20)
-    assert health.ended == 1
+    assert function_code.ended == 1
 
 
 def test_while_frozen_one_invocation_ends_after_its_first_tick(
-    schedules: Schedules, health: BusinessHealth, clock: MovableClock
+    schedules: Schedules, function_code: EndlessFunction, clock: MovableClock
 ) -> None:
-    health.wait_for(lambda: len(health.events) == 1)
+    function_code.wait_for(lambda: len(function_code.events) == 1)
     clock.freeze()
     assert schedules.await_idle(20)
     schedules.invoke_once("scheduler")
-    assert health.ended == 2
+    assert function_code.ended == 2
 
 
 def test_the_template_schedules_scheduler_and_sweeper(resources: Resources) -> None:

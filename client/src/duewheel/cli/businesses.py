@@ -33,7 +33,7 @@ def list_businesses() -> None:
 @business.command()
 @click.argument("name", metavar="BUSINESS")
 def get(name: str) -> None:
-    """Show a business's settings, and which hosts are spared."""
+    """Show a business's settings and its open circuit breakers."""
     output().value(client().businesses.get(name))
 
 

@@ -40,7 +40,7 @@ def reported() -> Iterator[None]:
     try:
         yield
     except DuewheelError as error:
-        raise Failed(_said(error), exit_code_of(error)) from error
+        raise Failed(_message(error), exit_code_of(error)) from error
     except (ValueError, httpx.InvalidURL) as error:
         raise Failed(str(error), USAGE) from error
     except BrokenPipeError:
@@ -73,7 +73,7 @@ def visible(text: str) -> str:
     )
 
 
-def _said(error: DuewheelError) -> str:
+def _message(error: DuewheelError) -> str:
     match error:
         case Problem():
             return problem_line(error)

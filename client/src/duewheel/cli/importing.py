@@ -43,18 +43,18 @@ class Import:
 
     def run(self, progress: Callable[[int], None]) -> None:
         """`progress` is called for each line with a final outcome."""
-        self._finish_what_was_begun()
+        self._finish_open_request()
         through = self._through()
         progress(through)
         ahead = dropwhile(lambda line: line.number <= through, task_lines(self._path))
         for batch in cut(ahead, lambda line: line.text):
-            self._work_off(batch, 0, batch[-1])
+            self._send_batch(batch, 0, batch[-1])
             progress(batch[-1].number)
 
     def _through(self) -> int:
         return self._journal.last.through if self._journal.last else 0
 
-    def _finish_what_was_begun(self) -> None:
+    def _finish_open_request(self) -> None:
         """Repeat the last request, with its lines, round and key."""
         last = self._journal.last
         if last is None or not (self._journal.is_in_doubt or self._journal.again):
@@ -62,9 +62,9 @@ class Import:
         numbers = set(last.lines if self._journal.is_in_doubt else self._journal.again)
         wanted = [line for line in task_lines(self._path) if line.number in numbers]
         end = TaskLine(last.through, b"", last.digest)
-        self._work_off(wanted, last.round + (not self._journal.is_in_doubt), end)
+        self._send_batch(wanted, last.round + (not self._journal.is_in_doubt), end)
 
-    def _work_off(self, lines: Sequence[TaskLine], round_number: int, end: TaskLine) -> None:
+    def _send_batch(self, lines: Sequence[TaskLine], round_number: int, end: TaskLine) -> None:
         """Send one batch repeatedly, until a limit refuses none of its tasks."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while lines:

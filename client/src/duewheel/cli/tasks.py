@@ -153,12 +153,12 @@ def watch_task(context: click.Context, name: str) -> None:
     task_id = task_id_of(api, name)
     last = None
     for last in watch(lambda: api.tasks.get(task_id), lambda: datetime.now(UTC)):
-        output().done(last, _as_it_stands(last))
+        output().done(last, _state_text(last))
     if last is None or last.status != "delivered":
         context.exit(1)
 
 
-def _as_it_stands(found: Task) -> str:
+def _state_text(found: Task) -> str:
     words = [found.status, f"attempts {found.attempts}"]
     if found.parked:
         words.append("parked")

@@ -38,7 +38,7 @@ def create(business: str, name: str, fields: tuple[tuple[str, Any], ...]) -> Non
     """
     named = fields_of(fields, FIELDS)
     made = client().timers.create(business, name, **named)
-    output().done(made, f"{made.timer_id} {_as_it_stands(made)}")
+    output().done(made, f"{made.timer_id} {_state_text(made)}")
 
 
 @timer.command()
@@ -67,7 +67,7 @@ def change(timer_id: str, fields: tuple[tuple[str, Any], ...], if_match: int | N
     """Change the named fields and keep the rest; NAME= restores a default."""
     named = fields_of(fields, CHANGEABLE)
     changed = client().timers.change(timer_id, if_match=if_match, **named)
-    output().done(changed, f"{timer_id} {_as_it_stands(changed)}")
+    output().done(changed, f"{timer_id} {_state_text(changed)}")
 
 
 @timer.command()
@@ -76,7 +76,7 @@ def change(timer_id: str, fields: tuple[tuple[str, Any], ...], if_match: int | N
 def enable(timer_id: str, if_match: int | None) -> None:
     """Let it run."""
     enabled = client().timers.enable(timer_id, if_match=if_match)
-    output().done(enabled, f"{timer_id} {_as_it_stands(enabled)}")
+    output().done(enabled, f"{timer_id} {_state_text(enabled)}")
 
 
 @timer.command()
@@ -85,7 +85,7 @@ def enable(timer_id: str, if_match: int | None) -> None:
 def disable(timer_id: str, if_match: int | None) -> None:
     """Disable it. From the answer on none of its occurrences is called."""
     disabled = client().timers.disable(timer_id, if_match=if_match)
-    output().done(disabled, f"{timer_id} {_as_it_stands(disabled)}")
+    output().done(disabled, f"{timer_id} {_state_text(disabled)}")
 
 
 @timer.command()
@@ -133,5 +133,5 @@ def changes(timer_id: str) -> None:
     show_changes(client().timers.changes(timer_id))
 
 
-def _as_it_stands(found: Timer) -> str:
+def _state_text(found: Timer) -> str:
     return f"is {found.state}" + (f", next {here(found.next_at)}" if found.next_at else "")

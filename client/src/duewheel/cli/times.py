@@ -110,10 +110,10 @@ def _on_a_calendar(text: str, now: datetime, zone: Zone) -> datetime:
     day = _day(text, day_text, today)
     hour, minute, second, microsecond = _clock(text, clock_text, day_text)
     try:
-        wall = datetime(day.year, day.month, day.day, hour, minute, second, microsecond)
+        local_time = datetime(day.year, day.month, day.day, hour, minute, second, microsecond)
     except ValueError:
         raise NotATime(f"{text!r}: there is no such time of day") from None
-    return _aware(text, wall, zone)
+    return _aware(text, local_time, zone)
 
 
 def _cut(text: str) -> tuple[str, str]:
@@ -191,11 +191,11 @@ def _zone(text: str, given: str) -> tzinfo:
     raise NotATime(f"{text!r}: {given!r} is no zone. Say UTC, +08:00, or a name: Asia/Shanghai")
 
 
-def _aware(text: str, wall: datetime, zone: Zone) -> datetime:
+def _aware(text: str, local_time: datetime, zone: Zone) -> datetime:
     """Refuses a local time that the zone's clocks skip, or show twice, on the day when they are
     changed."""
-    first, second = (_in_zone(wall.replace(fold=fold), zone) for fold in (0, 1))
-    if _in_zone_again(first, zone) != wall:
+    first, second = (_in_zone(local_time.replace(fold=fold), zone) for fold in (0, 1))
+    if _in_zone_again(first, zone) != local_time:
         raise NotATime(f"{text!r}: clocks are put forward then, there is no such time")
     if first.astimezone(UTC) != second.astimezone(UTC):
         both = " or ".join(each.isoformat(timespec="minutes") for each in (first, second))
@@ -203,8 +203,8 @@ def _aware(text: str, wall: datetime, zone: Zone) -> datetime:
     return first
 
 
-def _in_zone(wall: datetime, zone: Zone) -> datetime:
-    return wall.astimezone() if zone is None else wall.replace(tzinfo=zone)
+def _in_zone(local_time: datetime, zone: Zone) -> datetime:
+    return local_time.astimezone() if zone is None else local_time.replace(tzinfo=zone)
 
 
 def _in_zone_again(instant: datetime, zone: Zone) -> datetime:
