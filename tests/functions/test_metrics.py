@@ -33,7 +33,7 @@ from tests.support.clock import ManualClock
 
 Written = Callable[[], list[dict[str, Any]]]
 
-NOBODY = "http://127.0.0.1:9/"  # refuses connections
+CLOSED_PORT = "http://127.0.0.1:9/"  # refuses connections
 
 
 class Lines:
@@ -74,7 +74,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
 
 
 def create(*, biz_type: str = "orders", **more: Any) -> int:
-    body = {"biz_type": biz_type, "callback": {"url": NOBODY}, "delay_seconds": 30, **more}
+    body = {"biz_type": biz_type, "callback": {"url": CLOSED_PORT}, "delay_seconds": 30, **more}
     return call("POST", "/v1/tasks", body)[0]
 
 
@@ -267,7 +267,7 @@ def queued(*texts: str) -> dict[str, Any]:
 def test_a_create_that_is_repeated_is_counted_once(lines: Lines, wired: ManualClock) -> None:
     assert [create(key="order-17", delay_seconds=600) for _ in range(2)] == [201, 200]
     wired.advance_ms(process.CARRIED_MS)
-    tasks = [{"biz_type": "orders", "callback": {"url": NOBODY}, "delay_seconds": 600}] * 3
+    tasks = [{"biz_type": "orders", "callback": {"url": CLOSED_PORT}, "delay_seconds": 600}] * 3
     assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
     assert lines.logged == [{"Created": 1}, {"Created": 3}]
 
@@ -275,7 +275,7 @@ def test_a_create_that_is_repeated_is_counted_once(lines: Lines, wired: ManualCl
 def test_creates_refused_by_a_limit_are_counted(lines: Lines) -> None:
     limit = {"creates_per_second": 1, "creates_burst": 2}
     assert call("PUT", "/v1/businesses/orders", limit)[0] == 201
-    tasks = [{"biz_type": "orders", "callback": {"url": NOBODY}, "delay_seconds": 600}] * 5
+    tasks = [{"biz_type": "orders", "callback": {"url": CLOSED_PORT}, "delay_seconds": 600}] * 5
     assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
     assert lines.logged == [{"Created": 2, "CreatesRefused": 3}]
 
@@ -310,7 +310,7 @@ def test_unprocessed_items_of_a_batch_are_counted(lines: Lines) -> None:
         return handle(request)
 
     seen: list[Any] = []
-    tasks = [{"biz_type": "orders", "callback": {"url": NOBODY}, "delay_seconds": 600}] * 9
+    tasks = [{"biz_type": "orders", "callback": {"url": CLOSED_PORT}, "delay_seconds": 600}] * 9
     with answered_by(in_part):
         assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200
     assert lines.logged == [{"Created": 9, "Throttles": 1}]
