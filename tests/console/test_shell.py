@@ -43,7 +43,6 @@ def test_a_page_that_was_left_before_it_loaded_is_not_shown(viewer: Viewer) -> N
     expect(viewer.page.locator("main h1")).to_have_text("Help")
     with viewer.page.expect_response("**/pages/wheel/wheel.js"):
         held[0].continue_()
-    viewer.page.evaluate(
-        "() => import(document.querySelector('script').src)"
-    )  # after the next turn of the event loop
+    # It returns after the next turn of the event loop.
+    viewer.page.evaluate("() => import(document.querySelector('script').src)")
     expect(viewer.page.locator("main h1")).to_have_text("Help")

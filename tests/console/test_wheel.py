@@ -25,9 +25,7 @@ from tests.support.service import Service
 
 UNANSWERED = "Failed to load resource: net::ERR_FAILED"
 MARKUP = "<img src=x onerror=alert(1)>"
-pytestmark = pytest.mark.usefixtures(
-    "crowded_at"
-)  # every test begins at the instant of this fixture
+pytestmark = pytest.mark.usefixtures("crowded_at")  # its instant is the start of every test
 
 
 def open_places(page: Page) -> Locator:

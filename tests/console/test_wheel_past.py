@@ -9,9 +9,7 @@ from playwright.sync_api import expect
 from tests.console.viewer import Viewer
 from tests.console.wheel_at_hand import ahead, behind, changed, heading_of, readout, refused, row
 
-pytestmark = pytest.mark.usefixtures(
-    "crowded_at"
-)  # every test begins at the instant of this fixture
+pytestmark = pytest.mark.usefixtures("crowded_at")  # its instant is the start of every test
 
 
 def test_outcomes_are_shown_by_minute_in_a_chart_and_in_a_table(viewer: Viewer) -> None:

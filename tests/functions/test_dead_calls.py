@@ -116,9 +116,8 @@ def test_a_redrive_follows_the_filter_page_by_page(
         status, answer = call("POST", f"{PATH}/redrive", body)
         assert (status, answer["refused"]) == (200, [])
         redriven += answer["redriven"]
-        for task_id in gone[
-            :redriven
-        ]:  # they die again at once, and are not redriven a second time
+        # They die again at once, and are not redriven a second time.
+        for task_id in gone[:redriven]:
             wired.advance_ms(1_000)
             if call("GET", f"/v1/tasks/{task_id}")[1]["status"] == "pending":
                 die(task_id, GONE, wired.now_ms())

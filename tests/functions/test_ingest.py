@@ -497,9 +497,7 @@ def units_of(work: Callable[[], object]) -> tuple[float, int]:
 def test_a_message_costs_two_writes_more_than_a_request_for_any_number_of_tasks(
     wired: ManualClock, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "random.random", lambda: 0.999
-    )  # so that no load estimate is written, which happens at random
+    monkeypatch.setattr("random.random", lambda: 0.999)  # so that no load estimate is written
     path, body = "/v1/tasks", TASK
     if tasks > 1:
         path, body = "/v1/tasks/batch", {"tasks": [TASK] * tasks}

@@ -168,9 +168,8 @@ def _page_leases(draw: st.DrawFn, page: str, inside: list[str]) -> PageLease:
     slow = () if is_slow_page(page) else draw(_some_of(inside))
     owner = draw(st.sampled_from([None, "somebody"]))
     tries = draw(st.integers(1, TRIES_MAX)) if owner else 0
-    kept = (
-        inside if is_slow_page(page) and not tries else slow
-    )  # before it is begun, it passes no entries on
+    # A slow page that is not begun passes no entries on.
+    kept = inside if is_slow_page(page) and not tries else slow
     return PageLease(
         SECOND,
         SHARD,

@@ -44,7 +44,7 @@ class LimitedBusiness:
         self._numbers = count()
         self._at: dict[int, list[Task]] = {}
 
-    def create_tasks(self, due_ms: Sequence[int]) -> None:
+    def owes(self, due_ms: Sequence[int]) -> None:
         """Create tasks for these instants, in this order, each in the slice of its second."""
         tasks = []
         for ms in due_ms:
@@ -52,7 +52,7 @@ class LimitedBusiness:
             self.rescheduled.append(0)
         self._enter(tasks, NOON_MS - BEFORE_MS)
 
-    def deliver_all(self) -> None:
+    def works_off(self) -> None:
         while self._coming:
             now_ms, _, tasks = heappop(self._coming)
             if not tasks:  # a slice opens

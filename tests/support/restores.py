@@ -18,9 +18,7 @@ def restored(world: World) -> None:
     for name, table in zip(RESTORED, (settings.wheel_table, settings.registry_table), strict=True):
         described = world.unrecorded.describe_table(TableName=table)["Table"]
         attributes = {one["AttributeName"] for one in described["KeySchema"]}
-        with suppress(
-            world.unrecorded.exceptions.ResourceInUseException
-        ):  # it exists and was emptied
+        with suppress(world.unrecorded.exceptions.ResourceInUseException):  # it exists, emptied
             world.unrecorded.create_table(
                 TableName=name,
                 KeySchema=described["KeySchema"],

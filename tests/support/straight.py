@@ -19,9 +19,8 @@ def put_straight(table_name: str, items: Iterable[dict[str, Any]]) -> None:
     for attributes in items:
         values = {name: DynamoType(value) for name, value in attributes.items()}
         item = Item(values["slot"], values["place"], {})
-        item.attrs = LimitedSizeDict(
-            values
-        )  # in one step, since moto checks the size at each attribute
+        # In one step, since moto checks the size at each attribute that is set.
+        item.attrs = LimitedSizeDict(values)
         table.items[item.hash_key][item.range_key] = item
     gc.freeze()  # else the garbage collector visits thousands of items repeatedly
 

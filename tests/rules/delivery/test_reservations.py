@@ -42,8 +42,8 @@ def test_in_a_backlog_a_business_gets_its_rate_and_no_more_however_late_pages_ar
     per_second: float, tasks: int, most_ms: int, lateness: Chances
 ) -> None:
     business = LimitedBusiness(per_second, lateness(Random(1)))
-    business.create_tasks([0] * tasks)
-    business.deliver_all()
+    business.owes([0] * tasks)
+    business.works_off()
     assert sorted(number for _, number in business.calls) == list(range(tasks))
     assert business.most_ahead() <= business.allowed_ahead()
     assert business.share_of_rate(most_ms + 10_000) >= 0.93
@@ -55,8 +55,8 @@ def test_in_a_backlog_a_business_gets_its_rate_and_no_more_however_late_pages_ar
 
 def test_on_time_each_task_is_put_off_once_and_called_at_its_place() -> None:
     business = LimitedBusiness(5, lambda now_ms: 20)
-    business.create_tasks([0] * 100)
-    business.deliver_all()
+    business.owes([0] * 100)
+    business.works_off()
     assert [at_ms for at_ms, _ in business.calls] == [200 * number for number in range(100)]
     assert [number for _, number in business.calls] == list(range(100))
     assert sum(business.rescheduled) == 89
@@ -67,8 +67,8 @@ def test_after_minutes_without_service_those_that_lapsed_come_before_those_on_ti
         return max(20, 490_000 - now_ms) if now_ms > 5_000 else 20
 
     business = LimitedBusiness(5, none_for_8_minutes)
-    business.create_tasks([0] * 4_000)
-    business.deliver_all()
+    business.owes([0] * 4_000)
+    business.works_off()
     assert len(business.calls) == 4_000
     assert business.most_ahead() <= business.allowed_ahead()
     assert business.share_of_rate(491_000) >= 0.99
@@ -90,8 +90,8 @@ def test_no_window_has_more_calls_than_the_rate_whatever_comes_how_late_and_twic
         per_second, lambda now_ms: late.choice(late_ms), lambda: again.choice(twice) and any(twice)
     )
     for count, from_ms in due:
-        business.create_tasks([from_ms + 7 * number for number in range(count)])
-    business.deliver_all()
+        business.owes([from_ms + 7 * number for number in range(count)])
+    business.works_off()
     total = sum(count for count, _ in due)
     assert {number for _, number in business.calls} == set(range(total))
     assert business.most_ahead() <= business.allowed_ahead()
