@@ -1,4 +1,4 @@
-"""What the settings of a business do to its tasks, also to those that are pending already."""
+"""Settings of a business apply to its tasks, including those that are pending already."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ def configure(world: World, biz_type: str = "orders", **settings: Any) -> None:
 
 @pytest.fixture
 def called(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[HttpCallback, float]]:
-    """The callbacks that were made, each with the time that it was given."""
+    """The callbacks that were made, each with its timeout."""
     calls: list[tuple[HttpCallback, float]] = []
     receive = world.receiver.call
 
@@ -40,7 +40,7 @@ def called(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[HttpCall
     return calls
 
 
-def come_due(world: World, task: Task) -> Task:
+def fall_due(world: World, task: Task) -> Task:
     world.dispatch_until(world.read(task).next_ms // 1000)
     world.clock.set_ms(max(world.clock.now_ms(), world.read(task).next_ms))
     world.drain()
@@ -58,11 +58,11 @@ def test_a_callback_is_filled_in_when_it_is_called(world: World, called: Calls) 
     new = HttpCallback("https://new.example/", "", (("A", "3"), ("B", "4")))
     configure(world, callback=new)
     world.clock.advance_ms(1)
-    come_due(world, nothing)
+    fall_due(world, nothing)
 
     made = {callback.headers: callback for callback, _ in called}
     assert made[(("A", "3"), ("B", "4"))].url == "https://new.example/"
-    assert made[()].url == URL  # leads elsewhere, so no headers follow it
+    assert made[()].url == URL  # another origin, so the headers do not go there
     assert made[(("a", "own"), ("B", "4"))].url == "https://new.example/"
     assert sorted(callback.method for callback, _ in called) == ["GET", "POST", "POST"]
     for task in (nothing, some, elsewhere):
@@ -70,7 +70,7 @@ def test_a_callback_is_filled_in_when_it_is_called(world: World, called: Calls) 
     assert world.read(nothing).callback is None
 
 
-def test_a_payload_that_the_default_callback_cannot_bring_is_refused(world: World) -> None:
+def test_a_payload_that_the_default_callback_cannot_carry_is_refused(world: World) -> None:
     configure(world, callback=SqsCallback("https://sqs.us-east-1.example/1/orders", is_raw=True))
     task = world.created(callback=None, payload='"text"')
     with pytest.raises(InvalidField, match="must be a string") as refused:
@@ -81,7 +81,7 @@ def test_a_payload_that_the_default_callback_cannot_bring_is_refused(world: Worl
     assert world.read(task).payload == '"text"'
 
 
-def test_a_change_of_another_process_holds_within_the_seconds_that_a_business_is_known_for(
+def test_a_change_by_another_process_takes_effect_when_the_cache_expires(
     world: World, called: Calls
 ) -> None:
     configure(world, timeout_seconds=2.0)
@@ -99,44 +99,46 @@ def test_a_change_of_another_process_holds_within_the_seconds_that_a_business_is
     assert [timeout for _, timeout in called] == [2.0, 2.0, 3.0]
 
 
-def test_a_task_whose_business_lost_its_callback_is_dead_and_says_why(world: World) -> None:
+def test_a_task_dies_with_a_reason_when_its_business_has_no_callback_any_more(world: World) -> None:
     configure(world, callback=HttpCallback(URL))
     task = world.created(callback=None)
     configure(world, callback=None)
-    dead = come_due(world, task)
+    dead = fall_due(world, task)
     assert (dead.status, dead.attempts) == (Status.DEAD, 1)
     assert dead.last_error == "neither the task nor its business says where to call"
     assert world.receiver.received == []
 
 
-def test_a_host_that_is_allowed_no_more_is_not_called(world: World) -> None:
+def test_a_host_that_is_no_longer_allowed_is_not_called(world: World) -> None:
     task, other = world.created(), world.created(biz_type="devices")
     configure(world, allowed_hosts=("other.example",))
-    dead = come_due(world, task)
+    dead = fall_due(world, task)
     assert (dead.status, dead.reason) == (Status.DEAD, "stopped")
     assert dead.last_error == "host-not-allowed: its business does not allow this host"
     assert world.read(other).status is Status.DELIVERED
 
 
-def test_a_retry_policy_of_the_task_goes_before_that_of_its_business(world: World) -> None:
+def test_the_retry_policy_of_a_task_takes_precedence_over_that_of_its_business(
+    world: World,
+) -> None:
     own = world.created(retry=RetryPolicy(2, delays_seconds=(7.0,)))
     usual, other = world.created(), world.created(biz_type="devices")
     configure(world, retry=ONCE)
     world.receiver.answer = lambda received: BUSY
-    come_due(world, own)
+    fall_due(world, own)
     assert world.read(usual).status is Status.DEAD
     assert world.read(own).next_ms == world.clock.now_ms() + 7_000
     assert world.read(other).next_ms == world.clock.now_ms() + 3_000  # the default
 
 
-def test_beyond_its_age_a_failed_task_is_not_tried_again_until_it_is_redriven(
+def test_a_failed_task_past_its_maximum_age_is_not_retried_until_it_is_redriven(
     world: World,
 ) -> None:
     configure(world, retry=RetryPolicy(delays_seconds=(40.0,), max_age_seconds=60.0))
     task = world.created()
     world.receiver.answer = lambda received: BUSY
-    assert come_due(world, task).attempts == 1
-    dead = come_due(world, task)
+    assert fall_due(world, task).attempts == 1
+    dead = fall_due(world, task)
     assert (dead.attempts, dead.reason) == (2, "older than max_age_seconds")
     world.redrive(task.task_id)
     world.drain()
@@ -154,7 +156,7 @@ def test_beyond_its_age_a_failed_task_is_not_tried_again_until_it_is_redriven(
         (OK, Status.DELIVERED),
     ],
 )
-def test_a_business_says_which_answers_end_a_task(
+def test_a_business_sets_which_responses_end_a_task(
     world: World, answer: Outcome, status: Status
 ) -> None:
     configure(world, retry_statuses=(410,), stop_statuses=(404,))
@@ -190,7 +192,7 @@ def test_retention_is_that_of_the_business_however_a_task_ends(world: World) -> 
     assert ended.expires_at == ended.settled_ms // 1000 + 30 * 86_400
 
 
-def test_a_task_that_waited_for_a_line_beyond_its_grace_is_expired_not_called(
+def test_a_task_that_waits_for_a_call_slot_past_its_grace_expires_uncalled(
     world: World,
 ) -> None:
     world.deliver = world.notifier(call_slots=1)
@@ -226,14 +228,14 @@ def test_a_business_is_read_once_a_page_before_anything_is_due_at_half_a_unit(
     world.recorder.before = note
     second = tasks[0].due_ms // 1000
     world.clock.set_ms(second * 1000 - world.settings.lead_ms)
-    world.pointer()  # which tells the time that AWS has
+    world.pointer()  # reads the time of AWS
     assert world.dispatch.tick(second - 1) == second
     world.drain()
     assert len(world.receiver.received) == 5
     assert reads == [(second * 1000 - world.settings.lead_ms, False)]
 
 
-def test_settings_that_somebody_damaged_stop_no_other_business_and_lose_no_task(
+def test_damaged_settings_stop_no_other_business_and_lose_no_task(
     world: World,
 ) -> None:
     configure(world, retention_days=3)
@@ -243,7 +245,7 @@ def test_settings_that_somebody_damaged_stop_no_other_business_and_lose_no_task(
     damaged = {**item, "settings": {"S": "nonsense"}}
     world.unrecorded.put_item(TableName=world.settings.registry_table, Item=damaged)
     world.business_cache.forget("orders")
-    waiting = come_due(world, task)
+    waiting = fall_due(world, task)
     assert (waiting.status, waiting.attempts) == (Status.PENDING, 1)
     assert waiting.last_error == "the settings of its business cannot be read"
     assert world.read(other).status is Status.DELIVERED
@@ -251,10 +253,10 @@ def test_settings_that_somebody_damaged_stop_no_other_business_and_lose_no_task(
         configure(world, retention_days=4)
     world.unrecorded.put_item(TableName=world.settings.registry_table, Item=item)
     world.clock.advance_ms(KEPT_MS)
-    assert come_due(world, task).status is Status.DELIVERED
+    assert fall_due(world, task).status is Status.DELIVERED
 
 
-def test_two_updates_at_once_both_come_to_stand(world: World) -> None:
+def test_two_concurrent_updates_both_take_effect(world: World) -> None:
     configure(world, retention_days=3)
     world.recorder.once("TransactWriteItems", lambda: configure(world, timeout_seconds=4.0))
     configure(world, retry=ONCE)
@@ -285,7 +287,7 @@ def test_each_dead_task_is_reported_to_its_business_once_and_no_dead_notice_is(
     task = world.created(payload='{"total": 1.0}')
     expired = world.created(expires_after_seconds=0.0001, in_ms=60_001)
     world.receiver.answer = lambda received: GONE
-    dead = come_due(world, task)
+    dead = fall_due(world, task)
     world.sweep_past(world.clock.now_ms() // 1000)
 
     assert dead.status is Status.DEAD
@@ -320,7 +322,7 @@ def test_a_crash_around_the_death_makes_no_second_notice_and_loses_none(
     world.receiver.answer = lambda received: OK if received.url == DEAD_HOOK.url else GONE
     world.recorder.die("TransactWriteItems", moment)
     with pytest.raises(Death):
-        come_due(world, task)
+        fall_due(world, task)
     world.sweep_past(world.clock.now_ms() // 1000 + 60)
     assert world.read(task).status is Status.DEAD
     assert [notice["task_id"] for notice in notices(world)] == [task.task_id]
@@ -330,17 +332,17 @@ def test_a_redriven_task_that_dies_again_is_reported_again(world: World) -> None
     configure(world, on_dead=DEAD_HOOK, retry=ONCE)
     task = world.created()
     world.receiver.answer = lambda received: OK if received.url == DEAD_HOOK.url else GONE
-    come_due(world, task)
+    fall_due(world, task)
     world.redrive(task.task_id)
     world.drain()
     assert [notice["task_id"] for notice in notices(world)] == [task.task_id] * 2
 
 
-def test_a_notice_goes_where_on_dead_says_by_then(world: World) -> None:
+def test_a_notice_goes_to_the_latest_on_dead(world: World) -> None:
     configure(world, on_dead=HttpCallback("https://down.example/"), retry=RetryPolicy(3, 5.0))
     task = world.created(retry=ONCE)
     world.receiver.answer = lambda received: OK if received.url == DEAD_HOOK.url else BUSY
-    come_due(world, task)
+    fall_due(world, task)
     configure(world, on_dead=DEAD_HOOK)
     world.dispatch_until(world.clock.now_ms() // 1000 + 10)
     world.drain()

@@ -1,4 +1,4 @@
-"""A host that keeps failing is probed, not hammered; its tasks wait and use up no attempts."""
+"""A host that keeps failing is probed, not hammered. Its tasks wait and use up no attempts."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ TIMEOUT_MS = 10_000
 
 
 class Hosts:
-    """`down`: those whose receivers do not work."""
+    """`down`: the hosts whose receivers do not work."""
 
     def __init__(self, world: World) -> None:
         self.down = {DEAD}
@@ -53,14 +53,14 @@ def created(world: World, count: int, host: str = DEAD, **fields: Any) -> list[T
 
 
 def run_for(world: World, seconds: int, stride: int = 1) -> None:
-    """Stride by stride: what has come up is dispatched and delivered."""
+    """Dispatch and deliver the tasks that have fallen due, `stride` seconds at a time."""
     for _ in range(0, seconds, stride):
         world.dispatch_until(world.clock.now_ms() // 1000 + stride)
         world.drain()
 
 
 def open_breaker(world: World, biz_type: str = "orders", host: str = DEAD) -> Breaker:
-    """By calls that fail, of tasks that have no other attempt."""
+    """Open the breaker by failing calls of tasks that have a single attempt."""
     once = RetryPolicy(attempts_max=1)
     created(world, CALLS_MIN, host, in_ms=0, biz_type=biz_type, retry=once)
     world.drain()
@@ -68,8 +68,8 @@ def open_breaker(world: World, biz_type: str = "orders", host: str = DEAD) -> Br
     return breaker_of(world, host, biz_type)
 
 
-def spared(world: World, wait_ms: int = WAIT_FIRST_MS) -> Breaker:
-    """The dead host, as another notifier has found it."""
+def opened_by_another(world: World, wait_ms: int = WAIT_FIRST_MS) -> Breaker:
+    """Open the breaker as another notifier would."""
     now_ms = world.clock.now_ms()
     breaker = Breaker(host=DEAD, since_ms=now_ms, until_ms=now_ms + wait_ms, owner_token="another")
     world.health_store.open("orders", breaker, BusinessHealth(), now_ms)
@@ -96,14 +96,14 @@ def statuses(world: World, tasks: list[Task]) -> set[tuple[Status, int]]:
     return {(read.status, read.attempts) for read in map(world.read, tasks)}
 
 
-def test_a_crowd_waits_for_a_dead_host_and_is_called_when_it_is_well(
+def test_many_tasks_wait_for_a_failing_host_and_are_called_when_it_recovers(
     world: World, hosts: Hosts
 ) -> None:
     open_breaker(world)
     crowd = created(world, 1_000 if PROVE else 20, in_ms=1_000)
     run_for(world, 70, stride=2)
     calls = len(world.receiver.received)
-    assert 2 <= calls <= 4  # after 10, 20 and 40 seconds or so
+    assert 2 <= calls <= 4  # about 10, 20 and 40 seconds after the opening
     read = [world.read(task) for task in crowd]
     assert {task.status for task in read} == {Status.PENDING}
     assert sum(task.attempts for task in read) == calls
@@ -121,21 +121,23 @@ def test_a_crowd_waits_for_a_dead_host_and_is_called_when_it_is_well(
 
 
 @pytest.mark.exhaustive
-def test_a_task_that_has_been_owed_for_a_day_comes_to_an_end(world: World, hosts: Hosts) -> None:
+def test_a_task_that_has_been_due_for_a_day_is_called_until_it_ends(
+    world: World, hosts: Hosts
+) -> None:
     twice = RetryPolicy(attempts_max=2, delays_seconds=(60.0,))
     day_ms = 86_400_000
     old, young = created(world, 1, in_ms=-day_ms, retry=twice), created(world, 1, retry=twice)
-    spared(world, wait_ms=300_000)
+    opened_by_another(world, wait_ms=300_000)
     run_for(world, 120)
     assert statuses(world, old) == {(Status.DEAD, 2)}
     assert statuses(world, young) == {(Status.PENDING, 0)}
 
 
 @pytest.mark.exhaustive
-def test_those_that_waited_come_up_spread_over_the_wait(world: World, hosts: Hosts) -> None:
+def test_postponed_tasks_are_spread_over_a_wait(world: World, hosts: Hosts) -> None:
     crowd = created(world, 100, in_ms=60_000)
     world.dispatch_until(crowd[0].due_ms // 1000)
-    breaker = spared(world)
+    breaker = opened_by_another(world)
     world.drain()
     instants = sorted(world.read(task).next_ms for task in crowd)
     gaps = {after - before for before, after in pairwise(instants)}
@@ -143,10 +145,10 @@ def test_those_that_waited_come_up_spread_over_the_wait(world: World, hosts: Hos
     assert 0 <= instants[0] - breaker.until_ms <= WAIT_FIRST_MS / 100
 
 
-def test_other_hosts_and_the_same_host_of_other_businesses_are_called_as_ever(
+def test_other_hosts_and_the_same_host_of_other_businesses_are_called_as_usual(
     world: World, hosts: Hosts
 ) -> None:
-    spared(world)
+    opened_by_another(world)
     elsewhere = created(world, 3, HEALTHY, in_ms=1_000)
     of_another = created(world, 3, in_ms=1_000, biz_type="invoices")
     waiting = created(world, 3, in_ms=1_000)
@@ -158,7 +160,7 @@ def test_other_hosts_and_the_same_host_of_other_businesses_are_called_as_ever(
 
 
 @pytest.mark.exhaustive
-def test_of_a_page_that_waits_for_lines_the_rest_is_spared_as_soon_as_the_host_has_failed(
+def test_tasks_that_wait_for_call_slots_are_postponed_once_the_breaker_opens(
     world: World, hosts: Hosts
 ) -> None:
     world.configured("orders", calls_in_flight=5)
@@ -169,8 +171,10 @@ def test_of_a_page_that_waits_for_lines_the_rest_is_spared_as_soon_as_the_host_h
     assert sum(attempts) == len(world.receiver.received)
 
 
-def test_one_that_waits_says_when_and_can_be_cancelled(world: World, hosts: Hosts) -> None:
-    breaker = spared(world)
+def test_a_blocked_task_shows_its_next_instant_and_can_be_cancelled(
+    world: World, hosts: Hosts
+) -> None:
+    breaker = opened_by_another(world)
     (task,) = created(world, 1, in_ms=1_000)
     run_for(world, 2)
     waiting = world.read(task)
@@ -182,18 +186,16 @@ def test_one_that_waits_says_when_and_can_be_cancelled(world: World, hosts: Host
     assert world.receiver.received == []
 
 
-def test_one_that_waits_past_its_grace_expires(world: World, hosts: Hosts) -> None:
-    spared(world)
+def test_a_task_that_is_blocked_past_its_grace_expires(world: World, hosts: Hosts) -> None:
+    opened_by_another(world)
     (task,) = created(world, 1, in_ms=1_000, expires_after_seconds=5)
     run_for(world, 30)
     assert statuses(world, [task]) == {(Status.EXPIRED, 0)}
     assert calls_of(world, task) == []
 
 
-def test_a_probe_that_fails_lets_the_host_rest_for_twice_as_long(
-    world: World, hosts: Hosts
-) -> None:
-    first = spared(world)
+def test_a_failed_probe_doubles_the_wait(world: World, hosts: Hosts) -> None:
+    first = opened_by_another(world)
     crowd = created(world, 5, in_ms=1_000)
     run_for(world, 25)
     second = breaker_of(world)
@@ -207,7 +209,7 @@ def test_a_probe_that_fails_lets_the_host_rest_for_twice_as_long(
 def test_a_notifier_that_dies_while_it_probes_leaves_the_probe_to_another(
     world: World, hosts: Hosts
 ) -> None:
-    breaker = spared(world)
+    breaker = opened_by_another(world)
     crowd = created(world, 3, in_ms=1_000)
     run_for(world, 2)
     died: list[int] = []
@@ -232,8 +234,8 @@ def test_a_notifier_that_dies_while_it_probes_leaves_the_probe_to_another(
     assert min(received.at_ms for received in world.receiver.received) >= claimed.until_ms
 
 
-def test_of_two_notifiers_one_probes(world: World, hosts: Hosts) -> None:
-    breaker = spared(world)
+def test_only_one_of_two_notifiers_probes(world: World, hosts: Hosts) -> None:
+    breaker = opened_by_another(world)
     crowd = created(world, 2, in_ms=1_000)
     other = another_notifier(world)
     run_for(world, 2)
@@ -255,11 +257,13 @@ def test_of_two_notifiers_one_probes(world: World, hosts: Hosts) -> None:
     assert breaker_of(world).probes_failed == breaker.probes_failed + 1
 
 
-def test_what_one_notifier_has_met_another_heeds_within_seconds(world: World, hosts: Hosts) -> None:
+def test_a_breaker_that_one_notifier_opens_blocks_calls_of_another_within_seconds(
+    world: World, hosts: Hosts
+) -> None:
     other = another_notifier(world)
     created(world, 1, HEALTHY, in_ms=0)
     for message in world.receive():
-        world.handle(message, other)  # from now on it knows the business, for some seconds
+        world.handle(message, other)  # caches the business for some seconds
     open_breaker(world)
     world.clock.advance_ms(KEPT_MS)
     (task,) = created(world, 1, in_ms=0)
@@ -270,11 +274,11 @@ def test_what_one_notifier_has_met_another_heeds_within_seconds(world: World, ho
 
 
 @pytest.mark.parametrize("ahead_ms", quick_first([-2_000, 2_000], pytest.mark.exhaustive))
-def test_clocks_that_differ_shift_the_wait_and_nothing_else(
+def test_clock_skew_between_notifiers_only_shifts_the_wait(
     world: World, hosts: Hosts, ahead_ms: int
 ) -> None:
     world.clock.advance_ms(ahead_ms)
-    spared(world)
+    opened_by_another(world)
     world.clock.advance_ms(-ahead_ms)
     crowd = created(world, 10, in_ms=1_000)
     hosts.down.clear()
@@ -283,7 +287,7 @@ def test_clocks_that_differ_shift_the_wait_and_nothing_else(
     assert all(received.at_ms >= crowd[0].due_ms for received in world.receiver.received)
 
 
-def test_what_a_limit_had_promised_is_void_when_its_host_is_spared(
+def test_a_reservation_of_a_turn_is_dropped_when_the_breaker_opens(
     world: World, hosts: Hosts
 ) -> None:
     hosts.down.clear()
@@ -295,7 +299,7 @@ def test_what_a_limit_had_promised_is_void_when_its_host_is_spared(
         Reservation(t.next_ms, version) for t in reserved
     ]
     assert len(reserved) == 3
-    breaker = spared(world, wait_ms=15_000)
+    breaker = opened_by_another(world, wait_ms=15_000)
     run_for(world, 12)
     (first,) = [task for task in map(world.read, reserved) if task.reservation is None]
     assert (first.status, first.attempts) == (Status.PENDING, 0)
@@ -304,7 +308,7 @@ def test_what_a_limit_had_promised_is_void_when_its_host_is_spared(
     assert statuses(world, crowd) == {(Status.DELIVERED, 1)}
 
 
-def test_a_host_that_answers_with_verdicts_on_tasks_is_never_spared(world: World) -> None:
+def test_answers_that_concern_single_tasks_do_not_open_the_breaker(world: World) -> None:
     world.receiver.answer = lambda received: Outcome(Verdict.RETRY, "not found", status_code=404)
     tasks = created(world, 50, in_ms=0)
     world.drain()
@@ -312,7 +316,7 @@ def test_a_host_that_answers_with_verdicts_on_tasks_is_never_spared(world: World
     assert world.health_store.read("orders") == BusinessHealth()
 
 
-def test_while_all_is_well_nothing_is_written_beside_the_tasks(world: World) -> None:
+def test_healthy_calls_write_no_health_record(world: World) -> None:
     world.recorder.clear()
     created(world, 50, HEALTHY, in_ms=0)
     world.drain()
@@ -325,7 +329,7 @@ def refuse_health(world: World) -> None:
     world.recorder.refuse("GetItem", "UpdateItem", "PutItem", "DeleteItem", of=record)
 
 
-def test_a_registry_that_fails_opens_no_breaker_and_keeps_no_page(
+def test_a_failing_registry_opens_no_breaker_and_stops_no_page(
     world: World, hosts: Hosts, caplog: pytest.LogCaptureFixture
 ) -> None:
     refuse_health(world)
@@ -336,10 +340,8 @@ def test_a_registry_that_fails_opens_no_breaker_and_keeps_no_page(
 
 
 @pytest.mark.exhaustive
-def test_a_registry_that_fails_while_a_probe_is_claimed_or_concluded_loses_nothing(
-    world: World, hosts: Hosts
-) -> None:
-    spared(world)
+def test_a_registry_that_fails_during_a_probe_loses_no_task(world: World, hosts: Hosts) -> None:
+    opened_by_another(world)
     crowd = created(world, 5, in_ms=1_000)
     hosts.down.clear()
 
@@ -352,12 +354,12 @@ def test_a_registry_that_fails_while_a_probe_is_claimed_or_concluded_loses_nothi
 
 
 @pytest.mark.parametrize("operation", ["BatchWriteItem", "UpdateItem"])
-def test_a_crash_while_tasks_are_put_off_loses_none_and_calls_none_twice(
+def test_a_crash_while_tasks_are_postponed_loses_none_and_calls_none_twice(
     world: World, hosts: Hosts, operation: str
 ) -> None:
     crowd = created(world, 5, in_ms=60_000)
     world.dispatch_until(crowd[0].due_ms // 1000)
-    spared(world)
+    opened_by_another(world)
     (message,) = world.receive()
     crashes_at = 1 if operation == "BatchWriteItem" else 3  # before any home is named; after two
 
@@ -393,9 +395,7 @@ def test_a_damaged_record_opens_no_breaker(world: World, hosts: Hosts) -> None:
     assert statuses(world, tasks) == {(Status.PENDING, 1)}
 
 
-def test_a_breaker_that_claims_to_wait_for_years_is_probed_at_once(
-    world: World, hosts: Hosts
-) -> None:
+def test_a_breaker_with_a_wait_of_years_is_probed_immediately(world: World, hosts: Hosts) -> None:
     breaker = Breaker(
         host=DEAD, since_ms=0, until_ms=world.clock.now_ms() + 10**11, owner_token="nobody"
     )

@@ -1,4 +1,4 @@
-"""From a queue message to callbacks made and settled, and what happens when it breaks off."""
+"""A queue message leads to callbacks that are made and settled, also after interruptions."""
 
 import pytest
 from msgspec.structs import replace
@@ -66,7 +66,7 @@ def test_a_page_longer_than_the_limit_fans_out_and_delivers_everything_once(worl
     first = only_message(world)
     world.handle(first)
     assert len(world.receiver.received) == 10
-    assert world.messages_waiting() == 1, "the next page is on its way"
+    assert world.messages_waiting() == 1, "the message of the next page was sent"
     world.drain()
 
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
@@ -93,11 +93,11 @@ def test_the_next_page_is_announced_before_this_one_is_delivered(world: World) -
     world.receiver.answer = look
     world.handle(only_message(world))
 
-    assert waiting == [2, 2], "this page's message, in flight, and the next one's"
+    assert waiting == [2, 2], "this page's message, in flight, and that of the next page"
 
 
 def test_a_rerun_of_a_cut_page_stops_where_it_was_cut(world: World) -> None:
-    """Entries that come late into the range do not shift the pages behind it."""
+    """Entries that are added to the range later do not shift the pages behind it."""
     world.wire(page_size=2)
     tasks = tasks_of_one_second(world, 4)
     message = world.dispatched(tasks[0])
@@ -110,7 +110,7 @@ def test_a_rerun_of_a_cut_page_stops_where_it_was_cut(world: World) -> None:
     world.drain()
 
     calls = world.receiver.task_ids
-    assert calls[:4] == [tasks[0].task_id, tasks[1].task_id] * 2, "the crash explains these"
+    assert calls[:4] == [tasks[0].task_id, tasks[1].task_id] * 2, "repeated because of the crash"
     assert sorted(calls[4:]) == sorted(task.task_id for task in tasks[2:])
 
 
@@ -169,8 +169,10 @@ def test_a_slice_announced_far_too_early_is_hidden_until_it_opens(world: World) 
     assert world.receiver.received == []
 
 
-def test_short_of_time_the_rest_is_passed_on_and_called_once(world: World) -> None:
-    """The Lambda's deadline comes while calls take their time."""
+def test_entries_for_which_the_lambda_has_no_time_are_passed_on_and_called_once(
+    world: World,
+) -> None:
+    """The Lambda's deadline comes while the calls are under way."""
     tasks = [world.created(in_ms=60_000) for _ in range(6)]
     world.dispatch_until(tasks[0].due_ms // 1000)
 
@@ -189,13 +191,15 @@ def test_short_of_time_the_rest_is_passed_on_and_called_once(world: World) -> No
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-def test_a_page_rerun_after_it_had_handed_on_the_rest_leaves_the_rest_alone(world: World) -> None:
+def test_a_second_run_of_a_page_does_not_call_the_rest_that_the_first_passed_on(
+    world: World,
+) -> None:
     tasks = [world.created(in_ms=60_000) for _ in range(4)]
     message = world.dispatched(tasks[0])
     world.recorder.die("UpdateItem", of="#done = :value")
     with pytest.raises(Death):
         world.handle(message, lambda_ms=0)
-    assert world.receiver.received == [], "no time for any call: all four were passed on"
+    assert world.receiver.received == [], "there was no time for any call: all four were passed on"
 
     (rest,) = world.receive()
     world.handle(rest)
@@ -218,7 +222,7 @@ def test_a_direct_message_more_than_thirty_seconds_late_is_left_to_the_sweep(wor
     assert world.receiver.task_ids == [task.task_id]
 
 
-def test_where_next_at_has_moved_later_the_task_is_placed_anew(world: World) -> None:
+def test_a_task_whose_next_at_has_moved_to_later_gets_a_new_entry(world: World) -> None:
     task = world.created(in_ms=60_000)
     later_ms = task.due_ms + 30_000
     moved = replace(task, due_ms=later_ms, next_ms=later_ms, version=task.version + 1)
@@ -233,7 +237,7 @@ def test_where_next_at_has_moved_later_the_task_is_placed_anew(world: World) -> 
     assert [r.at_ms for r in world.receiver.received] == [later_ms]
 
 
-def test_grace_that_ran_out_makes_the_task_expired_without_a_call(world: World) -> None:
+def test_a_task_past_its_grace_expires_without_a_call(world: World) -> None:
     task = world.created(in_ms=60_000, expires_after_seconds=5.0)
     world.dispatch_until(task.due_ms // 1000 + 6)
     world.drain()
@@ -242,14 +246,14 @@ def test_grace_that_ran_out_makes_the_task_expired_without_a_call(world: World) 
     assert world.read(task).status is Status.EXPIRED
 
 
-def test_a_garbage_message_is_refused_and_stays_for_the_dead_letter_queue(world: World) -> None:
+def test_an_unreadable_message_is_refused_and_left_for_the_dead_letter_queue(world: World) -> None:
     world.sqs.send_message(QueueUrl=world.settings.slice_queue_url, MessageBody="{rubbish")
     message = only_message(world)
     with pytest.raises(MalformedMessage):
         world.handle(message)
 
 
-def test_one_task_that_fails_to_settle_does_not_undo_the_others(world: World) -> None:
+def test_a_task_that_fails_to_settle_does_not_affect_the_others(world: World) -> None:
     tasks = [world.created(in_ms=60_000) for _ in range(2)]
     message = world.dispatched(tasks[0])
     bad = tasks[0].task_id
@@ -267,7 +271,7 @@ def test_one_task_that_fails_to_settle_does_not_undo_the_others(world: World) ->
     assert world.read(tasks[0]).status is Status.PENDING
 
 
-def test_every_attempt_carries_the_same_id_and_says_which_it_is(world: World) -> None:
+def test_every_attempt_has_the_same_id_and_its_own_number(world: World) -> None:
     (task,) = tasks_of_one_second(world, 1)
     world.come_up(task)
 

@@ -1,4 +1,5 @@
-"""Calls that hold pages up are noticed, told to all notifiers, and forgotten once quick again."""
+"""Slow calls put their business into the slow lane for all notifiers, until the calls are quick
+again."""
 
 from typing import Any
 
@@ -15,8 +16,8 @@ from tests.support.world import World
 SLOW_MS = 5_000
 
 
-def all_takes(world: World, ms: int) -> None:
-    """The calls of a page are made one after the other here."""
+def each_call_takes(world: World, ms: int) -> None:
+    """Each call takes `ms`; here, the calls of a page are made one after the other."""
 
     def answer(_: Received) -> Outcome:
         world.clock.advance_ms(ms)
@@ -26,14 +27,14 @@ def all_takes(world: World, ms: int) -> None:
 
 
 def page_of(world: World, number: int = CALLS_MIN) -> list[Task]:
-    """A page of `slow` is dispatched and delivered."""
+    """Dispatch and deliver a page of the business `slow`."""
     tasks = [world.created(in_ms=10_000, biz_type="slow") for _ in range(number)]
     world.come_up(tasks[0])
     return tasks
 
 
 def lane_of(world: World) -> Lane:
-    world.clock.advance_ms(6_000)  # what is known is read again
+    world.clock.advance_ms(6_000)  # the cache reads it again
     return world.cache_with_health.one("slow").lane_at(world.clock.now_ms()).lane
 
 
@@ -45,8 +46,8 @@ def slow_writes(world: World) -> int:
     )
 
 
-def test_a_business_whose_calls_hold_pages_up_gets_into_the_slow_lane(world: World) -> None:
-    all_takes(world, SLOW_MS)
+def test_a_business_with_slow_calls_is_moved_to_the_slow_lane(world: World) -> None:
+    each_call_takes(world, SLOW_MS)
     page_of(world)
     assert lane_of(world) is Lane.SLOW
 
@@ -58,51 +59,51 @@ def test_a_business_whose_calls_hold_pages_up_gets_into_the_slow_lane(world: Wor
     assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
 
 
-def test_quick_calls_and_few_calls_change_nothing(world: World) -> None:
-    all_takes(world, 1_000)
+def test_quick_calls_and_few_slow_calls_leave_the_lane_unchanged(world: World) -> None:
+    each_call_takes(world, 1_000)
     page_of(world, 10)
-    all_takes(world, SLOW_MS)
+    each_call_takes(world, SLOW_MS)
     world.clock.advance_ms(120_000)
     page_of(world, CALLS_MIN - 1)
     assert slow_writes(world) == 0
     assert lane_of(world) is Lane.MAIN
 
 
-def test_it_lapses_when_the_calls_have_become_quick(world: World) -> None:
-    all_takes(world, SLOW_MS)
+def test_a_business_returns_to_the_main_lane_when_its_calls_are_quick_again(world: World) -> None:
+    each_call_takes(world, SLOW_MS)
     page_of(world)
-    all_takes(world, 0)
+    each_call_takes(world, 0)
     world.clock.advance_ms(SLOW_FOR_MS - 60_000)
     page_of(world)
     world.clock.advance_ms(60_000)
     assert lane_of(world) is Lane.MAIN
 
 
-def test_calls_in_the_slow_lane_renew_it_while_they_are_slow(world: World) -> None:
-    all_takes(world, SLOW_MS)
+def test_slow_calls_in_the_slow_lane_keep_the_business_there(world: World) -> None:
+    each_call_takes(world, SLOW_MS)
     for _ in range(4):
         page_of(world)
         world.clock.advance_ms(SLOW_FOR_MS - 120_000)
         assert lane_of(world) is Lane.SLOW
 
 
-def test_it_is_published_once_a_minute_at_most(world: World) -> None:
-    all_takes(world, 2_500)
-    for _ in range(3):  # within a minute
+def test_slowness_is_published_once_a_minute_at_most(world: World) -> None:
+    each_call_takes(world, 2_500)
+    for _ in range(3):
         page_of(world, CALLS_MIN)
     assert slow_writes(world) == 1
 
 
-def test_where_the_business_sets_its_lane_nothing_is_published(world: World) -> None:
+def test_slowness_is_not_published_for_a_business_that_sets_its_lane(world: World) -> None:
     world.configured("slow", lane=Lane.MAIN)
-    all_takes(world, SLOW_MS)
+    each_call_takes(world, SLOW_MS)
     page_of(world)
     assert slow_writes(world) == 0
     assert lane_of(world) is Lane.MAIN
 
 
-def test_no_page_fails_for_want_of_telling(world: World) -> None:
-    all_takes(world, SLOW_MS)
+def test_a_page_is_delivered_when_publishing_slowness_fails(world: World) -> None:
+    each_call_takes(world, SLOW_MS)
 
     def refuse(call: Call) -> None:
         values: Any = call.request.get("ExpressionAttributeValues", {})

@@ -1,4 +1,5 @@
-"""What a notifier held that has died, stood still, or runs beside another with the same event."""
+"""A notifier's pages are delivered although it dies, is frozen, or runs twice with the same
+event."""
 
 import asyncio
 from itertools import count, pairwise
@@ -30,17 +31,17 @@ from tests.support.world import LAMBDA_MS, World
 
 CALLED_AGAIN_WITHIN_MS = 20_000
 HIDING = "ChangeMessageVisibilityBatch"
-# Of a page of two tasks on which the slice goes on: taken, read, its end recorded, the next one
-# sent, its businesses read, settled, done.
+# The calls of a page of two tasks, on which the slice continues: take, read, record the end, send
+# the next page, read the businesses, settle, finish.
 AWS_CALLS_OF_A_PAGE = 7
 
 
 class Killed(BaseException):
-    """The process is gone: nothing of it does anything any more."""
+    """The process has ended: it makes no further call."""
 
 
 class Death:
-    """Kills whatever runs at its n-th AWS call, before or after that is carried out."""
+    """Kills the running process at its n-th AWS call, before or after the call is carried out."""
 
     def __init__(self, world: World, at: int, *, is_after: bool) -> None:
         self._world = world
@@ -57,7 +58,7 @@ class Death:
         self._world.receiver.answer = lambda received: OK
 
     def _before(self, call: Call) -> None:
-        if call.operation == HIDING:  # right as the run begins
+        if call.operation == HIDING:  # made when the run begins
             return
         self._begun += 1
         self.has_come = self.has_come or (self._begun == self._at and not self._is_after)
@@ -93,7 +94,7 @@ def check_called_and_settled(world: World, tasks: list[Task], *, at_most: int) -
 @pytest.mark.parametrize(
     "at", quick_first(range(1, AWS_CALLS_OF_A_PAGE + 1), pytest.mark.exhaustive, 3)
 )
-def test_what_a_dead_notifier_held_is_called_within_twenty_seconds(
+def test_the_tasks_of_a_dead_notifier_are_called_within_twenty_seconds(
     world: World, at: int, is_after: bool
 ) -> None:
     world.wire(page_size=2)
@@ -110,10 +111,12 @@ def test_what_a_dead_notifier_held_is_called_within_twenty_seconds(
         world.drain()
 
     check_called_and_settled(world, tasks, at_most=2)
-    assert world.receiver.task_ids.count(tasks[2].task_id) == 1, "the dead one had not begun it"
+    assert world.receiver.task_ids.count(tasks[2].task_id) == 1, (
+        "the dead notifier had not begun its page"
+    )
 
 
-def test_a_page_dies_at_as_many_aws_calls_as_are_tried_above(world: World) -> None:
+def test_a_page_makes_as_many_aws_calls_as_the_deaths_above_cover(world: World) -> None:
     world.wire(page_size=2)
     due_together(world, 3)
     (message,) = world.receive()
@@ -137,7 +140,7 @@ def test_a_near_task_of_a_dead_notifier_is_called_within_twenty_seconds(world: W
 
 
 @pytest.mark.exhaustive
-def test_a_page_whose_notifiers_die_again_and_again_is_tried_five_times_within_two_minutes(
+def test_a_page_whose_notifiers_keep_dying_is_tried_five_times_within_two_minutes(
     world: World,
 ) -> None:
     (task,) = due_together(world, 1)
@@ -156,11 +159,11 @@ def test_a_page_whose_notifiers_die_again_and_again_is_tried_five_times_within_t
     check_called_and_settled(world, [task], at_most=1)
 
 
-# Renewed while its run lives
+# Renewal of leases
 
 
 def slow_calls(world: World, each_ms: int) -> None:
-    """One after the other, as by one line."""
+    """The calls are made one after the other, as with one call slot."""
 
     def answer(received: Received) -> Outcome:
         world.clock.advance_ms(each_ms)
@@ -199,7 +202,7 @@ def test_a_lease_is_renewed_after_ten_seconds_and_then_every_five(
 def test_no_call_begins_in_the_last_moments_of_a_lease_that_is_not_renewed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table takes the renewal only at the fourth try."""
+    """The table accepts the renewal only at the fourth try."""
     monkeypatch.setattr(hold, "TRIED_AGAIN_MS", 0)
     tasks = due_together(world, 6)
     slow_calls(world, 2_500)
@@ -224,7 +227,7 @@ def test_no_call_begins_in_the_last_moments_of_a_lease_that_is_not_renewed(
 
 
 def freeze(world: World, message: dict[str, Any], *, taken_by_another: bool) -> None:
-    """Its process stands still in the middle of the first call, for longer than its lease."""
+    """The process is frozen during the first call, for longer than its lease."""
     decoded = decode(message["Body"])
     assert isinstance(decoded, PageMessage)
 
@@ -241,19 +244,19 @@ def freeze(world: World, message: dict[str, Any], *, taken_by_another: bool) -> 
     world.deliver = world.notifier(call_slots=1)
 
 
-def test_a_run_thawed_after_another_has_taken_its_page_begins_no_call(world: World) -> None:
+def test_a_frozen_run_whose_page_was_taken_begins_no_further_call(world: World) -> None:
     tasks = due_together(world, 4)
     (message,) = world.receive()
     freeze(world, message, taken_by_another=True)
     with pytest.raises(LeaseLost):
         world.handle(message)
 
-    assert len(world.receiver.received) == 1, "the one that was in flight"
-    assert world.read(tasks[0]).status is Status.DELIVERED, "and it was settled"
+    assert len(world.receiver.received) == 1, "the call that was in flight"
+    assert world.read(tasks[0]).status is Status.DELIVERED, "it was settled"
     assert {world.read(task).status for task in tasks[1:]} == {Status.PENDING}
 
 
-def test_a_run_thawed_before_another_has_taken_its_page_renews_it_and_goes_on(
+def test_a_frozen_run_whose_page_is_still_free_renews_its_lease_and_continues(
     world: World,
 ) -> None:
     tasks = due_together(world, 4)
@@ -283,13 +286,13 @@ def test_two_runs_of_one_event_make_each_call_once(world: World) -> None:
 
     assert sorted(type(result).__name__ for result in results) in (
         ["LeaseHeld", "PageFinished"],
-        ["PageFinished", "PageFinished"],  # the page was done by then
+        ["PageFinished", "PageFinished"],  # the page was already finished
     )
     check_called_and_settled(world, tasks, at_most=1)
 
 
-def test_a_lease_of_an_earlier_release_is_obeyed_to_its_end(world: World) -> None:
-    """They were longer than their runs, and never renewed."""
+def test_a_lease_of_an_earlier_release_is_respected_to_its_end(world: World) -> None:
+    """Leases of earlier releases were longer than their runs, and were not renewed."""
     (task,) = due_together(world, 1)
     (message,) = world.receive()
     page = PageLease(task.home.second, task.home.shard)
@@ -302,11 +305,13 @@ def test_a_lease_of_an_earlier_release_is_obeyed_to_its_end(world: World) -> Non
     check_called_and_settled(world, [task], at_most=1)
 
 
-# What is answered and not settled
+# Calls that are answered and not settled
 
 
 @pytest.mark.exhaustive
-def test_no_more_is_called_and_unsettled_than_a_page_for_each_run(world: World) -> None:
+def test_calls_that_are_not_settled_yet_are_no_more_than_one_page_for_each_run(
+    world: World,
+) -> None:
     """Two pages of a run fall due at once; no settlement is written before all calls that may
     begin have been answered."""
     pages = 2

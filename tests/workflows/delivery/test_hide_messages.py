@@ -1,4 +1,5 @@
-"""The messages of a run are hidden each for itself, whatever SQS says to the receipts of others."""
+"""Each message of a run is hidden on its own, whatever SQS answers for the receipts of the
+others."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,11 +16,11 @@ from tests.support.clock import ManualClock
 
 T = TypeVar("T")
 GONE, THROTTLED = "ReceiptHandleIsInvalid", "RequestThrottled"
-ITS_END_MS = HIDDEN_MS  # over, had it not been renewed
+ITS_END_MS = HIDDEN_MS  # the first end, passed unless it is renewed
 
 
 class Sqs:
-    """Answers by `refusing`: the codes of receipts, and whether they are the sender's fault."""
+    """`refusing`: the error codes of receipts, and whether the sender is at fault."""
 
     def __init__(self) -> None:
         self.refusing: dict[str, tuple[str, bool]] = {}
@@ -42,7 +43,7 @@ class Sqs:
 
 
 class Run:
-    """One run with its messages, whose clock moves by half a second at a time."""
+    """One run with its messages. Its clock advances by half a second at a time."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -64,7 +65,7 @@ async def at_once(request: Callable[[], T]) -> T:
 
 
 async def turns() -> None:
-    """As many as the renewal takes, which waits for nothing but its clock."""
+    """As many turns of the event loop as a renewal takes; it only waits for its clock."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -73,7 +74,7 @@ async def turns() -> None:
     ("refusal", "is_asked_again"),
     [((GONE, True), False), ((THROTTLED, True), True), (("InternalError", False), True)],
 )
-def test_a_refused_receipt_ends_the_hold_of_its_own_message_alone(
+def test_a_refused_receipt_ends_the_hold_of_its_own_message_only(
     refusal: tuple[str, bool], is_asked_again: bool
 ) -> None:
     async def lived() -> None:
@@ -95,7 +96,7 @@ def test_a_refused_receipt_ends_the_hold_of_its_own_message_alone(
     asyncio.run(lived())
 
 
-def test_calls_of_a_message_whose_receipt_is_refused_for_good_begin_no_more() -> None:
+def test_no_call_begins_for_a_message_whose_receipt_is_refused_for_good() -> None:
     async def lived() -> None:
         run = Run()
         run.main.refusing["bad"] = (GONE, True)
@@ -111,7 +112,7 @@ def test_calls_of_a_message_whose_receipt_is_refused_for_good_begin_no_more() ->
     asyncio.run(lived())
 
 
-def test_one_queue_that_does_not_answer_ends_no_hold_of_the_other() -> None:
+def test_a_queue_that_does_not_answer_does_not_end_holds_of_the_other_queue() -> None:
     async def lived() -> None:
         run = Run()
         run.main.is_down = True
@@ -128,7 +129,7 @@ def test_one_queue_that_does_not_answer_ends_no_hold_of_the_other() -> None:
     asyncio.run(lived())
 
 
-def test_what_was_left_or_refused_for_good_is_not_hidden_again() -> None:
+def test_a_message_that_was_left_or_refused_for_good_is_not_hidden_again() -> None:
     async def lived() -> None:
         run = Run()
         left: list[str] = []

@@ -1,4 +1,4 @@
-"""The limit of calls by many processes at once: one record, and what each of them saw of it."""
+"""Many processes share the limit of calls through one record, each with its own cached copy."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,7 +39,7 @@ def crowd(world: World, count: int) -> list[Task]:
     return [a_task(number, world.clock.now_ms()) for number in range(count)]
 
 
-def back(shared: Shared) -> list[Task]:
+def in_line_again(shared: Shared) -> list[Task]:
     return [replace(task, next_ms=held.at_ms, reservation=held) for task, held in shared[1]]
 
 
@@ -52,7 +52,7 @@ def writes(world: World, work: Any) -> tuple[Any, int]:
     return work(), len(world.recorder.calls) - before
 
 
-def test_a_crowd_is_called_up_to_two_seconds_ahead_and_the_rest_stands_in_line(
+def test_many_tasks_get_turns_up_to_two_seconds_ahead_and_the_rest_waits_in_line(
     world: World, business: Business
 ) -> None:
     now_ms = world.clock.now_ms()
@@ -64,16 +64,16 @@ def test_a_crowd_is_called_up_to_two_seconds_ahead_and_the_rest_stands_in_line(
     assert not any(held.is_late or held.is_turn for _, held in shared[1])
 
 
-def test_a_page_is_one_write_when_it_comes_as_was_expected(
+def test_a_page_that_arrives_at_its_places_costs_one_write(
     world: World, business: Business
 ) -> None:
     limit = process(world)
     first, count = writes(world, lambda: limit(crowd(world, 100), business))
-    assert count == 2  # the record begins
+    assert count == 2  # with the creation of the record
     _, count = writes(world, lambda: limit(crowd(world, 100), business))
-    assert count == 1  # all of them stand in line
-    in_line = back(first)
-    for start in range(0, 79, 10):  # a second each, in their time, by a process that knows nothing
+    assert count == 1  # all of them are put in line
+    in_line = in_line_again(first)
+    for start in range(0, 79, 10):  # one second each, on time, with a new cache
         page = in_line[start : start + 10]
         world.clock.set_ms(page[0].next_ms - 300)
         shared, count = writes(world, lambda page=page: process(world)(page, business))
@@ -89,10 +89,10 @@ def test_a_business_without_a_limit_writes_nothing(world: World) -> None:
     assert (shared, count) == (([(task, task.next_ms) for task in tasks], []), 0)
 
 
-def test_tasks_that_lapse_together_are_called_at_the_rate_and_stay_in_their_order(
+def test_tasks_that_miss_their_turns_are_called_at_the_rate_in_their_order(
     world: World, business: Business
 ) -> None:
-    waiting = back(process(world)(crowd(world, 100), business))
+    waiting = in_line_again(process(world)(crowd(world, 100), business))
     world.clock.advance_ms(60_000)
     first = process(world)(waiting[:40], business)
     second = process(world)(waiting[40:], business)
@@ -106,20 +106,18 @@ def test_tasks_that_lapse_together_are_called_at_the_rate_and_stay_in_their_orde
     assert places[0] == world.clock.now_ms() + 2_100
 
 
-def test_a_process_that_has_not_seen_the_line_lets_no_new_task_jump_it(
+def test_a_process_without_a_cached_record_puts_a_new_task_behind_the_line(
     world: World, business: Business
 ) -> None:
     process(world)(crowd(world, 100), business)
-    world.clock.advance_ms(5_000)  # no turn was taken since
+    world.clock.advance_ms(5_000)  # no turn was taken after that
     shared = process(world)(crowd(world, 1), business)
     assert instants(world, shared) == []
     assert [held.at_ms - world.clock.now_ms() for _, held in shared[1]] == [5_000]
 
 
-def test_what_an_older_release_promised_is_called_at_its_turn(
-    world: World, business: Business
-) -> None:
-    """Its turns are counted in the cursor that this release calls by."""
+def test_a_turn_that_an_older_release_reserved_is_kept(world: World, business: Business) -> None:
+    """Reservations of the older release count in the cursor that this release uses for calls."""
     rate = business.call_rate
     assert rate is not None
     now_ms = world.clock.now_ms()
@@ -136,7 +134,7 @@ def test_what_an_older_release_promised_is_called_at_its_turn(
     assert [held.at_ms - now_ms for _, held in others[1]] == [5_000]
 
 
-def test_an_older_release_calls_nothing_beside_the_turns_of_this_one(
+def test_an_older_release_gets_its_turns_after_those_of_this_release(
     world: World, business: Business
 ) -> None:
     rate = business.call_rate
@@ -146,13 +144,14 @@ def test_an_older_release_calls_nothing_beside_the_turns_of_this_one(
     taken = world.turns.reserve(CALLS, "orders", rate, 1, now_us, 10**15)
     assert not isinstance(taken, RateLimited)
     assert taken.first_us == now_us + 2_100_000
-    waiting = back(shared)
+    waiting = in_line_again(shared)
     world.clock.set_ms(waiting[0].next_ms)
     assert instants(world, process(world)(waiting[:1], business)) == [100]
 
 
-def test_lines_of_settings_that_an_older_release_replaced_are_void(world: World) -> None:
-    """It begins the record anew, and leaves what it does not know as it was."""
+def test_a_line_is_void_after_an_older_release_replaced_its_record(world: World) -> None:
+    """An older release creates the record again, and leaves attributes that it does not know
+    unchanged."""
     slow = limited(world, "orders", 1.0)
     assert len(process(world)(crowd(world, 100), slow)[1]) == 97
     world.clock.advance_ms(1_000)
@@ -168,7 +167,7 @@ def test_lines_of_settings_that_an_older_release_replaced_are_void(world: World)
     assert (again[1][0][1].at_ms - world.clock.now_ms(), count) == (3_100, 1)
 
 
-def test_lines_that_another_process_has_begun_are_not_begun_again(
+def test_a_line_that_another_process_has_begun_is_continued(
     world: World, business: Business
 ) -> None:
     rate = business.call_rate
@@ -185,20 +184,20 @@ def test_lines_that_another_process_has_begun_are_not_begun_again(
     assert after.line_us == seen.line_us + 10 * rate.interval_us
 
 
-def test_a_process_with_old_settings_obeys_the_newer_ones(world: World) -> None:
+def test_a_process_with_old_settings_follows_the_newer_record(world: World) -> None:
     slow = limited(world, "orders", 1.0)
     limit = process(world)
-    waiting = back(limit(crowd(world, 10), slow))
+    waiting = in_line_again(limit(crowd(world, 10), slow))
     world.clock.advance_ms(1_000)
     faster = limited(world, "orders", 10.0)
     process(world)(crowd(world, 1), faster)
-    shared = limit(waiting[:3], slow)  # its places were of the old line
+    shared = limit(waiting[:3], slow)  # its places are of the old line
     assert instants(world, shared) == [2_000, 3_000, 4_000]
     shared = limit(crowd(world, 30), slow)
     assert {held.version for _, held in shared[1]} <= {faster.updated_ms}
 
 
-def test_many_processes_at_once_give_no_turn_and_no_place_twice(
+def test_concurrent_processes_give_each_turn_and_each_place_once(
     world: World, business: Business
 ) -> None:
     with ThreadPoolExecutor(8) as threads:
@@ -211,10 +210,10 @@ def test_many_processes_at_once_give_no_turn_and_no_place_twice(
 
 
 PAGES = st.tuples(
-    st.integers(0, 3),  # the process
-    st.integers(0, 3_000),  # milliseconds later
+    st.integers(0, 3),  # number of the process
+    st.integers(0, 3_000),  # milliseconds that pass
     st.integers(0, 20),  # new tasks
-    st.integers(0, 20),  # of those in line
+    st.integers(0, 20),  # tasks from the line
 )
 
 
@@ -223,10 +222,10 @@ PAGES = st.tuples(
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_no_window_has_more_calls_than_the_rate_whatever_each_process_remembers(
+def test_no_window_has_more_calls_than_the_rate_whatever_each_process_has_cached(
     world: World, pages: Sequence[tuple[int, int, int, int]]
 ) -> None:
-    world.clock.advance_ms(1_000)  # settings of their own for each story
+    world.clock.advance_ms(1_000)  # other settings for each example
     business = limited(world, "orders")
     processes = [process(world) for _ in range(4)]
     waiting: list[Task] = []
@@ -241,7 +240,7 @@ def test_no_window_has_more_calls_than_the_rate_whatever_each_process_remembers(
         shared = processes[number](page, business)
         assert len(shared[0]) + len(shared[1]) == len(page)
         calls += [max(now_ms, from_ms) for _, from_ms in shared[0]]
-        waiting += back(shared)
+        waiting += in_line_again(shared)
         waiting.sort(key=lambda task: task.next_ms)
     calls.sort()
     for first, at_ms in enumerate(calls):

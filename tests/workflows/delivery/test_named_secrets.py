@@ -1,4 +1,4 @@
-"""Secrets that a business keeps by names: filled into headers at the call, and shown to nobody."""
+"""Named secrets of a business are filled into headers at the call, and never shown."""
 
 from typing import Any
 
@@ -31,25 +31,25 @@ def called(world: World) -> list[HttpCallback]:
     return world.receiver.callbacks
 
 
-def keep(world: World, **settings: Any) -> None:
+def store_secrets(world: World, **settings: Any) -> None:
     world.configured("orders", callback=TO_OWN, **settings)
     world.clock.advance_ms(5_000)
 
 
-def come_due(world: World, task: Task) -> Task:
+def fall_due(world: World, task: Task) -> Task:
     world.dispatch_until(task.next_ms // 1000)
     world.clock.set_ms(max(world.clock.now_ms(), task.next_ms))
     world.drain()
     return world.read(task)
 
 
-def test_a_header_that_refers_has_the_secret_that_holds_when_it_is_called(
+def test_a_header_gets_the_secret_that_is_current_at_the_call(
     world: World, called: list[HttpCallback]
 ) -> None:
-    keep(world, secrets={"token": "old", "other": "another"})
+    store_secrets(world, secrets={"token": "old", "other": "another"})
     task = world.created(callback=AUTHORIZED)
-    keep(world, secrets={"token": CANARY, "other": None})
-    assert come_due(world, task).status is Status.DELIVERED
+    store_secrets(world, secrets={"token": CANARY, "other": None})
+    assert fall_due(world, task).status is Status.DELIVERED
     assert called[0].headers == (("authorization", f"Bearer {CANARY}"),)
     assert [one.name for one in world.businesses.read_whole("orders").own.secrets or ()] == [
         "token"
@@ -59,24 +59,24 @@ def test_a_header_that_refers_has_the_secret_that_holds_when_it_is_called(
 def test_neither_tables_nor_messages_hold_a_secret(
     world: World, called: list[HttpCallback]
 ) -> None:
-    keep(world, secrets={"token": CANARY})
-    come_due(world, world.created(callback=AUTHORIZED))
+    store_secrets(world, secrets={"token": CANARY})
+    fall_due(world, world.created(callback=AUTHORIZED))
     assert CANARY in str(called)
     tables = [world.emulator.items(name) for name in ("duewheel-Registry", "duewheel-Wheel")]
     assert CANARY not in repr(tables)
     assert CANARY not in repr([call.request for call in world.recorder.calls])
 
 
-def test_default_headers_notices_and_timers_may_refer(
+def test_default_headers_notices_and_timers_may_refer_to_secrets(
     world: World, called: list[HttpCallback]
 ) -> None:
     elsewhere = HttpCallback("https://ops.example/", headers=(("x-key", "{{secret:token}}"),))
     once = RetryPolicy(attempts_max=1)
-    keep(world, secrets={"token": CANARY}, on_dead=elsewhere, retry=once)
+    store_secrets(world, secrets={"token": CANARY}, on_dead=elsewhere, retry=once)
     world.configured("orders", callback=AUTHORIZED)
     world.clock.advance_ms(5_000)
     world.receiver.answer = lambda received: GONE
-    come_due(world, world.created(callback=None))
+    fall_due(world, world.created(callback=None))
     world.dispatch_until(world.clock.now_ms() // 1000 + 1)
     world.clock.advance_ms(1_000)
     world.drain()
@@ -86,41 +86,41 @@ def test_default_headers_notices_and_timers_may_refer(
     ]
     timer = made(world, 60, callback=AUTHORIZED)
     world.clock.advance_ms(1_000)
-    world.drain()  # the chain plans it
+    world.drain()  # plans the chain
     world.receiver.answer = lambda received: OK
     called.clear()
-    come_due(world, occurrences(world, timer)[0])
+    fall_due(world, occurrences(world, timer)[0])
     assert called[0].headers == (("authorization", f"Bearer {CANARY}"),)
 
 
-def test_a_secret_that_there_is_not_is_refused_and_ends_a_task_that_waits(
+def test_a_missing_secret_is_refused_and_ends_a_waiting_task(
     world: World, called: list[HttpCallback]
 ) -> None:
-    keep(world, secrets={"token": CANARY})
+    store_secrets(world, secrets={"token": CANARY})
     task = world.created(callback=AUTHORIZED)
     with pytest.raises(InvalidField, match="token, which is not in secrets"):
         world.configured("orders", secrets=None, callback=AUTHORIZED)
-    keep(world, secrets={"token": None})
+    store_secrets(world, secrets={"token": None})
     with pytest.raises(InvalidField, match="no secret of the business"):
         world.created(callback=AUTHORIZED)
-    assert come_due(world, task).status is Status.DEAD
+    assert fall_due(world, task).status is Status.DEAD
     assert called == []
 
 
-def test_while_a_secret_does_not_open_or_seal_nothing_goes_out_without_it(
+def test_no_call_is_made_and_no_settings_are_written_while_encryption_fails(
     world: World, called: list[HttpCallback], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(*_: object) -> bytes:
         raise KeyUnavailable("KMS does not answer")
 
-    keep(world, secrets={"token": CANARY})
+    store_secrets(world, secrets={"token": CANARY})
     task = world.created(callback=AUTHORIZED)
     with monkeypatch.context() as patched:
         patched.setattr(type(world.sealed_secrets), "open", closed)
         patched.setattr(type(world.sealed_secrets), "seal", closed)
-        task = come_due(world, task)
+        task = fall_due(world, task)
         with pytest.raises(Unavailable):
             world.configured("orders", secrets={"token": "new"})
     assert (task.status, task.attempts, called) == (Status.PENDING, 1, [])
-    assert come_due(world, task).status is Status.DELIVERED
+    assert fall_due(world, task).status is Status.DELIVERED
     assert CANARY in str(called)

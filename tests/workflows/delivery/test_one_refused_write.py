@@ -1,4 +1,4 @@
-"""One write that is refused, of many that are made side by side, makes no task late by minutes."""
+"""One refused write among many concurrent writes does not delay a task by minutes."""
 
 from collections.abc import Callable
 
@@ -64,7 +64,7 @@ def expired(world: World) -> list[Task]:
 
 
 def moved_away(world: World) -> list[Task]:
-    """Without a new entry: what it was named is worked off."""
+    """Moved to later without a new entry: the page works off the named entry."""
     tasks = crowd(world, 1)
     for task in tasks:
         world.change(task.task_id, Change(due_ms=task.due_ms + 3_600_000))
@@ -81,7 +81,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_page_is_done_in_one_run_though_the_table_refuses_some_of_its_writes(
+def test_a_page_finishes_in_one_run_although_the_table_refuses_some_writes(
     world: World, case: str
 ) -> None:
     prepare, is_wanted, is_done = CASES[case]
@@ -93,8 +93,8 @@ def test_a_page_is_done_in_one_run_though_the_table_refuses_some_of_its_writes(
     assert all(is_done(world.read(task)) for task in tasks)
 
 
-def test_what_was_named_is_announced_though_another_could_not_be(world: World) -> None:
-    """Its entry is near, so no slice read will see it."""
+def test_new_entries_are_announced_although_one_home_could_not_name_its_entry(world: World) -> None:
+    """The new entry is near, so no slice read will see it."""
     tasks = crowd(world)
     now_ms = world.clock.now_ms()
     changes = [(task, lifecycle.postponed(task, now_ms + 500, now_ms)) for task in tasks]
@@ -110,7 +110,7 @@ def test_what_was_named_is_announced_though_another_could_not_be(world: World) -
     assert named <= announced
 
 
-def test_a_release_goes_on_though_the_table_refuses_some_of_its_writes(world: World) -> None:
+def test_a_release_finishes_although_the_table_refuses_some_writes(world: World) -> None:
     tasks = crowd(world)
     pause(world)
     world.dispatch_until(tasks[0].home.second)

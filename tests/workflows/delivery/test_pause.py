@@ -1,4 +1,5 @@
-"""Pause and resume: nothing is called meanwhile, nothing is lost, and all of it comes in order."""
+"""Pause and resume: no task is called during a pause, none is lost, and all are called in order
+afterwards."""
 
 from collections import Counter
 
@@ -37,22 +38,22 @@ def resume(world: World, biz_type: str = "orders") -> None:
 
 
 def parked(world: World, **fields: object) -> Task:
-    """A task that came up during a pause."""
+    """A task that fell due during a pause."""
     pause(world)
     task = world.created(in_ms=60_000, **fields)
-    come_up(world, task)
+    fall_due(world, task)
     return world.read(task)
 
 
-def come_up(world: World, *tasks: Task) -> None:
-    """Second by second, so that each comes in its own."""
+def fall_due(world: World, *tasks: Task) -> None:
+    """Dispatch and deliver second by second, so that each task falls due in its own second."""
     for second in sorted({task.entry.second for task in tasks}):
         world.dispatch_until(second)
         world.drain()
 
 
 def let_pass(world: World, seconds: int, stride: int = 1) -> None:
-    """All is at work, so many seconds at a time."""
+    """All functions run, for `stride` seconds at a time."""
     for _ in range(0, seconds, stride):
         world.dispatch_until(world.clock.now_ms() // 1000 + stride)
         world.drain()
@@ -67,18 +68,18 @@ def is_audited_clean(world: World, *tasks: Task) -> bool:
     return not any(world.audit(AuditRequest(one, one)).findings for one in seconds)
 
 
-def test_what_comes_up_during_a_pause_is_called_after_it_once_and_in_due_order(
+def test_tasks_that_fall_due_during_a_pause_are_called_once_after_it_in_due_order(
     world: World,
 ) -> None:
     tasks = [world.created(in_ms=60_000 + 130 * n) for n in (5, 3, 11, 0, 7, 2)]
     pause(world)
     tasks += [world.created(in_ms=70_000 - 700 * n) for n in range(6)]
-    come_up(world, *tasks)
+    fall_due(world, *tasks)
     assert world.receiver.received == []
     assert all(world.read(task).parked for task in tasks)
 
     resume(world)
-    assert world.receiver.received == []  # on their way, a few seconds ahead
+    assert world.receiver.received == []  # they get new entries a few seconds ahead
     let_pass(world, 15)
     in_due_order = sorted(tasks, key=lambda task: task.due_ms)
     assert world.receiver.task_ids == [task.task_id for task in in_due_order]
@@ -87,17 +88,17 @@ def test_what_comes_up_during_a_pause_is_called_after_it_once_and_in_due_order(
     assert parked_items_of(world) == []
 
 
-def test_a_parked_task_never_fires_from_the_entry_that_it_came_up_on(world: World) -> None:
+def test_a_parked_task_never_fires_from_its_old_entry(world: World) -> None:
     task = parked(world)
     assert task.next_ms == task.due_ms
     assert decide(task.entry, task, world.clock.now_ms()) is Decision.DROP
     assert is_audited_clean(world, task)
 
 
-def test_other_businesses_are_called_beside_a_paused_one(world: World) -> None:
+def test_other_businesses_are_called_while_one_is_paused(world: World) -> None:
     pause(world)
     held, other = world.created(), world.created(biz_type="invoices")
-    come_up(world, held, other)
+    fall_due(world, held, other)
     assert world.receiver.task_ids == [other.task_id]
 
 
@@ -111,7 +112,7 @@ def test_a_pause_takes_effect_within_seconds(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_days_of_a_pause_lose_nothing_while_the_sweep_passes_on(world: World) -> None:
+def test_a_pause_of_days_loses_no_task_while_the_sweep_moves_on(world: World) -> None:
     held = parked(world)
     for _ in range(3):
         world.clock.advance_ms(86_400_000)
@@ -142,11 +143,11 @@ def test_the_sweep_passes_a_second_whose_tasks_are_parked(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_with_a_limit_no_second_gets_more_than_it_may_and_the_order_stays(world: World) -> None:
+def test_a_limit_of_calls_holds_in_a_release_and_keeps_the_order(world: World) -> None:
     world.configured("orders", calls_per_second=5.0)
     pause(world)
     tasks = [world.created(in_ms=60_000 + 10 * n) for n in range(40)]
-    come_up(world, *tasks)
+    fall_due(world, *tasks)
     resume(world)
     let_pass(world, 25)
     assert world.receiver.task_ids == [task.task_id for task in tasks]
@@ -155,11 +156,11 @@ def test_with_a_limit_no_second_gets_more_than_it_may_and_the_order_stays(world:
     assert len(by_second) <= 9
 
 
-def test_a_release_whose_time_is_up_goes_on_in_a_message_of_its_own(world: World) -> None:
+def test_a_release_that_runs_out_of_time_continues_in_another_message(world: World) -> None:
     pause(world)
     tasks = [world.placed(world.new(60_000 + n)) for n in range(105)]
     world.create.store(tasks)
-    come_up(world, *tasks)
+    fall_due(world, *tasks)
     world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
     (message,) = world.receive()
     reads = 0
@@ -177,12 +178,12 @@ def test_a_release_whose_time_is_up_goes_on_in_a_message_of_its_own(world: World
     assert 0 < len(parked_items_of(world)) < 105
     sent = [call for call in world.recorder.calls if call.operation == "SendMessageBatch"]
     bodies = [decode(one["MessageBody"]) for call in sent for one in call.request["Entries"]]
-    assert decode(message["Body"]) in bodies, "no other message has to come for the rest"
+    assert decode(message["Body"]) in bodies, "the message is sent again for the rest"
     world.drain()
     assert parked_items_of(world) == []
 
 
-def test_a_release_is_requested_once_more_when_no_process_knows_the_pause_any_more(
+def test_a_release_is_requested_again_when_no_cache_contains_the_pause_any_more(
     world: World,
 ) -> None:
     pause(world)
@@ -190,21 +191,21 @@ def test_a_release_is_requested_once_more_when_no_process_knows_the_pause_any_mo
     world.clock.set_ms(late.due_ms - 500)
     world.cache_with_health.one("orders")  # read just before the end of the pause
     resume_elsewhere(world)
-    come_up(world, late)
+    fall_due(world, late)
     assert world.read(late).parked
     let_pass(world, 20, stride=5)
     assert world.read(late).status is Status.DELIVERED
 
 
 def resume_elsewhere(world: World) -> None:
-    """By a process that shares nothing with the notifiers."""
+    """Resume in a process that shares no cache with the notifiers."""
     known = world.cache_with_health.one("orders")
     world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
     world.cache_with_health._keep({"orders": known}, world.clock.now_ms())
     world.drain()
 
 
-def test_a_near_task_is_not_steered_while_a_copy_of_its_message_may_be_at_work(
+def test_a_near_task_is_not_changed_while_a_copy_of_its_message_may_be_in_work(
     world: World,
 ) -> None:
     pause(world)
@@ -214,16 +215,16 @@ def test_a_near_task_is_not_steered_while_a_copy_of_its_message_may_be_at_work(
     with pytest.raises(TooLate):
         world.cancel(near.task_id)
     assert world.read(near).is_live
-    come_up(world, far)
+    fall_due(world, far)
     assert world.cancel(far.task_id).status is Status.CANCELLED
     world.clock.advance_ms(60_000)
     assert world.cancel(near.task_id).status is Status.CANCELLED
 
 
-# What callers do meanwhile
+# Requests of callers during a pause
 
 
-def test_a_cancel_of_a_parked_task_is_never_too_late_and_is_booked(world: World) -> None:
+def test_a_cancel_of_a_parked_task_is_never_too_late_and_is_counted(world: World) -> None:
     held = parked(world)
     world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
     assert world.sweep_second_once(held.home.second) is True
@@ -242,7 +243,7 @@ def test_a_cancel_of_a_parked_task_is_never_too_late_and_is_booked(world: World)
     assert parked_items_of(world) == []
 
 
-def test_a_changed_task_stays_parked_and_is_called_when_it_is_due_then(world: World) -> None:
+def test_a_changed_task_stays_parked_and_is_called_at_its_new_instant(world: World) -> None:
     held = parked(world)
     due_ms = world.clock.now_ms() + 30_000
     changed = world.change(held.task_id, Change(due_ms=due_ms, sets_payload=True, payload="18"))
@@ -266,10 +267,10 @@ def test_a_parked_task_that_is_run_stays_parked_until_the_pause_is_over(world: W
 
 
 @pytest.mark.exhaustive
-def test_a_beat_of_a_parked_watchdog_pushes_it_out(world: World) -> None:
+def test_a_beat_of_a_parked_watchdog_moves_it_to_later(world: World) -> None:
     pause(world)
     made = world.keyed.upsert(world.new(in_ms=60_000, key="dog", digest="d")).task
-    come_up(world, made)
+    fall_due(world, made)
     assert world.read(made).parked
     beaten = world.keyed.upsert(world.new(in_ms=60_000, key="dog", digest="d")).task
     assert (beaten.task_id, beaten.parked) == (made.task_id, True)
@@ -282,7 +283,7 @@ def test_a_beat_of_a_parked_watchdog_pushes_it_out(world: World) -> None:
 def test_the_key_of_a_cancelled_parked_task_is_free(world: World) -> None:
     pause(world)
     made = world.created_by_key(world.new(in_ms=60_000, key="order-17", digest="d")).task
-    come_up(world, made)
+    fall_due(world, made)
     world.keyed.cancel("orders", "order-17")
     assert world.created_by_key(world.new(key="order-17", digest="d")).is_new
 
@@ -300,15 +301,15 @@ def test_a_parked_task_whose_grace_ran_out_expires_after_the_pause_and_takes_no_
     assert world.receiver.received == []
 
 
-def test_a_retry_that_comes_up_during_a_pause_is_parked_and_keeps_its_attempts(
+def test_a_retry_that_falls_due_during_a_pause_is_parked_and_keeps_its_attempts(
     world: World,
 ) -> None:
     world.receiver.answer = lambda received: BUSY
     task = world.created(retry=RetryPolicy(attempts_max=5, delays_seconds=(30.0,)))
-    come_up(world, task)
+    fall_due(world, task)
     pause(world)
     retried = world.read(task)
-    come_up(world, retried)
+    fall_due(world, retried)
     held = world.read(task)
     assert (held.parked, held.attempts) == (True, 1)
     world.receiver.answer = lambda received: OK
@@ -333,14 +334,14 @@ def test_a_redriven_task_of_a_paused_business_waits_for_the_end_of_the_pause(
     assert world.read(task).status is Status.DELIVERED
 
 
-# The record that leads to what is parked
+# The record of parked tasks
 
 
 def records(world: World) -> list[str]:
     return world.parking_records.biz_types()
 
 
-def test_the_record_goes_when_nothing_is_parked_and_no_cache_holds_the_pause(
+def test_the_parking_record_is_deleted_when_no_task_is_parked_and_no_cache_contains_the_pause(
     world: World,
 ) -> None:
     held = parked(world)
@@ -360,7 +361,7 @@ def test_the_record_goes_when_nothing_is_parked_and_no_cache_holds_the_pause(
     assert world.read(held).status is Status.DELIVERED
 
 
-def test_a_pause_in_between_keeps_the_record_that_was_about_to_go(world: World) -> None:
+def test_a_new_pause_keeps_the_parking_record_that_was_about_to_be_deleted(world: World) -> None:
     pause(world)
     resume(world)
     world.clock.advance_ms(120_000)
@@ -377,20 +378,21 @@ def test_a_pause_in_between_keeps_the_record_that_was_about_to_go(world: World) 
     assert records(world) == ["orders"]
 
 
-def test_the_sweeper_lets_a_paused_business_be(world: World) -> None:
+def test_the_sweeper_requests_no_release_of_a_paused_business(world: World) -> None:
     parked(world)
     world.send_releases()
     assert world.messages_waiting() == 0
 
 
-def test_of_two_releases_one_works_at_a_time(world: World) -> None:
+def test_only_one_of_two_releases_works_at_a_time(world: World) -> None:
     held = parked(world)
     assert world.parking_records.take("orders", "another", world.clock.now_ms(), 75_000)
     world.configure_business.pause(
         "orders", Precondition(), paused=True, by=CALLER
-    )  # as it stands: no mark
+    )  # already paused: the record is not marked
     world.configured("orders", paused=None)
-    # The end of the pause took the lease from whoever had it: their look at it is out of date.
+    # The end of the pause ends the lease of another release, whose read of the business is out of
+    # date.
     assert world.parking_records.take("orders", "another", world.clock.now_ms(), 75_000)
     world.drain()
     assert world.read(held).parked
@@ -427,7 +429,7 @@ def test_a_damaged_parked_item_is_reported_and_delays_no_other_task(
 ) -> None:
     pause(world)
     tasks = [world.created(in_ms=60_000 + n) for n in range(5)]
-    come_up(world, *tasks)
+    fall_due(world, *tasks)
     edit(world, parked_items.key_of(world.read(tasks[0])), task={"S": "nowhere"})
     edit(world, key_of(world, tasks[1]), next_ms={"S": "then"})
     resume(world)
@@ -442,7 +444,7 @@ def test_a_damaged_parked_item_is_reported_and_delays_no_other_task(
 # Businesses
 
 
-def test_pausing_and_resuming_twice_is_doing_it_once(world: World) -> None:
+def test_pausing_twice_and_resuming_twice_make_one_change_each(world: World) -> None:
     first = pause(world)
     assert (first.paused, first.version) == (True, 1)
     assert pause(world).version == 1
@@ -456,7 +458,7 @@ def test_a_pause_keeps_the_other_settings(world: World) -> None:
     assert pause(world).own.calls_per_second == 5.0
 
 
-def test_the_end_of_a_pause_by_put_releases_as_well(world: World) -> None:
+def test_ending_a_pause_by_put_releases_the_tasks(world: World) -> None:
     held = parked(world)
     world.configured("orders", paused=False)
     world.drain()
@@ -477,7 +479,7 @@ def test_the_parked_tasks_of_a_deleted_business_are_cancelled_with_it(world: Wor
     assert (parked_items_of(world), world.receiver.received) == ([], [])
 
 
-def test_what_is_parked_of_a_business_without_settings_is_released(world: World) -> None:
+def test_parked_tasks_of_a_business_without_settings_are_released(world: World) -> None:
     held = parked(world)
     key = {"kind": {"S": "business"}, "record": {"S": "orders"}}
     world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)

@@ -1,5 +1,5 @@
-"""A pause interrupted at each of its writes, by a death or by somebody else: whatever was under
-way, everything is called after it, and once."""
+"""A pause is interrupted at each of its writes, by a death or by another request: every task is
+called afterwards, and once."""
 
 from collections.abc import Callable, Iterator
 
@@ -20,7 +20,7 @@ def begin(story: Story) -> None:
 
 
 def begin_due(story: Story) -> None:
-    """Paused, and dispatched."""
+    """The business is paused, and the slice is dispatched."""
     begin(story)
     story.pause()
     story.world.dispatch_until(story.world.clock.now_ms() // 1000 + FAR)
@@ -44,7 +44,7 @@ def first(story: Story) -> Told:
 def stories(
     world: World, before: Step, step: Step, by: Callable[[Story], Interruption]
 ) -> Iterator[Story]:
-    """The same story again and again, interrupted after each write of `step` in turn."""
+    """The same story for each write of `step`, interrupted after that write."""
     story = Story(world)
     before(story)
     begun = len(world.recorder.calls)
@@ -63,7 +63,7 @@ def stories(
         yield story
 
 
-def by_death(_: Story) -> Interruption:
+def interruption_by_death(_: Story) -> Interruption:
     return Interruption(0, End.DEATH)
 
 
@@ -82,7 +82,7 @@ def test_a_death_after_any_write_loses_nothing_and_calls_nothing_twice(
     world: World, before: Step, step: Step
 ) -> None:
     deaths = 0
-    for story in stories(world, before, step, by_death):
+    for story in stories(world, before, step, interruption_by_death):
         deaths += 1
         assert {len(outcomes) for outcomes in story.outcomes.values()} == {1}
     assert deaths > 1
@@ -106,7 +106,7 @@ def test_a_death_after_any_write_loses_nothing_and_calls_nothing_twice(
         "release while moving",
     ],
 )
-def test_a_step_of_another_in_between_takes_effect(
+def test_a_concurrent_request_in_between_takes_effect(
     world: World, before: Step, step: Step, between: Step
 ) -> None:
     def by_another(story: Story) -> Interruption:

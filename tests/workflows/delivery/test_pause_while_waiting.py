@@ -1,4 +1,5 @@
-"""A pause that begins while tasks wait in a notifier, for a line or for a turn, holds for them."""
+"""A pause that begins while tasks wait in a notifier, for a call slot or for a turn, applies to
+them."""
 
 from collections.abc import Callable
 
@@ -12,7 +13,7 @@ from duewheel.stores.businesses.cache import KEPT_MS
 from tests.support.receiver import OK, Received
 from tests.support.world import CALLER, World
 from tests.workflows.delivery.test_pause import (
-    come_up,
+    fall_due,
     is_audited_clean,
     let_pass,
     parked_items_of,
@@ -36,8 +37,8 @@ def pause_now(world: World) -> None:
 
 
 def slow_calls(world: World, at_first_call: Callable[[World], object]) -> list[int]:
-    """Each call takes three seconds, and something is done during the first. Returns where the
-    instant of that will stand."""
+    """Each call takes three seconds; `at_first_call` runs during the first. Returns a list that
+    will contain the instant of that."""
     done: list[int] = []
 
     def answer(_: Received) -> Outcome:
@@ -60,13 +61,13 @@ def registry_reads(world: World, before: int) -> int:
 
 
 @pytest.mark.exhaustive
-def test_no_call_begins_later_than_five_seconds_after_a_pause_though_it_waited(
+def test_no_waiting_call_begins_later_than_five_seconds_after_a_pause(
     world: World,
 ) -> None:
     world.configured("orders", calls_in_flight=1)
     tasks = crowd(world)
     paused_at = slow_calls(world, pause_now)
-    come_up(world, *tasks)
+    fall_due(world, *tasks)
     let_pass(world, 30)
     (paused_ms,) = paused_at
     assert max(one.at_ms for one in world.receiver.received) <= paused_ms + KEPT_MS
@@ -81,8 +82,8 @@ def test_no_call_begins_later_than_five_seconds_after_a_pause_though_it_waited(
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-def test_a_late_turn_is_not_called_in_a_pause(world: World) -> None:
-    """Tasks whose messages came late are called at turns up to seconds ahead."""
+def test_a_task_with_a_later_turn_is_not_called_during_a_pause(world: World) -> None:
+    """Tasks with late messages are called at turns up to seconds ahead."""
     world.configured("orders", calls_per_second=1.0)
     tasks = crowd(world, 3)
     world.dispatch_until(tasks[0].due_ms // 1000)
@@ -100,7 +101,7 @@ def test_waiting_calls_read_their_business_once_in_five_seconds_and_others_never
     tasks = crowd(world)
     slow_calls(world, lambda _: None)
     before = len(world.recorder.calls)
-    come_up(world, *tasks)
+    fall_due(world, *tasks)
     assert len(world.receiver.received) == TASKS
     assert registry_reads(world, before) <= 2 + TASKS * CALL_MS // KEPT_MS
 
@@ -108,11 +109,11 @@ def test_waiting_calls_read_their_business_once_in_five_seconds_and_others_never
     world.configured("orders", calls_in_flight=None)
     tasks = crowd(world, 3)
     before = len(world.recorder.calls)
-    come_up(world, *tasks)
+    fall_due(world, *tasks)
     assert registry_reads(world, before) == 1
 
 
-def test_what_waits_while_its_business_is_deleted_comes_up_again_and_is_judged_anew(
+def test_waiting_tasks_whose_business_is_deleted_are_rescheduled_and_checked_again(
     world: World,
 ) -> None:
     world.configured(
@@ -125,7 +126,7 @@ def test_what_waits_while_its_business_is_deleted_comes_up_again_and_is_judged_a
         assert world.businesses.delete(business, CALLER)
 
     slow_calls(world, delete)
-    come_up(world, *tasks)
+    fall_due(world, *tasks)
     assert len(world.receiver.received) <= 2
     world.receiver.answer = lambda _: OK
     let_pass(world, 90, stride=10)

@@ -1,5 +1,5 @@
-"""A great many parked tasks are released by sixteen side by side: at which pace, in which order,
-and whoever dies or comes in between."""
+"""Many parked tasks are released by sixteen messages side by side: rate, order, and
+interruptions."""
 
 from collections import Counter
 from itertools import count
@@ -16,11 +16,11 @@ from duewheel.workflows.delivery.park_tasks import BLOCK
 from duewheel.workflows.tasks.reschedule import WRITERS
 from tests.support.stories import End, Interruption, Story
 from tests.support.world import CALLER, World
-from tests.workflows.delivery.test_pause import come_up, let_pass, parked_items_of, pause, resume
+from tests.workflows.delivery.test_pause import fall_due, let_pass, parked_items_of, pause, resume
 
-REQUEST_MS = 10  # what each request takes, in the count below
-SMALL_REQUEST_CPU_MS = 1.4  # an UpdateItem by boto3, as `make bench-cpu` measured it
-PROCESSOR = 512 / 1_769  # of the notifier's memory
+REQUEST_MS = 10  # duration of each request, in the count below
+SMALL_REQUEST_CPU_MS = 1.4  # of an UpdateItem by boto3, as measured by `make bench-cpu`
+PROCESSOR = 512 / 1_769  # the notifier's share of a processor, by its memory
 PER_SECOND = 2_000
 
 
@@ -32,7 +32,7 @@ def few_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
 def parked(world: World, tasks: list[Task]) -> list[Task]:
     pause(world)
     world.create.store(tasks)
-    come_up(world, *tasks)
+    fall_due(world, *tasks)
     assert len(parked_items_of(world)) == len(tasks)
     world.clock.advance_ms(1_000)  # all of them are due
     return tasks
@@ -53,14 +53,14 @@ def end_pause(world: World) -> None:
 
 
 def work_off_parts(world: World) -> None:
-    """They come a second apart."""
+    """The messages become visible a second apart."""
     for _ in range(PARKED_SLOTS):
         world.drain()
         world.clock.advance_ms(1_000)
 
 
 @pytest.mark.exhaustive
-def test_a_release_of_more_than_it_does_in_line_sends_one_message_a_slot(
+def test_a_release_of_many_tasks_sends_one_message_for_each_slot(
     world: World,
 ) -> None:
     tasks = many(world, 230)
@@ -72,7 +72,9 @@ def test_a_release_of_more_than_it_does_in_line_sends_one_message_a_slot(
     for _ in range(PARKED_SLOTS):
         batch = [decode(one["Body"]) for one in world.receive()]
         of_parts = [m for m in batch if isinstance(m, ReleaseMessage) and m.part is not None]
-        assert len(of_parts) == 1, "so that a notifier gets one"
+        assert len(of_parts) == 1, (
+            "one message of a part at a time, so that another notifier gets the next"
+        )
         asked += of_parts
         world.clock.advance_ms(1_000)
     parts = [message.part for message in asked]
@@ -85,9 +87,9 @@ def test_a_release_of_more_than_it_does_in_line_sends_one_message_a_slot(
 
 
 @pytest.mark.exhaustive
-def test_sixteen_release_two_thousand_a_second(world: World) -> None:
-    """Counted: the requests that a slot's release makes one behind the other, and all it makes.
-    Each takes ten milliseconds, and its share of the notifier's processor, and none overlaps."""
+def test_sixteen_parts_release_two_thousand_tasks_a_second(world: World) -> None:
+    """Counts the requests that a slot's release makes one after the other, and all its requests.
+    Each takes ten milliseconds, and its share of the notifier's processor, without overlap."""
     blocks = 2
     of_part(world, 3, blocks * BLOCK)
     end_pause(world)
@@ -106,7 +108,7 @@ def test_sixteen_release_two_thousand_a_second(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_within_a_slot_the_order_in_which_they_came_up_stays(world: World) -> None:
+def test_tasks_of_a_slot_are_released_in_the_order_of_falling_due(world: World) -> None:
     tasks = many(world, 250)
     end_pause(world)
     work_off_parts(world)
@@ -119,7 +121,7 @@ def test_within_a_slot_the_order_in_which_they_came_up_stays(world: World) -> No
 
 
 @pytest.mark.exhaustive
-def test_no_second_gets_more_of_a_slot_than_a_shard_is_given(world: World) -> None:
+def test_no_second_gets_more_tasks_of_a_slot_than_a_shard_holds(world: World) -> None:
     tasks = of_part(world, 5, 300)
     end_pause(world)
     world.receive()
@@ -134,7 +136,9 @@ def small_block(monkeypatch: pytest.MonkeyPatch) -> int:
     return 20
 
 
-def test_with_a_limit_one_releases_all_in_line(world: World, small_block: int) -> None:
+def test_with_a_limit_of_calls_one_message_releases_all_tasks(
+    world: World, small_block: int
+) -> None:
     world.configured("orders", calls_per_second=100.0)
     tasks = many(world, small_block + 5)
     end_pause(world)
@@ -145,7 +149,7 @@ def test_with_a_limit_one_releases_all_in_line(world: World, small_block: int) -
     assert instants == sorted(set(instants))
 
 
-def test_of_two_releases_of_a_slot_one_works_at_a_time(world: World) -> None:
+def test_only_one_of_two_releases_of_a_slot_works_at_a_time(world: World) -> None:
     of_part(world, 2, 3)
     end_pause(world)
     world.receive()
@@ -185,7 +189,7 @@ def test_lost_messages_of_slots_are_sent_again_by_the_sweeper(
     world.handle(message)
     world.clock.advance_ms(60_000)
     for _ in range(2):
-        assert world.receive(), "these are lost"
+        assert world.receive(), "these messages are lost"
     world.send_releases()
     work_off_parts(world)
     assert parked_items_of(world) == []

@@ -1,4 +1,4 @@
-"""What follows a try that did not deliver."""
+"""Retries, deaths and races after an attempt that did not deliver."""
 
 import contextlib
 import itertools
@@ -12,7 +12,7 @@ from tests.support.receiver import BUSY, OK, Received
 from tests.support.recorder import Call
 from tests.support.world import World
 
-LADDER = RetryPolicy(attempts_max=4, delays_seconds=(10.0, 60.0, 600.0))
+POLICY = RetryPolicy(attempts_max=4, delays_seconds=(10.0, 60.0, 600.0))
 
 
 def run_until_settled(world: World, task: Task) -> Task:
@@ -25,8 +25,8 @@ def run_until_settled(world: World, task: Task) -> Task:
     raise AssertionError("the task never ended")
 
 
-def test_a_ladder_is_climbed_rung_by_rung(world: World) -> None:
-    task = world.created(in_ms=60_000, retry=LADDER)
+def test_each_retry_waits_for_the_next_delay_of_the_policy(world: World) -> None:
+    task = world.created(in_ms=60_000, retry=POLICY)
     world.receiver.answer = lambda received: (
         OK if received.headers["duewheel-attempt"] == "4" else BUSY
     )
@@ -39,8 +39,8 @@ def test_a_ladder_is_climbed_rung_by_rung(world: World) -> None:
     assert settled.lateness_ms == at[-1]
 
 
-def test_when_all_attempts_failed_the_task_is_dead_and_says_why(world: World) -> None:
-    task = world.created(in_ms=60_000, retry=LADDER)
+def test_a_task_whose_attempts_all_failed_is_dead_with_a_reason(world: World) -> None:
+    task = world.created(in_ms=60_000, retry=POLICY)
     world.receiver.answer = lambda received: BUSY
     settled = run_until_settled(world, task)
 
@@ -52,8 +52,8 @@ def test_when_all_attempts_failed_the_task_is_dead_and_says_why(world: World) ->
     assert item["dead_biz"]["S"].startswith("orders#")
 
 
-def test_retry_after_pushes_the_next_attempt_out(world: World) -> None:
-    task = world.created(in_ms=60_000, retry=LADDER)
+def test_retry_after_moves_the_next_attempt_to_later(world: World) -> None:
+    task = world.created(in_ms=60_000, retry=POLICY)
     busy_for_long = Outcome(Verdict.RETRY, "429", status_code=429, retry_after_seconds=300)
     world.receiver.answer = lambda received: busy_for_long
     world.come_up(task)
@@ -61,8 +61,8 @@ def test_retry_after_pushes_the_next_attempt_out(world: World) -> None:
     assert world.read(task).next_ms == task.due_ms + 300_000
 
 
-def test_a_retry_that_would_come_after_the_grace_is_not_waited_for(world: World) -> None:
-    task = world.created(in_ms=60_000, retry=LADDER, expires_after_seconds=30.0)
+def test_a_task_expires_when_its_next_retry_would_be_past_its_grace(world: World) -> None:
+    task = world.created(in_ms=60_000, retry=POLICY, expires_after_seconds=30.0)
     world.receiver.answer = lambda received: BUSY
     settled = run_until_settled(world, task)
 
@@ -70,9 +70,9 @@ def test_a_retry_that_would_come_after_the_grace_is_not_waited_for(world: World)
     assert settled.attempts == 2
 
 
-def test_a_late_retry_of_a_failure_record_cannot_undo_a_cancel(world: World) -> None:
-    """The SDK sends the record again after the task was cancelled in between."""
-    task = world.created(in_ms=60_000, retry=LADDER)
+def test_a_repeated_write_of_a_failed_attempt_does_not_undo_a_cancel(world: World) -> None:
+    """The SDK sends the write again after the task was cancelled in between."""
+    task = world.created(in_ms=60_000, retry=POLICY)
     world.receiver.answer = lambda received: BUSY
     records: list[Call] = []
 
@@ -94,8 +94,8 @@ def test_a_late_retry_of_a_failure_record_cannot_undo_a_cancel(world: World) -> 
     assert len(world.receiver.received) == 1
 
 
-def test_a_failure_record_whose_answer_was_lost_is_not_taken_for_a_lost_race(world: World) -> None:
-    task = world.created(in_ms=60_000, retry=LADDER)
+def test_a_write_of_a_failed_attempt_whose_answer_was_lost_counts_as_written(world: World) -> None:
+    task = world.created(in_ms=60_000, retry=POLICY)
     world.receiver.answer = lambda received: BUSY
     world.recorder.lose_answer(world.dynamodb, "UpdateItem", of="history")
     world.come_up(task)
@@ -106,8 +106,8 @@ def test_a_failure_record_whose_answer_was_lost_is_not_taken_for_a_lost_race(wor
     assert [item["place"]["S"] for item in world.items() if "home" in item] == [named.place]
 
 
-def test_what_the_loser_of_a_race_for_a_task_leaves_behind_never_fires(world: World) -> None:
-    task = world.created(in_ms=60_000, retry=LADDER)
+def test_the_entry_that_the_loser_of_a_race_wrote_never_fires(world: World) -> None:
+    task = world.created(in_ms=60_000, retry=POLICY)
 
     def cancelled_during_the_call(received: Received) -> Outcome:
         item_key = {"slot": {"S": task.home.slot(world.settings.buckets)}}

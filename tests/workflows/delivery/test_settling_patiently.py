@@ -1,4 +1,4 @@
-"""A table that takes less than is settled: notifiers keep trying, and nothing is called again."""
+"""When the table throttles settlements, notifiers keep trying, and no task is called again."""
 
 from typing import Any
 
@@ -13,7 +13,8 @@ from tests.support.world import LAMBDA_MS, World
 
 
 def refuse_batches(world: World, times: int = 1_000_000) -> list[int]:
-    """DynamoDB takes nothing of so many batches of writes; the list says how many are left."""
+    """DynamoDB leaves so many batches of writes unprocessed; the list contains the number that is
+    left."""
     original = world.dynamodb.batch_write_item
     left = [times]
 
@@ -44,7 +45,7 @@ def check_called_once_and_settled(world: World, tasks: list[Task]) -> None:
     assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
 
 
-def test_what_was_called_is_settled_once_the_table_takes_it(world: World) -> None:
+def test_called_tasks_are_settled_once_the_table_accepts_the_write(world: World) -> None:
     tasks = due_together(world)
     (message,) = world.receive()
     refuse_batches(world, times=12)
@@ -57,7 +58,7 @@ def test_what_was_called_is_settled_once_the_table_takes_it(world: World) -> Non
 
 
 @pytest.mark.parametrize(("number", "in_ms"), [(4, 60_000), (1, 3_000)], ids=["page", "direct"])
-def test_what_cannot_be_settled_in_time_is_settled_by_another_and_not_called(
+def test_settlements_left_at_the_deadline_are_written_by_another_notifier_without_a_call(
     world: World, number: int, in_ms: int
 ) -> None:
     tasks = due_together(world, number, in_ms)
@@ -77,8 +78,8 @@ def test_what_cannot_be_settled_in_time_is_settled_by_another_and_not_called(
     assert [attempt.at_ms for attempt in history] == [world.receiver.received[0].at_ms]
 
 
-def test_what_was_passed_on_and_has_changed_since_is_not_settled_by_it(world: World) -> None:
-    """As after a sweep that had to give it a new entry: that one is called."""
+def test_a_passed_on_settlement_does_not_settle_a_task_that_has_changed_since(world: World) -> None:
+    """The entry of a task may be new, after a sweep that had to write it: that entry is called."""
     (task,) = due_together(world, 1)
     (message,) = world.receive()
     left = refuse_batches(world)
@@ -94,7 +95,7 @@ def test_what_was_passed_on_and_has_changed_since_is_not_settled_by_it(world: Wo
     assert world.read(task).entry == entry
 
 
-def test_should_the_rest_be_lost_it_is_called_again_and_not_lost(world: World) -> None:
+def test_tasks_whose_passed_on_settlement_is_lost_are_called_again(world: World) -> None:
     tasks = due_together(world)
     (message,) = world.receive()
     left = refuse_batches(world)
@@ -121,7 +122,7 @@ def test_a_page_waits_for_its_lease_while_the_table_refuses(world: World) -> Non
     check_called_once_and_settled(world, tasks)
 
 
-def test_a_failed_attempt_is_recorded_once_the_table_takes_it(world: World) -> None:
+def test_a_failed_attempt_is_recorded_once_the_table_accepts_the_write(world: World) -> None:
     (task,) = due_together(world, 1)
     (message,) = world.receive()
     world.receiver.answer = lambda received: BUSY
@@ -134,7 +135,7 @@ def test_a_failed_attempt_is_recorded_once_the_table_takes_it(world: World) -> N
 
 
 @pytest.mark.parametrize("random_unit", [0.0, 0.999])
-def test_pauses_grow_up_to_a_bound_and_part_those_who_were_refused_together(
+def test_pauses_grow_up_to_a_bound_and_differ_between_processes(
     random_unit: float,
 ) -> None:
     pauses = [pause_ms(tries, random_unit) for tries in range(20)]

@@ -1,4 +1,4 @@
-"""A business's calls are signed by its secrets, which nobody reads again, or they are not made."""
+"""Calls of a business are signed with its secrets, which no answer shows, or they are not made."""
 
 import base64
 from typing import Any
@@ -34,12 +34,12 @@ def sign_with(world: World, *secrets: bytes) -> None:
 
 
 def call_of(world: World, **fields: Any) -> Received:
-    task = come_due(world, world.created(**fields))
+    task = fall_due(world, world.created(**fields))
     assert task.status is Status.DELIVERED
     return world.receiver.received[-1]
 
 
-def come_due(world: World, task: Task) -> Task:
+def fall_due(world: World, task: Task) -> Task:
     world.dispatch_until(task.next_ms // 1000)
     world.drain()
     return world.read(task)
@@ -50,21 +50,21 @@ def signed(call: Received, *secrets: bytes, body: bytes = BODY) -> str:
     return signatures(secrets, call.headers["webhook-id"], seconds, body)
 
 
-def test_a_call_carries_the_signature_of_what_it_brings(world: World) -> None:
+def test_a_call_has_the_signature_of_its_body(world: World) -> None:
     sign_with(world, NEW)
     call = call_of(world)
     assert call.body == BODY
     assert call.headers["webhook-signature"] == signed(call, NEW)
 
 
-def test_a_call_that_brings_nothing_is_signed_as_such(world: World) -> None:
+def test_a_call_without_a_body_is_signed(world: World) -> None:
     sign_with(world, NEW)
     call = call_of(world, payload=None)
     assert call.body is None
     assert call.headers["webhook-signature"] == signed(call, NEW, body=b"")
 
 
-def test_every_attempt_is_signed_anew(world: World) -> None:
+def test_every_attempt_has_a_signature_of_its_own(world: World) -> None:
     sign_with(world, NEW)
     first = call_of(world)
     world.clock.advance_ms(60_000)
@@ -72,7 +72,7 @@ def test_every_attempt_is_signed_anew(world: World) -> None:
     assert first.headers["webhook-signature"] != second.headers["webhook-signature"]
 
 
-def test_while_a_secret_is_replaced_both_sign_and_then_the_new_one_alone(world: World) -> None:
+def test_both_secrets_sign_during_a_rotation_and_afterwards_only_the_new_one(world: World) -> None:
     for secrets in ((OLD,), (NEW, OLD), (NEW,)):
         sign_with(world, *secrets)
         call = call_of(world)
@@ -82,7 +82,7 @@ def test_while_a_secret_is_replaced_both_sign_and_then_the_new_one_alone(world: 
     assert "webhook-signature" not in call_of(world).headers
 
 
-def test_while_secrets_do_not_open_nothing_is_called_unsigned(
+def test_no_call_is_made_while_secrets_cannot_be_decrypted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sign_with(world, NEW)
@@ -93,17 +93,17 @@ def test_while_secrets_do_not_open_nothing_is_called_unsigned(
     task = world.created()
     with monkeypatch.context() as patched:
         patched.setattr(type(world.sealed_secrets), "open", closed)
-        task = come_due(world, task)
+        task = fall_due(world, task)
     assert (task.status, task.attempts) == (Status.PENDING, 1)
     assert task.last_error == "cannot be signed: the secrets do not open"
     assert world.receiver.received == []
 
-    assert come_due(world, task).status is Status.DELIVERED
+    assert fall_due(world, task).status is Status.DELIVERED
     (call,) = world.receiver.received
     assert call.headers["webhook-signature"] == signed(call, NEW)
 
 
-def test_secrets_that_cannot_be_sealed_change_nothing(
+def test_settings_do_not_change_when_secrets_cannot_be_encrypted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(*_: object) -> bytes:
@@ -115,7 +115,7 @@ def test_secrets_that_cannot_be_sealed_change_nothing(
     assert world.businesses.read_whole("orders").version == 0
 
 
-def test_no_secret_can_be_read_in_the_tables(world: World) -> None:
+def test_the_tables_contain_no_readable_secret(world: World) -> None:
     sign_with(world, NEW, OLD)
     call_of(world)
     kept = repr([world.emulator.items(t) for t in ("duewheel-Registry", "duewheel-Wheel")])

@@ -1,4 +1,4 @@
-"""Tasks of a slow business are passed by id to a lane of its own, and nothing of it is lost."""
+"""Tasks of a slow business are passed by id to the slow lane, and none is lost."""
 
 from collections import Counter
 from typing import Any
@@ -20,7 +20,7 @@ from tests.support.world import LAMBDA_MS, World
 
 
 def slow_and_quick(world: World, number: int = 2, in_ms: int = 60_000) -> tuple[list[Task], ...]:
-    """So many of each in one second; the slow ones by setting."""
+    """`number` tasks of each kind in one second; the lane of the slow ones is set."""
     world.configured("slow", lane=Lane.SLOW)
     slow = [world.created(in_ms=in_ms, biz_type="slow") for _ in range(number)]
     quick = [world.created(in_ms=in_ms, biz_type="quick") for _ in range(number)]
@@ -40,7 +40,7 @@ def audited(world: World, task: Task) -> list[Any]:
     return world.audit(AuditRequest(second - 10, second + 1_000)).findings
 
 
-def test_a_page_with_both_kinds_calls_the_one_and_passes_the_other_on_before_it_waits(
+def test_a_page_passes_slow_tasks_on_before_it_waits_and_calls_the_others(
     world: World,
 ) -> None:
     slow, quick = slow_and_quick(world)
@@ -54,7 +54,7 @@ def test_a_page_with_both_kinds_calls_the_one_and_passes_the_other_on_before_it_
     world.recorder.before = note
     world.handle(message)
     assert called(world) == ids(quick)
-    assert passed_at == [slow[0].due_ms // 1000 * 1000], "not later than the page was read"
+    assert passed_at == [slow[0].due_ms // 1000 * 1000], "no later than the read of the page"
 
     (passed,) = world.receive(Lane.SLOW)
     assert decode(passed["Body"]) == PageMessage(
@@ -65,7 +65,7 @@ def test_a_page_with_both_kinds_calls_the_one_and_passes_the_other_on_before_it_
     assert {world.read(task).status for task in slow + quick} == {Status.DELIVERED}
 
 
-def test_a_business_that_says_main_or_nothing_has_no_second_hop(world: World) -> None:
+def test_a_business_with_the_main_lane_or_none_is_not_passed_on(world: World) -> None:
     world.configured("orders", lane=Lane.MAIN)
     tasks = [world.created(biz_type=biz_type) for biz_type in ("orders", "invoices")]
     world.handle(world.dispatched(tasks[0]))
@@ -73,9 +73,9 @@ def test_a_business_that_says_main_or_nothing_has_no_second_hop(world: World) ->
     assert world.receive(Lane.SLOW) == []
 
 
-def test_the_second_hop_takes_three_requests_and_a_message_up_to_the_call(world: World) -> None:
-    """Which is what a slow business is later by at the most, while the lane has a notifier free;
-    it has the lead for it."""
+def test_the_slow_lane_takes_three_requests_and_a_message_more_up_to_the_call(world: World) -> None:
+    """This is the greatest delay of a slow business while the lane has a free notifier; the lead
+    covers it."""
     found: dict[Lane, Counter[str]] = {}
     for lane in Lane:
         world.configured("orders", lane=lane)
@@ -91,17 +91,17 @@ def test_the_second_hop_takes_three_requests_and_a_message_up_to_the_call(world:
         (operations,) = before
         found[lane] = Counter(operations)
         assert world.receiver.received[-1].at_ms == task.due_ms
-    of_the_poller_and_the_first_run = Counter(
+    by_poller_and_first_run = Counter(
         ReceiveMessage=1, ChangeMessageVisibilityBatch=1, DeleteMessage=1, UpdateItem=1
     )
-    assert found[Lane.SLOW] - found[Lane.MAIN] - of_the_poller_and_the_first_run == Counter(
-        UpdateItem=2,  # recorded, and the page taken
+    assert found[Lane.SLOW] - found[Lane.MAIN] - by_poller_and_first_run == Counter(
+        UpdateItem=2,  # the slow page is recorded, and its lease is taken
         BatchGetItem=1,
         SendMessageBatch=1,
     )
 
 
-def test_what_arrives_in_the_slow_lane_is_called_there_whatever_is_set_by_then(
+def test_a_slow_page_is_called_in_the_slow_lane_although_the_setting_has_changed(
     world: World,
 ) -> None:
     slow, _ = slow_and_quick(world)
@@ -113,8 +113,9 @@ def test_what_arrives_in_the_slow_lane_is_called_there_whatever_is_set_by_then(
     assert world.receive(Lane.SLOW) == []
 
 
-def test_only_what_would_be_called_is_passed_on(world: World) -> None:
-    """What was cancelled is dropped, what is due later is placed there: that holds nothing up."""
+def test_only_tasks_that_would_be_called_are_passed_on(world: World) -> None:
+    """A cancelled task is dropped and a task that is due later gets its entry there, without delay
+    to the page."""
     slow, _ = slow_and_quick(world, number=3)
     world.cancel(slow[0].task_id)
     later_ms = slow[1].due_ms + 600_000
@@ -133,14 +134,14 @@ def test_only_what_would_be_called_is_passed_on(world: World) -> None:
     quick_first(
         [
             ("after", "UpdateItem", "#slow = :value"),  # recorded, and not sent
-            ("before", "UpdateItem", "#slow = :value"),  # nothing is recorded
-            ("after", "SendMessageBatch", '"0s"'),  # sent, and the page not called
-            ("before", "UpdateItem", "#done = :value"),  # called, and the page not done
+            ("before", "UpdateItem", "#slow = :value"),  # not recorded
+            ("after", "SendMessageBatch", '"0s"'),  # sent, before the page is called
+            ("before", "UpdateItem", "#done = :value"),  # called, before the page is finished
         ],
         pytest.mark.exhaustive,
     ),
 )
-def test_wherever_the_passing_page_dies_everything_is_called(
+def test_all_tasks_are_called_wherever_the_passing_page_dies(
     world: World, moment: str, operation: str, mark: str
 ) -> None:
     slow, quick = slow_and_quick(world)
@@ -151,12 +152,12 @@ def test_wherever_the_passing_page_dies_everything_is_called(
     world.drain()
     world.clock.advance_ms(world.settings.page_lease_ms + 16_000)
     world.drain()
-    assert called(world) == ids(slow) + ids(quick), "and once: nobody had begun a call"
+    assert called(world) == ids(slow) + ids(quick), "called once: the calls had not begun"
     assert audited(world, slow[0]) == []
 
 
-def test_a_page_that_is_begun_again_passes_on_what_it_had_passed_on(world: World) -> None:
-    """Also when the business is not slow any more: the slow page may be at work already."""
+def test_a_second_run_of_a_page_passes_on_the_same_slow_page(world: World) -> None:
+    """Also when the business is not slow any more: the slow page may be in work already."""
     slow, quick = slow_and_quick(world)
     message = world.dispatched(slow[0])
     world.recorder.die("SendMessageBatch", "after", of='"0s"')
@@ -171,7 +172,7 @@ def test_a_page_that_is_begun_again_passes_on_what_it_had_passed_on(world: World
     assert called(world) == ids(slow) + ids(quick)
 
 
-def test_a_death_in_the_slow_lane_before_settling_repeats_its_calls_alone(world: World) -> None:
+def test_a_death_in_the_slow_lane_before_settling_repeats_only_its_own_calls(world: World) -> None:
     slow, quick = slow_and_quick(world)
     world.handle(world.dispatched(slow[0]))
     (passed,) = world.receive(Lane.SLOW)
@@ -215,7 +216,7 @@ def test_a_slow_page_that_runs_out_of_time_passes_its_rest_on_within_its_lane(
 
 
 def test_direct_entries_are_passed_on_as_a_page_with_a_lease(world: World) -> None:
-    """A message without a lease would be given up when it is half a minute late."""
+    """A message without a lease would be dropped when it is half a minute late."""
     slow, quick = slow_and_quick(world, number=1, in_ms=0)
     for message in world.receive():
         world.handle(message)
@@ -239,7 +240,7 @@ def test_a_direct_message_that_comes_twice_is_passed_on_as_the_same_page(world: 
 
 
 @pytest.mark.parametrize("sent", quick_first([False, True], pytest.mark.exhaustive))
-def test_a_direct_message_that_dies_between_record_and_end_loses_nothing(
+def test_a_run_of_a_direct_message_that_dies_after_recording_a_slow_page_loses_no_task(
     world: World, sent: bool
 ) -> None:
     slow, _ = slow_and_quick(world, number=1, in_ms=0)
@@ -261,13 +262,13 @@ def test_a_direct_message_that_dies_between_record_and_end_loses_nothing(
 
 
 @pytest.mark.exhaustive
-def test_what_the_slow_lane_has_not_begun_comes_up_again_and_the_sweep_passes(
+def test_tasks_that_the_slow_lane_has_not_begun_are_rescheduled_and_the_sweep_moves_on(
     world: World,
 ) -> None:
     slow, quick = slow_and_quick(world)
     world.handle(world.dispatched(slow[0]))
     second = slow[0].home.second
-    for _ in range(4):  # nobody works in the slow lane
+    for _ in range(4):  # the slow lane has no notifier
         world.dispatch_until(world.clock.now_ms() // 1000 + 60)
         world.drain(Lane.MAIN)
         world.sweep_once()
@@ -280,7 +281,7 @@ def test_what_the_slow_lane_has_not_begun_comes_up_again_and_the_sweep_passes(
 
     (stale,) = world.receive(Lane.SLOW)
     world.handle(stale)
-    assert called(world) == ids(quick), "its page was closed before it came up again"
+    assert called(world) == ids(quick), "its page was closed before the tasks were rescheduled"
 
     world.dispatch_until(max(task.next_ms for task in found) // 1000)
     world.drain()
@@ -289,7 +290,7 @@ def test_what_the_slow_lane_has_not_begun_comes_up_again_and_the_sweep_passes(
 
 
 @pytest.mark.exhaustive
-def test_what_waits_for_the_slow_lane_can_be_cancelled_until_it_comes_up_again(
+def test_a_rescheduled_task_of_the_slow_lane_can_be_cancelled(
     world: World,
 ) -> None:
     slow, _ = slow_and_quick(world, number=1)
@@ -301,8 +302,8 @@ def test_what_waits_for_the_slow_lane_can_be_cancelled_until_it_comes_up_again(
     assert slow[0].task_id not in called(world)
 
 
-def test_a_page_that_the_slow_lane_begins_first_is_waited_for(world: World) -> None:
-    """Between the sweep's look and its write a notifier takes the page."""
+def test_the_sweep_waits_for_a_page_that_the_slow_lane_begins_first(world: World) -> None:
+    """A notifier takes the page between the sweep's read and its write."""
     slow, _ = slow_and_quick(world, number=1)
     world.handle(world.dispatched(slow[0]))
     world.clock.advance_ms(125_000)
@@ -314,7 +315,7 @@ def test_a_page_that_the_slow_lane_begins_first_is_waited_for(world: World) -> N
     assert world.entries_elsewhere() == []
 
 
-def test_a_task_that_was_changed_since_it_was_judged_is_looked_at_again(world: World) -> None:
+def test_the_sweep_reads_a_task_again_that_changed_after_its_read(world: World) -> None:
     slow, _ = slow_and_quick(world, number=1)
     world.handle(world.dispatched(slow[0]))
     world.clock.advance_ms(125_000)
@@ -326,10 +327,10 @@ def test_a_task_that_was_changed_since_it_was_judged_is_looked_at_again(world: W
 
 
 @pytest.mark.exhaustive
-def test_what_waits_in_the_slow_lane_behind_a_page_that_is_called_there_is_put_off(
+def test_tasks_that_wait_in_the_slow_lane_behind_a_called_page_are_rescheduled(
     world: World,
 ) -> None:
-    """Else the lane would be at work where the sweep stands for as long as it has too much."""
+    """Otherwise the sweep would wait there for as long as the lane has too much work."""
     world.configured("slow", lane=Lane.SLOW)
     tasks = [world.created(in_ms=60_000 + n * 1_000, biz_type="slow") for n in range(4)]
     world.dispatch_until(tasks[-1].due_ms // 1000)
@@ -337,9 +338,9 @@ def test_what_waits_in_the_slow_lane_behind_a_page_that_is_called_there_is_put_o
     world.sweep_once()
     world.clock.advance_ms(119_000)
     held, *_ = world.receive(Lane.SLOW)
-    world.receiver.answer = lambda received: looks_on(world, received)
+    world.receiver.answer = lambda received: sweep_during_the_call(world, received)
 
-    def looks_on(world: World, _: Received) -> Any:
+    def sweep_during_the_call(world: World, _: Received) -> Any:
         world.lead_once()
         world.clock.advance_ms(8_000)
         world.sweep_once()
@@ -354,8 +355,8 @@ def test_what_waits_in_the_slow_lane_behind_a_page_that_is_called_there_is_put_o
     assert audited(world, tasks[-1]) == []
 
 
-def test_a_slow_page_passed_on_a_moment_ago_is_given_time(world: World) -> None:
-    """As after an outage, when the page itself was begun minutes late."""
+def test_a_slow_page_that_was_just_passed_on_is_not_rescheduled(world: World) -> None:
+    """After an outage, a page is begun minutes late."""
     slow, _ = slow_and_quick(world, number=1)
     message = world.dispatched(slow[0])
     world.clock.advance_ms(125_000)
@@ -385,7 +386,7 @@ def test_a_slow_page_that_was_begun_and_lost_is_sent_again_to_the_slow_queue(
     assert world.sweep_second_once(slow[0].home.second)
 
 
-def test_a_slow_page_that_keeps_dying_is_taken_apart(world: World) -> None:
+def test_a_slow_page_whose_notifiers_keep_dying_is_taken_apart(world: World) -> None:
     slow, _ = slow_and_quick(world, number=3)
     world.handle(world.dispatched(slow[0]))
     world.receiver.received.clear()
@@ -419,7 +420,9 @@ def test_a_slow_page_that_keeps_dying_is_taken_apart(world: World) -> None:
 # The second link
 
 
-def test_while_the_slow_queue_refuses_its_pages_go_past_it(world: World) -> None:
+def test_slow_pages_take_the_second_link_while_the_slow_queue_refuses_messages(
+    world: World,
+) -> None:
     slow, quick = slow_and_quick(world)
     message = world.dispatched(slow[0])
 
@@ -434,7 +437,7 @@ def test_while_the_slow_queue_refuses_its_pages_go_past_it(world: World) -> None
     assert called(world) == ids(slow) + ids(quick)
 
 
-def test_a_page_whose_slow_part_neither_link_takes_calls_all_the_others(world: World) -> None:
+def test_a_page_calls_its_other_tasks_when_both_links_refuse_its_slow_page(world: World) -> None:
     slow, quick = slow_and_quick(world)
     message = world.dispatched(slow[0])
 

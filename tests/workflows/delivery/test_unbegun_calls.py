@@ -1,4 +1,4 @@
-"""A call that could not begin is no attempt: its task comes up again, within its own bounds."""
+"""A call that could not begin is no attempt: its task falls due again, within its own bounds."""
 
 import pytest
 
@@ -17,35 +17,39 @@ def nothing_begins(world: World) -> None:
     world.receiver.answer = lambda received: UNBEGUN
 
 
-def come_due(world: World, task: Task) -> Task:
+def fall_due(world: World, task: Task) -> Task:
     world.dispatch_until(task.next_ms // 1000)
     world.clock.set_ms(max(world.clock.now_ms(), task.next_ms))
     world.drain()
     return world.read(task)
 
 
-def test_it_takes_no_attempt_and_the_task_comes_up_seconds_later(world: World) -> None:
-    task = come_due(world, world.created())
+def test_an_unbegun_call_takes_no_attempt_and_its_task_falls_due_seconds_later(
+    world: World,
+) -> None:
+    task = fall_due(world, world.created())
     assert (task.status, task.attempts, task.history) == (Status.PENDING, 0, ())
     assert task.next_ms == world.clock.now_ms() + UNBEGUN_WAIT_MS
     world.receiver.answer = lambda received: OK
-    task = come_due(world, task)
+    task = fall_due(world, task)
     assert (task.status, task.attempts) == (Status.DELIVERED, 1)
 
 
-def test_it_says_nothing_of_the_host(world: World) -> None:
+def test_an_unbegun_call_does_not_count_for_the_health_of_the_host(world: World) -> None:
     tasks = world.created_many(world.new(30_000) for _ in range(2 * CALLS_MIN))
-    come_due(world, tasks[0])
+    fall_due(world, tasks[0])
     assert world.health_store.read("orders").breakers == ()
 
 
-def test_a_task_that_expires_meanwhile_is_expired(world: World) -> None:
-    task = come_due(world, world.created(expires_after_seconds=2.0))
+def test_a_task_whose_grace_ends_before_its_call_begins_expires(world: World) -> None:
+    task = fall_due(world, world.created(expires_after_seconds=2.0))
     assert task.status is Status.PENDING
-    assert come_due(world, task).status is Status.EXPIRED
+    assert fall_due(world, task).status is Status.EXPIRED
 
 
-def test_owed_for_a_day_it_is_an_attempt_so_that_the_task_comes_to_an_end(world: World) -> None:
+def test_an_unbegun_call_counts_as_an_attempt_when_the_task_has_been_due_for_a_day(
+    world: World,
+) -> None:
     task = world.created()
     world.dispatch_until(task.next_ms // 1000)
     world.clock.set_ms(task.next_ms + WAITS_MS_MAX + 1)
@@ -53,7 +57,7 @@ def test_owed_for_a_day_it_is_an_attempt_so_that_the_task_comes_to_an_end(world:
     assert world.read(task).attempts == 1
 
 
-def test_many_are_spread_over_some_seconds_in_their_order(world: World) -> None:
+def test_many_unbegun_calls_are_spread_over_some_seconds_in_their_order(world: World) -> None:
     tasks = world.created_many(world.new(30_000) for _ in range(4))
     instants = [after.next_ms for _, after in postponed_unbegun(tasks, 1_000)]
     assert instants == [1_000 + UNBEGUN_WAIT_MS + UNBEGUN_WAIT_MS * n // 4 for n in range(4)]
