@@ -1,4 +1,4 @@
-"""From a create to a callback, step by step."""
+"""The way of a task from its create to its callback, step by step."""
 
 from duewheel.rules.tasks.task import Status
 from tests.support.world import World
@@ -23,7 +23,7 @@ def test_a_near_task_is_delivered_without_the_scheduler(world: World) -> None:
     assert world.read(task).status is Status.DELIVERED
 
 
-def test_the_sweep_passes_a_second_that_was_delivered(world: World) -> None:
+def test_the_sweep_moves_past_a_delivered_second(world: World) -> None:
     task = world.created(in_ms=90_000)
     world.come_up(task)
     world.sweep_past(task.due_ms // 1000)

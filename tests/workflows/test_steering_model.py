@@ -1,5 +1,5 @@
-"""An entry that its home no longer names never fires, whatever the order of writes, crashes
-and late retries: sequences of steps that nobody thought of, each held against its story."""
+"""An entry that its home no longer names never fires: random sequences of writes, crashes and late
+retries are each checked against their story."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.support.world import World
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(begin=beginnings, drawn=steps)
-def test_whatever_happens_in_between_promises_are_kept(
+def test_promises_are_kept_in_any_sequence_of_steps(
     world: World, begin: list[Any], drawn: list[Any]
 ) -> None:
     sequence = Sequence(world)

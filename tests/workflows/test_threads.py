@@ -1,4 +1,4 @@
-"""Real threads against one wheel: conditions decide, behind the emulator's one lock."""
+"""Real threads use one wheel: conditions of writes decide, behind the emulator's one lock."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,7 +20,7 @@ THREADS = 6
 T = TypeVar("T")
 
 
-def all_at_once(work: Callable[[int], T]) -> list[T]:
+def results_of_all(work: Callable[[int], T]) -> list[T]:
     barrier = Barrier(THREADS)
 
     def start(number: int) -> T:
@@ -41,33 +41,33 @@ def test_many_notifiers_with_one_message_deliver_each_task_once(world: World) ->
     def deliver(number: int) -> LeaseHeld | PageFinished:
         return asyncio.run(notifiers[number](message, f"notifier-{number}", deadline_ms))
 
-    results = all_at_once(deliver)
+    results = results_of_all(deliver)
 
     assert any(isinstance(result, PageFinished) for result in results)
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-def test_of_many_schedulers_one_leads(world: World) -> None:
+def test_only_one_of_many_schedulers_leads(world: World) -> None:
     seen = world.pointer()
     now_ms = world.clock.now_ms()
-    claims = all_at_once(lambda number: world.pointers.claim(seen, str(number), now_ms))
+    claims = results_of_all(lambda number: world.pointers.claim(seen, str(number), now_ms))
 
     assert len([claim for claim in claims if claim is not None]) == 1
 
 
-def test_of_many_changes_read_at_the_same_version_one_is_made(world: World) -> None:
+def test_only_one_of_many_changes_of_the_same_version_is_made(world: World) -> None:
     task = world.created()
     changed = [replace(task, version=2, last_error=str(n)) for n in range(THREADS)]
-    made = all_at_once(lambda number: world.tasks.change(task, changed[number]))
+    made = results_of_all(lambda number: world.tasks.change(task, changed[number]))
 
     assert made.count(True) == 1
     assert world.read(task).last_error == str(made.index(True))
 
 
-def test_first_starts_at_the_same_time_agree_on_the_origin(world: World) -> None:
+def test_concurrent_first_starts_agree_on_the_origin(world: World) -> None:
     world.dynamodb.delete_item(TableName=world.settings.registry_table, Key=registry_keys.SHAPE)
     now_ms = world.clock.now_ms()
-    origins = all_at_once(
+    origins = results_of_all(
         lambda number: world.pointers.origin(world.settings.buckets, now_ms + number * 1000)
     )
 
@@ -76,7 +76,7 @@ def test_first_starts_at_the_same_time_agree_on_the_origin(world: World) -> None
 
 def test_many_cancels_are_one_cancel(world: World) -> None:
     task = world.created()
-    answers = all_at_once(lambda _: world.cancel(task.task_id))
+    answers = results_of_all(lambda _: world.cancel(task.task_id))
 
     assert {answer.status for answer in answers} == {Status.CANCELLED}
     assert len({answer.settled_ms for answer in answers}) == 1
@@ -85,7 +85,7 @@ def test_many_cancels_are_one_cancel(world: World) -> None:
 def test_a_rescue_names_several_entries_at_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each write waits for three others: one after the other they would never go on."""
+    """Each write waits for three others, so writes one after the other would fail."""
     tasks = [world.created(in_ms=1_000) for _ in range(4)]
     world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
     world.clock.advance_ms(200_000)

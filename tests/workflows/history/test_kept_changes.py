@@ -1,4 +1,5 @@
-"""A definition and the record of its change are one write: whoever dies, races or asks twice."""
+"""A definition and the record of its change are one write, also after crashes, races and repeated
+requests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,7 @@ OTHER = "arn:aws:iam::123456789012:user/other"
 ANYHOW = Precondition()
 GONE = outcome_of_answer(410, {}, b"", 0)
 
-Act = Callable[[World, str], object]  # by whom
+Act = Callable[[World, str], object]  # the world, and the caller
 
 
 def configure(world: World, by: str = CALLER, **settings: Any) -> Business:
@@ -57,12 +58,12 @@ def of_timer(world: World, timer: Timer) -> list[Change]:
     return list(reversed(world.read_changes.of_timer(timer.timer_id).changes))
 
 
-def told(changes: list[Change]) -> list[tuple[int, str, str]]:
+def summaries(changes: list[Change]) -> list[tuple[int, str, str]]:
     return [(change.version, change.did.value, change.by) for change in changes]
 
 
-def twice(world: World) -> None:
-    """The SDK sends each transaction a second time; the first try was carried out."""
+def send_transactions_twice(world: World) -> None:
+    """The SDK sends each transaction send_transactions_twice; the first try was carried out."""
     real = world.dynamodb.transact_write_items
 
     def again(**arguments: Any) -> Any:
@@ -79,7 +80,7 @@ def test_each_change_of_a_business_leaves_one_record(world: World) -> None:
     pause(world, OTHER, paused=False)
     configure(world)
     delete(world, OTHER)
-    assert told(of_business(world)) == [
+    assert summaries(of_business(world)) == [
         (1, "created", CALLER),
         (2, "paused", CALLER),
         (3, "resumed", OTHER),
@@ -95,7 +96,7 @@ def test_each_change_of_a_timer_leaves_one_record(world: World) -> None:
     world.change_timer.enable(timer.timer_id, by=CALLER)
     patched(world, timer, name="other", misfire=None)
     world.change_timer.delete(timer.timer_id, by=OTHER)
-    assert told(of_timer(world, timer)) == [
+    assert summaries(of_timer(world, timer)) == [
         (1, "created", CALLER),
         (2, "disabled", OTHER),
         (3, "enabled", CALLER),
@@ -104,7 +105,9 @@ def test_each_change_of_a_timer_leaves_one_record(world: World) -> None:
     ]
 
 
-def test_a_put_that_changes_nothing_makes_a_version_and_its_record_says_so(world: World) -> None:
+def test_a_put_that_changes_nothing_makes_a_version_and_a_record_without_differences(
+    world: World,
+) -> None:
     configure(world, retention_days=3)
     again = configure(world, retention_days=3)
     assert again.version == 2
@@ -120,15 +123,15 @@ def test_the_last_ten_changes_are_kept(world: World) -> None:
     assert [change.version for change in kept] == list(range(4, KEPT_MAX + 4))
 
 
-def test_a_reply_that_is_lost_leaves_one_record(world: World) -> None:
-    twice(world)
+def test_a_change_whose_reply_is_lost_leaves_one_record(world: World) -> None:
+    send_transactions_twice(world)
     assert configure(world, retention_days=3).version == 1
     assert pause(world).version == 2
     timer = made(world, 60)
     world.change_timer.disable(timer.timer_id, by=CALLER)
     world.change_timer.delete(timer.timer_id, by=CALLER)
     delete(world)
-    assert told(of_business(world)) == [
+    assert summaries(of_business(world)) == [
         (1, "created", CALLER),
         (2, "paused", CALLER),
         (3, "deleted", CALLER),
@@ -136,7 +139,7 @@ def test_a_reply_that_is_lost_leaves_one_record(world: World) -> None:
     assert [change.did for change in of_timer(world, timer)] == ["created", "disabled", "deleted"]
 
 
-def test_of_two_who_change_a_business_at_once_each_has_the_version_it_made(world: World) -> None:
+def test_two_concurrent_changes_of_a_business_each_return_their_own_version(world: World) -> None:
     configure(world)
     others: list[Business] = []
     world.recorder.once(
@@ -144,57 +147,61 @@ def test_of_two_who_change_a_business_at_once_each_has_the_version_it_made(world
     )
     mine = configure(world, timeout_seconds=2.0)
     assert [others[0].version, mine.version] == [2, 3]
-    assert told(of_business(world))[1:] == [(2, "configured", OTHER), (3, "configured", CALLER)]
+    assert summaries(of_business(world))[1:] == [
+        (2, "configured", OTHER),
+        (3, "configured", CALLER),
+    ]
     found = [[one.setting for one in change.differences] for change in of_business(world)[1:]]
     assert found == [["retention_days"], ["timeout_seconds"]]
 
 
-def test_of_two_who_say_the_same_in_one_instant_neither_is_taken_for_the_other(
+def test_two_equal_changes_at_one_instant_are_both_recorded(
     world: World,
 ) -> None:
     world.recorder.once("TransactWriteItems", lambda: configure(world, OTHER, retention_days=3))
     assert configure(world, retention_days=3).version == 2
-    assert told(of_business(world)) == [(1, "created", OTHER), (2, "configured", CALLER)]
+    assert summaries(of_business(world)) == [(1, "created", OTHER), (2, "configured", CALLER)]
 
 
-def test_a_change_that_its_record_does_not_identify_is_identified_by_the_settings(
+def test_changes_with_equal_records_are_told_apart_by_the_settings(
     world: World,
 ) -> None:
-    """Of callbacks the record has the name alone, so two of one caller and instant are alike."""
+    """The record contains only the name of a callback, so two changes by one caller at one instant
+    are alike."""
     one, other = HttpCallback("https://one.example/"), HttpCallback("https://other.example/")
     world.recorder.once("TransactWriteItems", lambda: configure(world, callback=one))
     assert configure(world, callback=other).version == 2
     assert world.businesses.read_whole("orders").callback == other
 
 
-def test_of_two_who_change_a_timer_at_once_each_has_the_version_it_made(world: World) -> None:
+def test_two_concurrent_changes_of_a_timer_each_return_their_own_version(world: World) -> None:
     timer = made(world, 60)
     disable = world.change_timer.disable
     world.recorder.once("TransactWriteItems", lambda: disable(timer.timer_id, by=OTHER))
     assert patched(world, timer, name="other").version == 3
-    assert told(of_timer(world, timer))[1:] == [(2, "disabled", OTHER), (3, "changed", CALLER)]
+    assert summaries(of_timer(world, timer))[1:] == [(2, "disabled", OTHER), (3, "changed", CALLER)]
 
 
-def test_of_two_who_delete_at_once_one_has_deleted_it(world: World) -> None:
+def test_only_one_of_two_concurrent_deletes_succeeds(world: World) -> None:
     configure(world)
     world.recorder.once("TransactWriteItems", lambda: delete(world, OTHER))
     with pytest.raises(VersionMismatch):
         delete(world)
-    assert told(of_business(world))[1:] == [(2, "deleted", OTHER)]
+    assert summaries(of_business(world))[1:] == [(2, "deleted", OTHER)]
     timer = made(world, 60)
     world.recorder.once(
         "TransactWriteItems", lambda: world.change_timer.delete(timer.timer_id, by=OTHER)
     )
     with pytest.raises(UnknownTimer):
         world.change_timer.delete(timer.timer_id, by=CALLER)
-    assert told(of_timer(world, timer))[1:] == [(2, "deleted", OTHER)]
+    assert summaries(of_timer(world, timer))[1:] == [(2, "deleted", OTHER)]
 
 
-def test_who_meets_another_at_work_tries_again(world: World) -> None:
+def test_a_change_that_meets_another_transaction_is_retried(world: World) -> None:
     configure(world)
     with conflicts(of_transactions, times=A_MOMENT):
         assert pause(world).version == 2
-    assert told(of_business(world))[1:] == [(2, "paused", CALLER)]
+    assert summaries(of_business(world))[1:] == [(2, "paused", CALLER)]
 
 
 def test_a_refused_change_leaves_no_record(world: World) -> None:
@@ -234,8 +241,8 @@ def at(world: World, timer_id: str) -> Timer:
 
 
 def versions(world: World) -> dict[str, tuple[int | None, int, bool]]:
-    """Of each definition that ever was: its version, that of its latest change, and whether that
-    was its end."""
+    """For each definition that ever existed: its version, the version of its latest change, and
+    whether that change deleted it."""
     items = world.unrecorded.scan(TableName=world.settings.registry_table)["Items"]
     found = {}
     for item in items:
@@ -274,21 +281,21 @@ def test_a_crash_leaves_neither_a_change_without_record_nor_a_record_without_cha
 
 
 @pytest.mark.exhaustive
-def test_the_stop_of_a_receiver_is_recorded_as_the_services(world: World) -> None:
+def test_a_timer_that_its_receiver_stops_records_the_service_as_the_caller(world: World) -> None:
     timer = made(world, 60, disable_on_stop=True)
     world.receiver.answer = lambda _: GONE
     run(world, 62)
     assert not at(world, timer.timer_id).enabled
-    assert told(of_timer(world, timer))[1:] == [(2, "disabled", THE_SERVICE)]
+    assert summaries(of_timer(world, timer))[1:] == [(2, "disabled", THE_SERVICE)]
 
 
 @pytest.mark.exhaustive
-def test_what_a_timer_does_by_itself_is_no_change(world: World) -> None:
+def test_the_end_of_a_timer_by_itself_records_no_change(world: World) -> None:
     timer = made(world, 20, max_runs=3)
     run(world, 90)
     assert len(world.receiver.received) == 3
     assert at(world, timer.timer_id).ended
-    assert told(of_timer(world, timer)) == [(1, "created", CALLER)]
+    assert summaries(of_timer(world, timer)) == [(1, "created", CALLER)]
 
 
 def run(world: World, seconds: int) -> None:
@@ -305,11 +312,11 @@ def test_timers_deleted_with_their_business_record_the_caller(world: World) -> N
     timer = made(world, 60)
     asked = DeleteQuery(cancel_pending="true")
     assert world.delete_business("orders", asked, ANYHOW, by=OTHER).done
-    assert told(of_timer(world, timer))[-1] == (2, "deleted", OTHER)
-    assert told(of_business(world))[-1] == (2, "deleted", OTHER)
+    assert summaries(of_timer(world, timer))[-1] == (2, "deleted", OTHER)
+    assert summaries(of_business(world))[-1] == (2, "deleted", OTHER)
 
 
-def test_changes_are_read_for_thirty_days_after_the_end(world: World) -> None:
+def test_changes_can_be_read_for_thirty_days_after_a_definition_is_deleted(world: World) -> None:
     configure(world)
     timer = made(world, 60, enabled=False)
     world.delete_business("orders", DeleteQuery(cancel_pending="true"), ANYHOW, by=CALLER)
@@ -323,7 +330,7 @@ def test_changes_are_read_for_thirty_days_after_the_end(world: World) -> None:
         of_timer(world, timer)
 
 
-def test_what_was_defined_before_changes_were_kept_has_none_until_the_next(world: World) -> None:
+def test_a_definition_without_records_gets_one_with_its_next_change(world: World) -> None:
     configure(world)
     timer = made(world, 60)
     for kind, name in (("business", "orders"), ("timer", timer.timer_id)):
@@ -333,7 +340,7 @@ def test_what_was_defined_before_changes_were_kept_has_none_until_the_next(world
     assert (of_business(world), of_timer(world, timer)) == ([], [])
     pause(world)
     patched(world, timer, name="other")
-    assert [told(of_business(world)), told(of_timer(world, timer))] == [
+    assert [summaries(of_business(world)), summaries(of_timer(world, timer))] == [
         [(2, "paused", CALLER)],
         [(2, "changed", CALLER)],
     ]

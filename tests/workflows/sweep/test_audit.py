@@ -1,4 +1,4 @@
-"""The audit is silent on a healthy wheel at any moment, and finds each kind of damage."""
+"""The audit finds nothing in a healthy wheel at any moment, and finds each kind of damage."""
 
 import pytest
 from msgspec.structs import replace
@@ -48,7 +48,7 @@ def test_each_kind_of_damage_is_found_and_nothing_else(world: World, kind: str) 
     assert healthy.task_id not in {finding.task_id for finding in findings}
 
 
-def test_every_word_is_found_by_some_damage() -> None:
+def test_each_word_of_a_finding_is_produced_by_some_damage() -> None:
     every = (DAMAGE | DAMAGE_WHILE_PARKED).values()
     assert set().union(*(expected for _, expected in every)) == set(Wrong)
 
@@ -56,7 +56,7 @@ def test_every_word_is_found_by_some_damage() -> None:
 def test_an_entry_whose_home_was_kept_for_its_time_and_then_deleted_is_consistent(
     world: World,
 ) -> None:
-    """Of a cancelled task that had been brought forward, say."""
+    """For example, the entry of a cancelled task that had been brought forward."""
     task = world.created(in_ms=40 * 86_400_000)
     entry = world.entry_writer.put(task.home, world.clock.now_ms() + 39 * 86_400_000)
     delete(world, key_of(world, task))
@@ -67,8 +67,9 @@ def test_an_entry_whose_home_was_kept_for_its_time_and_then_deleted_is_consisten
 
 
 @pytest.mark.exhaustive
-def test_nothing_is_found_between_any_two_requests_of_a_healthy_life(world: World) -> None:
-    """Retries, a death and its redrive, a change, a cancel and the sweep, looked at each time."""
+def test_the_audit_finds_nothing_after_any_request_in_the_life_of_a_task(world: World) -> None:
+    """The audit runs after each request of retries, a death and its redrive, a change, a cancel and
+    the sweep."""
     looks = Looks(world, audited)
     task = world.created_by_key(world.new(20_000, retry=LADDER, key="order-17")).task
     answers = iter([BUSY, GONE])
@@ -89,7 +90,7 @@ def test_nothing_is_found_between_any_two_requests_of_a_healthy_life(world: Worl
 
 
 @pytest.mark.exhaustive
-def test_nothing_is_found_between_any_two_requests_of_a_pause(world: World) -> None:
+def test_the_audit_finds_nothing_after_any_request_of_a_pause(world: World) -> None:
     task = world.created_by_key(world.new(20_000, retry=LADDER, key="order-17")).task
     looks = Looks(world, audited)
     world.configured("orders", paused=True)
@@ -104,12 +105,13 @@ def test_nothing_is_found_between_any_two_requests_of_a_pause(world: World) -> N
     assert looks.number > 10
 
 
-def test_a_task_that_changes_while_it_is_looked_at_is_looked_at_anew(world: World) -> None:
+def test_a_task_that_changes_during_the_audit_is_read_again(world: World) -> None:
     task = retried(world)
     changed = []
 
-    def follow(call: Call) -> None:
-        """Between the look at the home and that at its entry: named elsewhere, and swept."""
+    def name_another_entry(call: Call) -> None:
+        """Between the read of the home and that of its entry, the task names another entry, and the
+        first is swept."""
         if call.operation == "BatchGetItem" and not changed:
             changed.append(task)
             fresh = world.entry_writer.put(task.home, world.clock.now_ms() + 60_000)
@@ -117,7 +119,7 @@ def test_a_task_that_changes_while_it_is_looked_at_is_looked_at_anew(world: Worl
             assert world.tasks.name_entry(state, fresh)
             drop_entry(world, task)
 
-    world.recorder.before = follow
+    world.recorder.before = name_another_entry
     assert world.audit(AuditRequest(task.home.second, task.home.second)).findings == []
     assert changed
 
@@ -146,7 +148,7 @@ def test_a_range_is_walked_in_calls_of_bounded_work(
     assert answer.audited_until_second == second + 31
 
 
-def test_tasks_that_name_the_same_entry_and_key_are_judged_each(world: World) -> None:
+def test_tasks_that_name_the_same_entry_and_key_are_checked_separately(world: World) -> None:
     task = retried(world)
     other = world.created(in_ms=task.home.instant_ms + 600_000 - world.clock.now_ms())
     twin = world.created(in_ms=task.home.instant_ms + 600_000 - world.clock.now_ms())
@@ -166,7 +168,7 @@ def test_the_audit_only_reads(world: World) -> None:
     assert set(world.recorder.operations()) <= {"Query", "GetItem", "BatchGetItem"}
 
 
-def test_the_homes_of_entries_in_the_range_are_judged_too(world: World) -> None:
+def test_the_homes_of_entries_in_the_range_are_checked_too(world: World) -> None:
     task = retried(world)
     edit(world, key_of(world, task), expires_at={"N": "1900000000"})
     findings = world.audit(AuditRequest(task.entry.second, task.entry.second)).findings

@@ -1,4 +1,4 @@
-"""A slot with more than 1 MB of homes, of which DynamoDB brings a part at a time."""
+"""A slot has more than 1 MB of homes, of which DynamoDB returns a part at a time."""
 
 import pytest
 
@@ -15,7 +15,7 @@ PAYLOAD = '"' + "x" * (64 * 1024 - 2) + '"'
 
 @pytest.fixture
 def large(world: World) -> list[Task]:
-    """In one second and one shard: BatchGetItem brings 15 of them in an answer."""
+    """In one second and one shard; BatchGetItem returns 15 of them in an answer."""
     created = world.created_many(world.new(60_000, payload=PAYLOAD) for _ in range(HOMES))
     tasks = [task for task in created if isinstance(task, Task)]
     assert len(tasks) == HOMES
@@ -27,7 +27,9 @@ def answers_of(world: World, operation: str) -> int:
     return world.recorder.operations().count(operation)
 
 
-def test_a_read_goes_on_as_long_as_answers_bring_anything(world: World, large: list[Task]) -> None:
+def test_a_read_continues_without_a_pause_while_answers_contain_items(
+    world: World, large: list[Task]
+) -> None:
     world.recorder.clear()
     began_ms = world.clock.now_ms()
 

@@ -1,4 +1,4 @@
-"""The sweep goes on: what it cannot finish at one place holds up nothing behind it."""
+"""The sweep goes on past a place that it cannot finish."""
 
 import logging
 from collections.abc import Callable
@@ -25,11 +25,11 @@ from tests.support.world import LAMBDA_MS, World
 
 FOUND_WITHIN_MS = 240_000
 TWENTY_MINUTES_MS = 1_200_000
-CLOSING = "#done = :done"  # of a page
+CLOSING = "#done = :done"  # the update that finishes or closes a page
 
 
 def lose_all_messages(world: World) -> None:
-    """All that are visible; AWS purges a queue once a minute at most."""
+    """Deletes all visible messages; AWS purges a queue once a minute at most."""
     url = world.settings.slice_queue_url
     while messages := world.receive():
         for message in messages:
@@ -66,21 +66,22 @@ def places(world: World) -> list[tuple[int, Why]]:
 
 
 def others(world: World) -> None:
-    """A healthy task every five seconds: what the sweep sees of the notifiers."""
+    """Creates a healthy task for every five seconds, from which the sweep sees that notifiers
+    work."""
     for number in range(100):
         world.created(in_ms=60_000 + number * 5_000, biz_type="others")
 
 
-def minutes_that_lose(world: World, seconds: set[int], number: int, sweep: Any) -> None:
-    """All messages for these seconds are lost, but those that the sweep sends."""
+def pass_minutes_losing(world: World, seconds: set[int], number: int, sweep: Any) -> None:
+    """All messages for these seconds are lost, except those that the sweep sends."""
     for _ in range(number):
         world.dispatch_until(world.clock.now_ms() // 1000 + 60)
-        deliver_but(world, seconds)
+        deliver_all_but(world, seconds)
         sweep()
         world.drain()
 
 
-def deliver_but(world: World, seconds: set[int]) -> None:
+def deliver_all_but(world: World, seconds: set[int]) -> None:
     while messages := world.receive():
         for message in messages:
             if decode(message["Body"]).second in seconds:
@@ -90,7 +91,7 @@ def deliver_but(world: World, seconds: set[int]) -> None:
                 world.handle(message)
 
 
-def test_pages_that_wait_in_the_queue_are_not_sent_again_by_their_number(world: World) -> None:
+def test_pages_that_wait_in_the_queue_are_not_all_sent_again(world: World) -> None:
     waiting = [world.created(in_ms=60_000 + number * 1_000) for number in range(20)]
     world.dispatch_until(waiting[-1].home.second)
     world.sweep_once()
@@ -98,12 +99,13 @@ def test_pages_that_wait_in_the_queue_are_not_sent_again_by_their_number(world: 
     before = len(world.emulator.messages_visible_at_ms(world.settings.slice_queue_url))
     world.sweep_once()
     after = len(world.emulator.messages_visible_at_ms(world.settings.slice_queue_url))
-    assert (before, after) == (20, 21)  # those of one second in any case
+    assert (before, after) == (20, 21)  # the messages of one second are sent in any case
 
 
 class Trouble:
-    """In the sweeper's way: a key that is beaten before each of its rescues, a partition that
-    refuses, and a second of which each slice takes long; everybody else goes on meanwhile."""
+    """Obstacles for the sweeper: a key that is beaten before each of its rescues, a partition that
+    refuses reads, and a second whose slices each take long to read, while all other functions go
+    on."""
 
     SHARDS = 16
 
@@ -146,7 +148,7 @@ class Trouble:
 
 
 @pytest.mark.soak
-def test_what_is_lost_is_found_within_four_minutes_whatever_else_is_going_on(world: World) -> None:
+def test_lost_tasks_are_found_within_four_minutes_beside_all_other_trouble(world: World) -> None:
     """A page is called for twenty minutes, a key is beaten without end, a second takes the sweep
     minutes, and a partition refuses all reads."""
     held = world.created(in_ms=60_000)
@@ -157,7 +159,7 @@ def test_what_is_lost_is_found_within_four_minutes_whatever_else_is_going_on(wor
     world.dispatch_until(held.home.second)
     hold(world, held)
     world.sweep_once()
-    minutes_that_lose(world, {task.home.second for task in lost}, 9, trouble.sweep)
+    pass_minutes_losing(world, {task.home.second for task in lost}, 9, trouble.sweep)
     assert max(called_after_ms(world, task) for task in lost) <= FOUND_WITHIN_MS
     assert {second for second, _ in places(world)} >= {
         held.home.second,
@@ -169,15 +171,16 @@ def test_what_is_lost_is_found_within_four_minutes_whatever_else_is_going_on(wor
 
 
 @pytest.mark.exhaustive
-def test_what_is_dispatched_in_a_long_run_is_not_taken_for_lost_by_an_earlier_count(
+def test_pages_dispatched_during_a_long_run_are_not_taken_for_lost(
     world: World,
 ) -> None:
-    """The messages are counted when the run begins to send again, and again when it goes on."""
+    """The messages in the queue are counted when the run begins to send again, and again when it
+    continues."""
     lost = [world.created(in_ms=60_000 + number * 1_000) for number in range(3)]
     waiting = [world.created(in_ms=200_000 + number * 1_000) for number in range(20)]
     world.dispatch_until(lost[-1].home.second)
     lose_all_messages(world)
-    world.sweep_once()  # notes where the time pointer stands
+    world.sweep_once()  # notes the time pointer
     world.clock.advance_ms(125_000)
 
     counts: list[int | None] = []
@@ -193,7 +196,7 @@ def test_what_is_dispatched_in_a_long_run_is_not_taken_for_lost_by_an_earlier_co
             world.dispatch_until(waiting[-1].home.second)
             world.recorder.after = end_the_turn
         if len(counts) == 2:
-            world.clock.advance_ms(125_000)  # and they are looked at
+            world.clock.advance_ms(125_000)  # and then they are swept
         return counts[-1]
 
     counted = MessageSender.waiting
@@ -206,7 +209,8 @@ def test_what_is_dispatched_in_a_long_run_is_not_taken_for_lost_by_an_earlier_co
 
 
 class SlowSecond:
-    """One of which reading the homes of a slice takes twenty seconds, in which others go on."""
+    """A second of which the read of one slice's homes takes twenty seconds, while the other
+    functions go on."""
 
     SHARDS = 8
 
@@ -220,7 +224,7 @@ class SlowSecond:
         self.strongly: list[str] = []
 
     def sweep(self, run_ms: int, lost: set[int]) -> None:
-        """By a sweeper that lives so long."""
+        """By a sweeper whose Lambda ends after `run_ms`."""
         until_ms = self.world.clock.now_ms() + run_ms
 
         def slowly(call: Call) -> None:
@@ -235,7 +239,7 @@ class SlowSecond:
                 self.world.clock.advance_ms(20_000)
                 self.world.drain()
                 self.world.lead_once()
-                deliver_but(self.world, lost)
+                deliver_all_but(self.world, lost)
                 self.world.recorder.before = slowly
 
         self.world.recorder.before = slowly
@@ -245,10 +249,11 @@ class SlowSecond:
 
 
 @pytest.mark.soak
-def test_a_second_that_no_run_can_read_as_a_whole_is_counted_once_and_keeps_nothing_waiting(
+def test_a_second_that_takes_several_runs_is_counted_once_and_delays_no_other_task(
     world: World,
 ) -> None:
-    """It is read through in two runs, and once more in as many: each goes on where one ended."""
+    """Two runs read the second, and two more read it again; each continues where the one before
+    ended."""
     slow = SlowSecond(world)
     lost = [world.created(in_ms=64_500 + n * 20_000) for n in range(20)]
     seconds = {task.home.second for task in lost}
@@ -257,7 +262,7 @@ def test_a_second_that_no_run_can_read_as_a_whole_is_counted_once_and_keeps_noth
     world.drain()
     world.sweep_once()
     run_ms = 120_000
-    minutes_that_lose(world, seconds, 8, lambda: slow.sweep(run_ms, seconds))
+    pass_minutes_losing(world, seconds, 8, lambda: slow.sweep(run_ms, seconds))
     two_runs_ms = 2 * (run_ms + 60_000)
     delay_ms = world.settings.sweep_delay_seconds * 1000
     assert max(called_after_ms(world, task) for task in lost) <= delay_ms + two_runs_ms
@@ -273,7 +278,7 @@ def created_and_delivered(world: World, slow: SlowSecond) -> tuple[int, int]:
     return total.created, total.delivered
 
 
-def test_a_second_that_is_read_once_more_is_read_turn_by_turn_strongly_and_counted_once(
+def test_a_second_that_is_read_again_reads_no_slice_twice_consistently_and_is_counted_once(
     world: World,
 ) -> None:
     slow = SlowSecond(world)
@@ -289,14 +294,14 @@ def test_a_second_that_is_read_once_more_is_read_turn_by_turn_strongly_and_count
     assert places(world) == []
     assert slow.strongly
     assert len(slow.strongly) == len(set(slow.strongly)) < slow.SHARDS
-    assert world.pointer(pointers.SWEEP).position > position + 300, "it went on meanwhile"
+    assert world.pointer(pointers.SWEEP).position > position + 300, "the pointer moved meanwhile"
     minute = slow.second // 60
     total = world.read_statistics("orders", StatsRequest(minute, minute)).total
     assert (total.created, total.delivered) == (len(slow.tasks), len(slow.tasks))
 
 
 @pytest.mark.exhaustive
-def test_a_page_whose_slice_holds_another_that_is_called_is_found(world: World) -> None:
+def test_a_lost_page_is_found_while_another_page_of_its_slice_is_called(world: World) -> None:
     world.wire(page_size=2)
     tasks = [world.created(in_ms=60_000 + n) for n in range(4)]
     world.dispatch_until(tasks[0].home.second)
@@ -308,7 +313,7 @@ def test_a_page_whose_slice_holds_another_that_is_called_is_found(world: World) 
 
 
 def unbegun(world: World) -> list[Task]:
-    """Two tasks of a page that was sent again five times and that nobody has begun."""
+    """Two tasks of a page that was sent again five times and not begun."""
     tasks = [world.created(in_ms=60_000 + n) for n in range(2)]
     world.dispatch_until(tasks[0].home.second)
     lose_all_messages(world)
@@ -321,28 +326,28 @@ def unbegun(world: World) -> list[Task]:
     return tasks
 
 
-def test_a_page_that_is_begun_while_it_is_to_be_taken_apart_is_called_once(world: World) -> None:
+def test_a_page_that_begins_as_the_sweep_takes_it_apart_is_left_alone(world: World) -> None:
     tasks = unbegun(world)
     world.recorder.once("UpdateItem", lambda: hold(world, tasks[0]), of=CLOSING)
     assert world.sweep_second_once(tasks[0].home.second) is False
     assert world.recorder.before is None
-    assert [world.read(task) for task in tasks] == tasks, "left to who has begun it"
+    assert [world.read(task) for task in tasks] == tasks, "left to the run that has begun the page"
 
 
 def renewed(world: World, lease: PageLease) -> None:
-    """By its run, that stood still."""
+    """By its run, which was frozen."""
     assert world.pages.renew(lease, world.clock.now_ms(), LEASE_MS) is not None
 
 
 def begun_again(world: World, lease: PageLease) -> None:
-    """By another run, which stands still in turn, or has died."""
+    """By another run, which is frozen in turn, or has died."""
     held = world.pages.take(lease, "other", world.clock.now_ms(), LEASE_MS)
     assert isinstance(held, PageLease)
     world.clock.advance_ms(LEASE_MS + 1)
 
 
 @pytest.mark.parametrize("goes_on", [renewed, begun_again])
-def test_a_page_once_begun_that_goes_on_while_it_is_to_be_taken_apart_is_left(
+def test_a_page_that_continues_as_the_sweep_takes_it_apart_is_left_alone(
     world: World, goes_on: Callable[[World, PageLease], None]
 ) -> None:
     tasks = unbegun(world)
@@ -352,13 +357,13 @@ def test_a_page_once_begun_that_goes_on_while_it_is_to_be_taken_apart_is_left(
     world.recorder.once("Query", lambda: goes_on(world, lease), "after")
     assert world.sweep_second_once(tasks[0].home.second) is False
     assert world.recorder.after is None
-    assert [world.read(task) for task in tasks] == tasks, "left to who is calling it"
+    assert [world.read(task) for task in tasks] == tasks, "left to the run that calls them"
 
 
-def test_a_page_that_is_done_while_it_is_to_be_taken_apart_is_left_to_whom_it_passed_it_on(
+def test_a_page_that_is_passed_on_as_the_sweep_takes_it_apart_is_left_to_the_slow_lane(
     world: World,
 ) -> None:
-    """Its message came after all; it was passed to the slow lane, which is making the calls."""
+    """Its message arrived late; the page was passed to the slow lane, which makes the calls."""
     world.configured("orders", lane=Lane.SLOW)
     tasks = unbegun(world)
     first = tasks[0].home
@@ -372,10 +377,12 @@ def test_a_page_that_is_done_while_it_is_to_be_taken_apart_is_left_to_whom_it_pa
     world.recorder.once("UpdateItem", pass_on, of=CLOSING)
     assert world.sweep_second_once(first.second) is False
     assert world.recorder.before is None
-    assert [world.read(task) for task in tasks] == tasks, "named by the entries that are called"
+    assert [world.read(task) for task in tasks] == tasks, (
+        "they still name the entries that are called"
+    )
 
 
-def test_a_sweeper_that_dies_between_closing_a_page_and_entering_its_tasks_loses_none(
+def test_a_sweeper_that_dies_after_closing_a_page_loses_none_of_its_tasks(
     world: World,
 ) -> None:
     tasks = unbegun(world)
@@ -387,8 +394,8 @@ def test_a_sweeper_that_dies_between_closing_a_page_and_entering_its_tasks_loses
 
 
 @pytest.mark.soak
-def test_what_is_rescued_is_announced_before_its_message_is_too_late(world: World) -> None:
-    """However many were lost together, and however long each write takes."""
+def test_rescued_tasks_are_announced_before_their_messages_are_too_late(world: World) -> None:
+    """This holds for any number of lost messages, and however long each write takes."""
     tasks = [world.created(in_ms=1_000) for _ in range(300)]
     lose_all_messages(world)
     world.clock.advance_ms(200_000)
@@ -413,7 +420,7 @@ def test_what_is_rescued_is_announced_before_its_message_is_too_late(world: Worl
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-def test_while_its_list_is_full_the_pointer_waits(
+def test_the_sweep_pointer_waits_while_the_list_of_open_places_is_full(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, logger.name)
@@ -437,8 +444,8 @@ def test_while_its_list_is_full_the_pointer_waits(
 
 
 @pytest.mark.exhaustive
-def test_a_task_that_names_an_entry_of_a_slice_long_closed_is_rescued(world: World) -> None:
-    """As a writer leaves it that was frozen, and whose entry the sweep has taken away."""
+def test_a_task_that_names_an_entry_of_a_swept_slice_is_rescued(world: World) -> None:
+    """A writer leaves the task so if it was frozen and the sweep has deleted its entry."""
     task, later = world.created(in_ms=60_000), world.created(in_ms=61_000)
     world.dispatch_until(later.home.second)
     lose_all_messages(world)
@@ -476,7 +483,7 @@ def test_a_second_that_stays_open_is_counted_once_and_closes_its_minute_late(wor
 def test_a_task_brought_forward_into_a_second_that_stays_open_is_counted_once(
     world: World,
 ) -> None:
-    """The second that it was made for is booked before the one in which it comes up."""
+    """The second of its home is counted before the one in which it falls due."""
     held, task = world.created(in_ms=60_000), world.created(in_ms=65_000)
     world.change(task.task_id, Change(due_ms=held.due_ms))
     world.dispatch_until(task.home.second)
@@ -491,8 +498,8 @@ def test_a_task_brought_forward_into_a_second_that_stays_open_is_counted_once(
     assert (closed.total.created, closed.total.delivered) == (2, 2)
 
 
-def situation(world: World) -> list[Task]:
-    """A page that is held, lost pages on both sides, and a lost direct message."""
+def lost_and_held_pages(world: World) -> list[Task]:
+    """A held page, lost pages before and after it, and a lost direct message."""
     tasks = [world.created(in_ms=1_000), *(world.created(in_ms=60_000 + n * 500) for n in range(5))]
     world.dispatch_until(tasks[-1].home.second)
     lose_all_messages(world)
@@ -529,7 +536,7 @@ def test_a_sweeper_that_dies_after_any_write_loses_nothing_and_counts_nothing_tw
 ) -> None:
     """Each sweeper dies one write later than the one before. Each task is always ahead of the sweep
     pointer or in an open place."""
-    tasks = situation(world)
+    tasks = lost_and_held_pages(world)
     for number in range(1, 400):
         died = crash_after_write(world, number, world.sweep_once)
         assert findings(world, tasks) == []
@@ -546,9 +553,9 @@ def test_a_sweeper_that_dies_after_any_write_loses_nothing_and_counts_nothing_tw
 
 
 @pytest.mark.exhaustive
-def test_two_sweepers_at_once_leave_one_list(world: World) -> None:
-    """One loses its lease in the midst of it; what the other notes stands."""
-    tasks = situation(world)
+def test_two_concurrent_sweepers_leave_one_list_of_open_places(world: World) -> None:
+    """One loses its lease during its run; the list of the other is kept."""
+    tasks = lost_and_held_pages(world)
 
     def overtake() -> None:
         world.clock.advance_ms(60_000)

@@ -1,4 +1,4 @@
-"""The statistics, held against what the wheel holds."""
+"""The statistics are compared with the content of the wheel."""
 
 import random
 from collections import Counter
@@ -41,7 +41,7 @@ def pass_minutes(world: World, minutes: int) -> None:
 
 
 def deliver_for_a_minute(world: World) -> None:
-    """Both pointers skip what is empty, as the local stack lets them."""
+    """Both pointers skip empty seconds, as the local stack lets them."""
     second = world.clock.now_ms() // 1000 + 60
     held = contents_of(world.items())
     due = held.first_owed_after(world.pointer().position) or second + 1
@@ -55,7 +55,7 @@ def deliver_for_a_minute(world: World) -> None:
 
 
 def in_the_wheel(world: World, biz_type: str = "orders") -> Counter[str]:
-    """Tasks by status whose home has come up, as the table holds them."""
+    """The number of tasks whose home has fallen due, by status, as stored in the table."""
     now_second = world.clock.now_ms() // 1000
     items = [item for item in world.items() if item.get("biz_type", {}).get("S") == biz_type]
     came_up = [item for item in items if codec.address_of(item).second <= now_second]
@@ -74,7 +74,7 @@ def answer_by(order: dict[str, Any]) -> Callable[[Received], Any]:
     return lambda received: order.get(received.task_id, OK)
 
 
-def test_each_fate_is_counted_in_the_minute_of_its_task(world: World) -> None:
+def test_each_outcome_is_counted_in_the_minute_of_its_task(world: World) -> None:
     delivered = world.created(in_ms=60_000)
     dead = world.created(in_ms=60_000)
     retried = world.created(in_ms=60_000, retry=TWICE)
@@ -100,8 +100,8 @@ def test_each_fate_is_counted_in_the_minute_of_its_task(world: World) -> None:
     assert_reconciled(world)
 
 
-def test_what_the_sweep_has_not_reached_is_counted_all_the_same(world: World) -> None:
-    """Up to now and at once: nobody waits for the sweep to see what was delivered."""
+def test_tasks_that_the_sweep_has_not_reached_are_counted(world: World) -> None:
+    """Up to now and immediately: the count of deliveries does not wait for the sweep."""
     for _ in range(3):
         world.created(in_ms=0)
     waiting = world.created(in_ms=0, retry=TWICE)
@@ -117,7 +117,7 @@ def test_what_the_sweep_has_not_reached_is_counted_all_the_same(world: World) ->
     assert_reconciled(world)
 
 
-def test_the_count_is_the_same_before_and_after_the_sweep_has_booked_it(world: World) -> None:
+def test_the_count_is_the_same_before_and_after_the_sweep(world: World) -> None:
     tasks = [world.created(in_ms=n * 700, retry=TWICE) for n in range(6)]
     world.receiver.answer = answer_by({tasks[0].task_id: GONE, tasks[1].task_id: BUSY})
     world.dispatch_until(world.clock.now_ms() // 1000 + 5)
@@ -135,7 +135,7 @@ def test_the_count_is_the_same_before_and_after_the_sweep_has_booked_it(world: W
 
 @pytest.mark.exhaustive
 def test_a_redriven_task_is_pending_again_and_then_delivered(world: World) -> None:
-    """Whether the sweep has met its death before the redrive or not."""
+    """With and without a sweep between the death and the redrive."""
     for minutes_between in (0, 6):
         world.receiver.answer = lambda received: GONE
         task = world.created(in_ms=0)
@@ -164,7 +164,9 @@ def test_a_task_that_is_run_long_before_its_instant_is_counted_once(world: World
 
 
 @pytest.mark.exhaustive
-def test_a_task_that_is_moved_away_is_pending_in_the_minute_it_was_first_due(world: World) -> None:
+def test_a_task_that_is_moved_to_later_is_counted_in_the_minute_in_which_it_was_first_due(
+    world: World,
+) -> None:
     task = world.created(in_ms=60_000)
     world.change(task.task_id, Change(due_ms=world.clock.now_ms() + 600_000))
     pass_minutes(world, 6)
@@ -192,10 +194,10 @@ def test_statistics_never_cost_a_write_per_task(world: World) -> None:
 
 
 @pytest.mark.parametrize("operation", quick_first(OPERATIONS, pytest.mark.exhaustive))
-def test_a_sweeper_that_dies_anywhere_books_nothing_twice_and_loses_nothing(
+def test_a_sweeper_that_dies_at_any_call_counts_each_task_once(
     world: World, operation: str
 ) -> None:
-    """It dies before and after its n-th such call, for each n, until a run gets through."""
+    """It dies before and after its n-th such call, for each n, until a run finishes."""
 
     class Crash(BaseException):
         pass
@@ -239,8 +241,8 @@ def test_a_sweeper_that_dies_anywhere_books_nothing_twice_and_loses_nothing(
     assert_reconciled(world)
 
 
-def test_two_sweepers_at_once_book_everything_once(world: World) -> None:
-    """The lease of the first has run out while it was about to write."""
+def test_two_concurrent_sweepers_count_each_task_once(world: World) -> None:
+    """The lease of the first ends just before its write."""
     tasks = [world.created(in_ms=60_000, retry=TWICE) for _ in range(4)]
     world.receiver.answer = answer_by({tasks[0].task_id: BUSY})
     for minute in range(7):
@@ -263,8 +265,8 @@ def test_two_sweepers_at_once_book_everything_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("seed", quick_first(range(3), pytest.mark.exhaustive))
-def test_created_is_settled_and_pending_over_any_closed_range(world: World, seed: int) -> None:
-    """Some minutes of everything that can happen to tasks of two businesses."""
+def test_created_equals_settled_plus_pending_over_any_closed_range(world: World, seed: int) -> None:
+    """Some minutes of random requests for tasks of two businesses."""
     chance = random.Random(seed)
     tasks: list[Task] = []
     world.receiver.answer = lambda received: chance.choice([OK, OK, OK, BUSY, GONE])
@@ -278,7 +280,7 @@ def test_created_is_settled_and_pending_over_any_closed_range(world: World, seed
                     expires_after_seconds=chance.choice([None, 20.0]),
                 )
             )
-            steer_one(world, chance, chance.choice(tasks))
+            change_one(world, chance, chance.choice(tasks))
         deliver_for_a_minute(world)
         if chance.random() < 0.7:
             world.sweep_once()
@@ -299,7 +301,7 @@ def test_created_is_settled_and_pending_over_any_closed_range(world: World, seed
 
 
 def counted_in(task: Task, asked: Statistics) -> int:
-    """The minute in which this task came up first; far ahead when it has not yet."""
+    """The minute in which this task first fell due; a far one when it has not fallen due yet."""
     ended = [task.entry.second] if task.status is not Status.PENDING else []
     made_for = task.home.second if task.first_second is None else task.first_second
     first = min([made_for, *ended, *(died for died, _ in task.revivals)])
@@ -307,14 +309,14 @@ def counted_in(task: Task, asked: Statistics) -> int:
 
 
 def status_in(task: Task, asked: Statistics) -> Status:
-    """What this task was when the seconds up to `counted_until` had come up."""
+    """The status of this task at `counted_until_second`."""
     until = asked.counted_until_second
     if any(died < until <= revived for died, revived in task.revivals):
         return Status.DEAD
     return task.status if task.entry.second < until else Status.PENDING
 
 
-def steer_one(world: World, chance: random.Random, task: Task) -> None:
+def change_one(world: World, chance: random.Random, task: Task) -> None:
     in_a_while = Change(due_ms=world.clock.now_ms() + chance.choice([1_000, 60_000, 300_000]))
     try:
         match chance.randrange(8):
@@ -327,11 +329,11 @@ def steer_one(world: World, chance: random.Random, task: Task) -> None:
             case 4 | 5:
                 world.redrive(task.task_id)
     except Refusal:
-        pass  # too late, or already settled: the statistics must be right all the same
+        pass  # too late, or already settled: the statistics must be right nevertheless
 
 
-def test_minutes_older_than_the_records_are_kept_stay_gone(world: World) -> None:
-    """A watchdog that outlives the statistics of its first minute does not come back there."""
+def test_statistics_of_expired_minutes_are_not_created_again(world: World) -> None:
+    """A watchdog that outlives the statistics of its first minute does not create them again."""
     task = world.created(in_ms=60_000)
     world.change(task.task_id, Change(due_ms=world.clock.now_ms() + 100 * 86_400_000))
     pass_minutes(world, 6)

@@ -1,4 +1,4 @@
-"""The statistics of one business cannot be written: nothing else waits for them."""
+"""When the statistics of one business cannot be written, the sweep goes on with everything else."""
 
 import logging
 from typing import Any
@@ -16,7 +16,7 @@ from tests.support.receiver import BUSY, OK
 from tests.support.world import World
 from tests.workflows.sweep.test_open_places import lose_all_messages, minutes, places
 
-SHEETS = "statistics#orders#"
+STATISTICS = "statistics#orders#"
 
 
 def total(world: World, task: Task) -> Any:
@@ -27,7 +27,7 @@ def total(world: World, task: Task) -> Any:
 @pytest.mark.parametrize(
     "operation", quick_first(["BatchGetItem", "PutItem"], pytest.mark.exhaustive)
 )
-def test_while_a_sheet_is_throttled_the_sweep_goes_on_and_its_seconds_are_counted_once_later(
+def test_seconds_whose_statistics_are_throttled_are_counted_once_later_while_the_sweep_goes_on(
     world: World, operation: str
 ) -> None:
     tasks = [world.created(in_ms=60_000 + n * 1_000) for n in range(3)]
@@ -35,7 +35,7 @@ def test_while_a_sheet_is_throttled_the_sweep_goes_on_and_its_seconds_are_counte
     world.dispatch_until(tasks[-1].home.second)
     world.drain()
     lost = world.created(in_ms=70_000, biz_type="others")
-    world.recorder.refuse(operation, code="ThrottlingException", of=SHEETS)
+    world.recorder.refuse(operation, code="ThrottlingException", of=STATISTICS)
     minutes(world, 1)
     lose_all_messages(world)
     minutes(world, 6)
@@ -44,7 +44,7 @@ def test_while_a_sheet_is_throttled_the_sweep_goes_on_and_its_seconds_are_counte
     assert world.pointer(pointers.SWEEP).position > lost.home.second
     assert places(world) == [(task.home.second, Why.NOT_COUNTED) for task in tasks]
     world.recorder.before = None
-    assert total(world, tasks[0]).delivered == 3, "read where they stand"
+    assert total(world, tasks[0]).delivered == 3, "counted from the wheel"
     minutes(world, 1)
     assert places(world) == []
     assert (total(world, tasks[0]).created, total(world, tasks[0]).delivered) == (3, 3)
@@ -80,7 +80,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("attribute", quick_first(DAMAGE, pytest.mark.exhaustive))
-def test_a_damaged_sheet_is_reported_once_and_begun_anew_and_the_sweep_goes_on(
+def test_damaged_statistics_are_reported_once_and_replaced_while_the_sweep_goes_on(
     world: World, attribute: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR, logger.name)
@@ -92,21 +92,21 @@ def test_a_damaged_sheet_is_reported_once_and_begun_anew_and_the_sweep_goes_on(
     minutes(world, 5)
     assert (total(world, task).created, total(world, task).pending) == (1, 1)
     damage(world, task, attribute)
-    assert total(world, task).created == 0, "left out, not answered with a failure"
+    assert total(world, task).created == 0, "left out, and not answered with an error"
     caplog.clear()
     minutes(world, 12)
     assert [record.__dict__["action"] for record in caplog.records].count("unreadable") == 1
     assert places(world) == []
     assert world.swept_second > world.read(task).entry.second > task.home.second
     assert total(world, task).delivered == 1
-    assert total(world, task).created == 0, "what was counted before is lost"
+    assert total(world, task).created == 0, "what was counted before the damage is lost"
 
 
 def damage(world: World, task: Task, attribute: str) -> None:
     world.unrecorded.update_item(
         TableName=world.settings.registry_table,
         Key={
-            "kind": {"S": f"{SHEETS}{task.home.second // 86_400}"},
+            "kind": {"S": f"{STATISTICS}{task.home.second // 86_400}"},
             "record": {"S": f"{task.home.second // 60:010d}"},
         },
         UpdateExpression="SET #damaged = :damage",

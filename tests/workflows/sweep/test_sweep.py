@@ -1,4 +1,4 @@
-"""The second look at every second: what was lost is found, what is slow is waited for."""
+"""The sweep checks every second again: it finds lost tasks, and waits for slow pages."""
 
 import asyncio
 from typing import Any
@@ -63,7 +63,7 @@ def test_a_lost_slice_message_is_sent_again_and_delivered(world: World) -> None:
     assert world.read(task).status is Status.DELIVERED
 
 
-def test_a_lost_direct_message_is_made_up_for_by_a_new_entry(world: World) -> None:
+def test_a_task_with_a_lost_direct_message_gets_a_new_entry(world: World) -> None:
     task = world.created(in_ms=1_000)
     lose_all_messages(world)
     world.sweep_past(task.home.second)
@@ -84,7 +84,7 @@ def test_a_lost_message_of_a_later_page_is_found(world: World) -> None:
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-def test_a_lost_message_of_what_a_page_passed_on_is_found(world: World) -> None:
+def test_a_lost_message_of_a_rest_page_is_found(world: World) -> None:
     task = world.created(in_ms=60_000)
     message = world.dispatched(task)
     world.handle(message, lambda_ms=0)
@@ -94,7 +94,9 @@ def test_a_lost_message_of_what_a_page_passed_on_is_found(world: World) -> None:
     assert world.receiver.task_ids == [task.task_id]
 
 
-def test_a_page_that_is_held_is_waited_for_and_keeps_nothing_else_waiting(world: World) -> None:
+def test_the_sweep_waits_for_a_held_page_at_an_open_place_and_goes_on_behind_it(
+    world: World,
+) -> None:
     task, later = world.created(in_ms=60_000), world.created(in_ms=61_000)
     world.dispatch_until(later.due_ms // 1000)
     lose_all_messages(world)
@@ -124,7 +126,7 @@ def test_a_page_is_sent_again_at_most_once_a_minute(world: World) -> None:
     assert world.messages_waiting() == waiting
 
 
-def test_two_sweepers_at_once_send_a_page_again_once(world: World) -> None:
+def test_two_concurrent_sweepers_send_a_page_again_once(world: World) -> None:
     task = world.created(in_ms=60_000)
     world.dispatch_until(task.due_ms // 1000)
     lose_all_messages(world)
@@ -138,7 +140,7 @@ def test_two_sweepers_at_once_send_a_page_again_once(world: World) -> None:
 
 
 def test_a_page_that_keeps_killing_its_notifier_is_taken_apart(world: World) -> None:
-    """One poisoned task must not hold up the others of its page."""
+    """One task that kills its notifier does not hold up the other tasks of its page."""
 
     class Crash(BaseException):
         pass
@@ -179,7 +181,7 @@ def test_entries_that_no_home_names_are_never_called_and_deleted(world: World) -
     assert world.read(task).status is Status.PENDING
 
 
-def test_a_home_whose_named_entry_vanished_gets_a_new_one(world: World) -> None:
+def test_a_home_whose_named_entry_is_missing_gets_a_new_one(world: World) -> None:
     task = world.created(in_ms=600_000)
     (state,) = world.tasks.home_states([task.home])[0].values()
     earlier = world.entry_writer.put(task.home, world.clock.now_ms() + 60_000)
@@ -192,7 +194,8 @@ def test_a_home_whose_named_entry_vanished_gets_a_new_one(world: World) -> None:
 
 
 def test_a_task_changed_during_its_rescue_keeps_its_second_open(world: World) -> None:
-    """A heartbeat raises the version and leaves the old entry named: passing would lose it."""
+    """A heartbeat raises the version and leaves the old entry named: if the sweep moved on, the
+    task would be lost."""
     task = world.created(in_ms=0)
     lose_all_messages(world)
     world.clock.advance_ms(200_000)
@@ -212,7 +215,7 @@ def test_a_task_changed_during_its_rescue_keeps_its_second_open(world: World) ->
 @pytest.mark.parametrize(
     "operation", quick_first(["SendMessageBatch", "PutItem", "UpdateItem"], pytest.mark.exhaustive)
 )
-def test_a_sweeper_that_dies_at_any_step_is_made_up_for_by_the_next(
+def test_the_next_sweeper_completes_the_work_of_one_that_dies_at_any_step(
     world: World, operation: str
 ) -> None:
     class Crash(BaseException):

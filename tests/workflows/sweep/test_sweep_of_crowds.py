@@ -1,4 +1,5 @@
-"""A crowded second is swept slice by slice: more stands in it than a run can hold in memory."""
+"""A crowded second is swept slice by slice, since it can have more tasks than a run can hold in
+memory."""
 
 from collections.abc import Callable
 from functools import partial
@@ -39,8 +40,8 @@ def crowd(world: World) -> list[Task]:
     return tasks
 
 
-def sweepable(world: World) -> None:
-    """A run before the second's turn has come, and time until it has."""
+def make_sweepable(world: World) -> None:
+    """One run before the second can be swept; then the clock passes that instant."""
     world.sweep_once()
     world.dispatch_until(world.clock.now_ms() // 1000 + 300)
 
@@ -56,7 +57,7 @@ def delivered_once(world: World, tasks: list[Task]) -> bool:
 
 
 def test_each_slice_is_read_once_and_sent_again(world: World, crowd: list[Task]) -> None:
-    sweepable(world)
+    make_sweepable(world)
     calls: list[str] = []
 
     def note(call: Call) -> None:
@@ -75,7 +76,7 @@ def test_each_slice_is_read_once_and_sent_again(world: World, crowd: list[Task])
 
 @pytest.mark.exhaustive
 def test_the_lease_is_kept_while_one_second_takes_long(world: World, crowd: list[Task]) -> None:
-    sweepable(world)
+    make_sweepable(world)
     world.drain()
     holders: set[str | None] = set()
 
@@ -94,10 +95,10 @@ def test_the_lease_is_kept_while_one_second_takes_long(world: World, crowd: list
     assert delivered_once(world, crowd)
 
 
-def test_who_has_lost_the_lease_in_a_second_leaves_it_to_the_other(
+def test_a_sweeper_that_loses_its_lease_within_a_second_leaves_it_to_the_other(
     world: World, crowd: list[Task]
 ) -> None:
-    sweepable(world)
+    make_sweepable(world)
     reads = 0
 
     def overtaken(call: Call) -> None:
@@ -122,7 +123,7 @@ def test_who_has_lost_the_lease_in_a_second_leaves_it_to_the_other(
 def test_a_run_that_ends_within_a_second_leaves_it_to_the_next(
     world: World, crowd: list[Task]
 ) -> None:
-    sweepable(world)
+    make_sweepable(world)
     world.sweep_once()
     world.drain()
     world.clock.advance_ms(LEASE_MS)
@@ -143,7 +144,7 @@ def elsewhere_in_its_second(world: World, task: Task) -> Address:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("is_lost", [False, True])
-def test_an_entry_in_another_slice_of_the_second_is_looked_for(
+def test_an_entry_in_another_slice_of_the_second_is_found_or_replaced(
     world: World, crowd: list[Task], is_lost: bool
 ) -> None:
     task = crowd[0]
@@ -152,7 +153,7 @@ def test_an_entry_in_another_slice_of_the_second_is_looked_for(
     assert world.tasks.name_entry(state, entry)
     if is_lost:
         world.tasks.delete_entries([entry])
-    sweepable(world)
+    make_sweepable(world)
     world.sweep_past(task.home.second)
     world.drain()
     assert delivered_once(world, crowd)
@@ -175,7 +176,7 @@ def test_a_crowd_is_counted_once_it_has_been_swept(world: World, crowd: list[Tas
 
 
 def met_twice(world: World, second: int) -> Task:
-    """A task of an earlier second that has entries in two shards of this one, and ends here."""
+    """A task of an earlier second that has entries in two shards of this second, and ends here."""
     task = world.created(in_ms=second * 1000 - 10_000 - world.clock.now_ms())
     first = world.entry_writer.put(task.home, second * 1000)
     while (last := world.entry_writer.put(task.home, second * 1000)).shard == first.shard:
@@ -186,7 +187,7 @@ def met_twice(world: World, second: int) -> Task:
 
 
 def time_for_slices(world: World, number: int) -> Callable[[], int]:
-    """To a run that has time to read the homes of so many."""
+    """The remaining time of a run that ends after the homes of `number` slices."""
     world.recorder.clear()
 
     def remaining_ms() -> int:
@@ -237,7 +238,7 @@ def enter_later_slice(world: World, task: Task, first: Address, second: int) -> 
 
 
 def in_shards(world: World, in_ms: int = 60_000) -> int:
-    """A second to come, written in several shards from now on."""
+    """A future second that is written in several shards from now on."""
     second = (world.clock.now_ms() + in_ms) // 1000
     world.headers.raise_to(second, SHARDS)
     world.reserve_shards.known.keep({second: SHARDS})
@@ -245,9 +246,9 @@ def in_shards(world: World, in_ms: int = 60_000) -> int:
 
 
 def sweep_while_it_ends(world: World, last: Address) -> None:
-    """The page of `last` is called as the sweep of its second is about to read its slice."""
+    """The page of `last` is called just before the sweep of its second reads its slice."""
     world.dispatch_until(last.second)
-    sweepable(world)
+    make_sweepable(world)
     world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
 
     def deliver(call: Call) -> None:
@@ -255,7 +256,7 @@ def sweep_while_it_ends(world: World, last: Address) -> None:
             world.recorder.before = None
             message = PageMessage(last.second, last.shard, page="0")
             deadline_ms = world.clock.now_ms() + LAMBDA_MS
-            with conflicts(of_keys):  # so that the keys are left to the sweep
+            with conflicts(of_keys):  # so that the sweep releases the keys
                 world.loop.run_until_complete(world.deliver(message, "late", deadline_ms))
 
     world.recorder.before = deliver
@@ -270,21 +271,22 @@ def counted(world: World, second: int) -> tuple[int, int]:
     return total.created, total.delivered
 
 
-@pytest.mark.parametrize("stands_in_it", [True, False])
-def test_a_task_that_ends_in_a_later_slice_of_a_second_while_that_is_swept_is_counted(
-    world: World, stands_in_it: bool
+@pytest.mark.parametrize("is_home_in_it", [True, False])
+def test_a_task_that_ends_in_a_later_slice_while_its_second_is_swept_is_counted(
+    world: World, is_home_in_it: bool
 ) -> None:
-    """Its home, or another entry of it, was read in an earlier slice, when it was pending."""
+    """The sweep read its home, or another entry of it, in an earlier slice, when the task was
+    pending."""
     second = in_shards(world)
-    task = world.created(in_ms=60_000 if stands_in_it else 50_000)
-    first = task.home if stands_in_it else world.entry_writer.put(task.home, second * 1000)
+    task = world.created(in_ms=60_000 if is_home_in_it else 50_000)
+    first = task.home if is_home_in_it else world.entry_writer.put(task.home, second * 1000)
     last = enter_later_slice(world, task, first, second)
     sweep_while_it_ends(world, last)
     assert world.receiver.task_ids == [task.task_id]
     assert counted(world, second) == (1, 1)
 
 
-def test_a_task_that_ends_in_a_later_slice_while_that_is_swept_gives_its_key_back(
+def test_a_task_that_ends_in_a_later_slice_while_its_second_is_swept_releases_its_key(
     world: World,
 ) -> None:
     second = in_shards(world)
@@ -295,10 +297,10 @@ def test_a_task_that_ends_in_a_later_slice_while_that_is_swept_gives_its_key_bac
 
 
 @pytest.mark.exhaustive
-def test_a_slice_that_was_open_longest_and_holds_a_lost_task_leaves_no_other_uncounted(
+def test_an_open_slice_with_a_lost_task_leaves_no_other_task_uncounted(
     world: World,
 ) -> None:
-    """It is looked at alone at last, and once more to be counted, since its task is rescued."""
+    """The slice is read alone at last, and read again to be counted, since its task is rescued."""
     second = in_shards(world)
     tasks = world.created_many([world.new(in_ms=60_000) for _ in range(3 * SHARDS)])
     stuck = world.created_by_key(world.new(key="order-17")).task
@@ -312,7 +314,7 @@ def test_a_slice_that_was_open_longest_and_holds_a_lost_task_leaves_no_other_unc
     world.dispatch_until(second)
     with conflicts(of_keys):
         world.drain()
-        sweepable(world)
+        make_sweepable(world)
         world.sweep_once()
     world.drain()
     (open_place,) = world.pointer(pointers.SWEEP).open_places
@@ -328,10 +330,10 @@ def test_a_slice_that_was_open_longest_and_holds_a_lost_task_leaves_no_other_unc
 
 
 @pytest.mark.exhaustive
-def test_a_second_that_is_finished_beside_one_that_is_counted_in_parts_is_counted(
+def test_a_second_that_finishes_during_the_count_of_another_is_counted(
     world: World,
 ) -> None:
-    """Of one minute, so both are in one record."""
+    """Both are in one minute, so both are in one record."""
     second = in_shards(world, in_ms=70_000)
     tasks = world.created_many([world.new(in_ms=70_000) for _ in range(3 * SHARDS)])
     stuck = world.created_by_key(world.new(key="order-17", in_ms=69_000)).task

@@ -1,4 +1,4 @@
-"""A cancel that gets its answer in time wins; one that comes too late is told so."""
+"""A cancel that is answered in time succeeds; a later one is refused as too late."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_at_the_cut_off_the_cancel_is_refused_and_the_call_is_made(world: World)
     assert world.receiver.task_ids == [task.task_id]
 
 
-def test_a_cancel_answered_only_after_the_cut_off_does_not_claim_to_have_won(world: World) -> None:
+def test_a_cancel_that_is_answered_after_the_cut_off_is_reported_as_too_late(world: World) -> None:
     task = world.created(in_ms=60_000)
     world.clock.set_ms(cut_off_ms(world, task) - 10)
 
@@ -71,14 +71,14 @@ def test_a_delivered_task_cannot_be_cancelled(world: World) -> None:
         world.cancel(task.task_id)
 
 
-def test_a_cancel_between_read_and_write_of_another_is_seen(world: World) -> None:
+def test_a_cancel_between_read_and_write_of_another_cancel_is_noticed(world: World) -> None:
     task = world.created()
 
     world.recorder.once("UpdateItem", lambda: world.cancel(task.task_id))
     assert world.cancel(task.task_id).status is Status.CANCELLED
 
 
-def test_a_cancel_whose_answer_was_lost_is_done_when_the_sdk_tries_again(world: World) -> None:
+def test_a_cancel_whose_answer_was_lost_succeeds_when_the_sdk_retries(world: World) -> None:
     task = world.created()
     world.recorder.lose_answer(world.dynamodb, "UpdateItem")
     assert world.cancel(task.task_id).status is Status.CANCELLED
@@ -104,7 +104,7 @@ def test_a_task_waiting_for_its_retry_can_be_cancelled(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_record_past_its_expiry_is_gone_even_before_ttl_deletes_it(world: World) -> None:
+def test_a_record_past_its_expiry_is_unknown_even_before_ttl_deletes_it(world: World) -> None:
     task = world.created()
     world.cancel(task.task_id)
     world.clock.advance_ms(world.settings.retention_seconds * 1000 + 1_000)

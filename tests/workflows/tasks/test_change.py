@@ -1,4 +1,5 @@
-"""A pending task is moved, altered, run or redriven; an entry no longer named never fires."""
+"""A pending task is moved, altered, run or redriven; an entry that is no longer named never
+fires."""
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -20,14 +21,14 @@ def move(world: World, task: Task, due_ms: int) -> Task:
     return world.change(task.task_id, Change(due_ms=due_ms))
 
 
-def turn_until(world: World, due_ms: int) -> None:
-    """Let every second up to this instant be dispatched and delivered in its turn."""
+def deliver_until(world: World, due_ms: int) -> None:
+    """Dispatch and deliver each second up to this instant, one after the other."""
     for second in range(world.clock.now_ms() // 1000 + 1, due_ms // 1000 + 2):
         world.dispatch_until(second)
         world.drain()
 
 
-def test_a_later_instant_costs_one_write_and_no_entry_until_the_old_one_comes_up(
+def test_a_later_instant_costs_one_write_and_no_entry_until_the_old_entry_falls_due(
     world: World,
 ) -> None:
     world.wire(list_index=False)
@@ -72,7 +73,7 @@ def test_an_instant_earlier_within_its_own_second_gets_an_entry_for_the_message_
     assert [received.at_ms for received in world.receiver.received] == [earlier_ms]
 
 
-def test_moved_to_now_it_is_called_at_once(world: World) -> None:
+def test_a_task_that_is_moved_to_now_is_called_immediately(world: World) -> None:
     task = world.created(in_ms=600_000)
     move(world, task, world.clock.now_ms())
     world.drain()
@@ -85,7 +86,7 @@ def test_moved_to_now_it_is_called_at_once(world: World) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(moves=st.lists(st.integers(min_value=20, max_value=90), min_size=1, max_size=5))
-def test_moved_back_and_forth_many_times_it_fires_once_at_the_last_instant(
+def test_a_task_that_is_moved_many_times_fires_once_at_the_last_instant(
     world: World, moves: list[int]
 ) -> None:
     start_ms = world.clock.now_ms()
@@ -102,7 +103,7 @@ def test_moved_back_and_forth_many_times_it_fires_once_at_the_last_instant(
     assert [(r.task_id, r.at_ms) for r in called] == [(task.task_id, start_ms + moves[-1] * 1000)]
 
 
-def test_payload_and_callback_change_and_what_is_absent_stays(world: World) -> None:
+def test_payload_and_callback_change_and_absent_fields_stay(world: World) -> None:
     task = world.created(in_ms=60_000)
     elsewhere = HttpCallback("https://elsewhere.example/", "PUT", (("x-a", "b"),))
     world.change(task.task_id, Change(callback=elsewhere))
@@ -115,7 +116,7 @@ def test_payload_and_callback_change_and_what_is_absent_stays(world: World) -> N
 
 
 @pytest.mark.parametrize("early_ms", [0, 1])
-def test_a_change_is_refused_from_the_cut_off_on(world: World, early_ms: int) -> None:
+def test_a_change_is_refused_from_the_cut_off_onwards(world: World, early_ms: int) -> None:
     task = world.created(in_ms=60_000)
     cut_off_ms = timing.cut_off_ms(task.next_ms, world.settings.lead_ms)
     world.clock.set_ms(cut_off_ms - early_ms)
@@ -169,8 +170,8 @@ def test_the_second_of_two_changes_keeps_the_first(world: World) -> None:
     assert (current.payload, current.due_ms) == ("2", task.due_ms + 60_000)
 
 
-def test_a_beat_while_the_notifier_places_the_task_anew_is_followed(world: World) -> None:
-    """The notifier follows the last beat to 90 s; one more beat comes in between."""
+def test_a_beat_while_the_notifier_writes_a_new_entry_takes_effect(world: World) -> None:
+    """The notifier moves the task to the last beat, at 90 s; one more beat comes in between."""
     task = world.created(in_ms=60_000)
     start_ms = world.clock.now_ms()
     move(world, task, start_ms + 90_000)
@@ -191,7 +192,7 @@ def test_a_beat_while_the_notifier_places_the_task_anew_is_followed(world: World
     assert [received.at_ms for received in world.receiver.received] == [start_ms + 100_000]
 
 
-def test_run_calls_now_and_keeps_the_instant_it_was_made_for(world: World) -> None:
+def test_run_calls_a_task_now_and_keeps_its_due_instant(world: World) -> None:
     task = world.created(in_ms=3_600_000)
     running = world.change.run(task.task_id)
     world.drain()
@@ -258,7 +259,7 @@ def test_only_a_dead_task_can_be_redriven_and_only_while_it_stays(world: World) 
         world.redrive(dead.task_id)
 
 
-def test_two_redrives_at_once_are_one(world: World) -> None:
+def test_two_concurrent_redrives_make_one(world: World) -> None:
     task = dead_task(world)
 
     world.recorder.once("UpdateItem", lambda: world.redrive(task.task_id))

@@ -1,4 +1,5 @@
-"""Writes of what a transaction holds: tried again, then as throttled; nothing rests on a key."""
+"""Writes that a transaction blocks are retried, and then refused as throttled; no delivery depends
+on a key."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +33,7 @@ from tests.support.receiver import BUSY, GONE, OK
 from tests.support.timers import chain_of, fates, made, occurrences, patched
 from tests.support.world import CALLER, World
 
-TRIES = 5  # the first, and one after each pause
+TRIES = 5  # the first try, and one after each pause
 ONCE = RetryPolicy(1, 5.0)
 DEAD_HOOK = HttpCallback("https://receiver.example/dead")
 
@@ -46,7 +47,7 @@ def key_of(world: World, task: Task) -> dict[str, Any]:
     return item
 
 
-def swept(world: World, task: Task) -> None:
+def sweep_second_of(world: World, task: Task) -> None:
     world.sweep_past(world.read(task).entry.second)
 
 
@@ -54,7 +55,7 @@ def swept(world: World, task: Task) -> None:
 
 
 @pytest.mark.parametrize("wanted", [of_homes, of_claims], ids=["task", "key"])
-def test_a_write_of_what_a_transaction_holds_for_a_moment_is_carried_out(
+def test_a_write_that_a_transaction_blocks_for_a_moment_is_carried_out(
     world: World, wanted: Wanted
 ) -> None:
     with conflicts(wanted, times=A_MOMENT) as met:
@@ -65,7 +66,9 @@ def test_a_write_of_what_a_transaction_holds_for_a_moment_is_carried_out(
     assert world.read(task).status is Status.CANCELLED
 
 
-def test_the_client_of_the_functions_tries_again_what_a_transaction_holds(world: World) -> None:
+def test_the_dynamodb_client_of_the_functions_retries_a_write_that_a_transaction_blocks(
+    world: World,
+) -> None:
     task = world.created()
     with conflicts(lambda operation, _: operation == "UpdateItem", times=A_MOMENT) as met:
         aws_clients.dynamodb_client().update_item(
@@ -79,7 +82,7 @@ def test_the_client_of_the_functions_tries_again_what_a_transaction_holds(world:
 
 
 @pytest.mark.parametrize("wanted", [of_homes, of_transactions], ids=["single", "transaction"])
-def test_a_write_that_keeps_meeting_a_transaction_counts_as_throttled(
+def test_a_write_that_transactions_keep_blocking_counts_as_throttled(
     world: World, wanted: Wanted
 ) -> None:
     task = world.created()
@@ -107,7 +110,7 @@ def test_a_write_that_keeps_meeting_a_transaction_counts_as_throttled(
     ],
     ids=["a pause", "a direct page"],
 )
-def test_a_write_without_a_condition_is_tried_again_and_then_throttled(
+def test_a_write_without_a_condition_is_retried_and_then_throttled(
     world: World, write: Callable[[World], object]
 ) -> None:
     with conflicts(lambda operation, _: operation == "UpdateItem", times=A_MOMENT):
@@ -119,7 +122,7 @@ def test_a_write_without_a_condition_is_tried_again_and_then_throttled(
 # Keys
 
 
-def test_a_page_is_done_though_the_keys_of_its_tasks_cannot_be_released(world: World) -> None:
+def test_a_page_finishes_although_the_keys_of_its_tasks_cannot_be_released(world: World) -> None:
     task, other = keyed(world), world.created()
     world.dispatch_until(task.due_ms // 1000)
     messages = world.receive()
@@ -128,18 +131,20 @@ def test_a_page_is_done_though_the_keys_of_its_tasks_cannot_be_released(world: W
     assert {world.read(one).status for one in (task, other)} == {Status.DELIVERED}
     assert "expires_at" not in key_of(world, task)
 
-    swept(world, task)
+    sweep_second_of(world, task)
     assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
     assert world.receiver.task_ids.count(task.task_id) == 1
 
 
-def test_a_rest_is_passed_on_though_the_keys_of_a_page_cannot_be_released(world: World) -> None:
+def test_a_rest_page_is_passed_on_although_the_keys_of_the_page_cannot_be_released(
+    world: World,
+) -> None:
     task = keyed(world)
     later = world.created(in_ms=60_900, callback=HttpCallback("https://slow.example/"))
     message = world.dispatched(task)
 
     def answer(received: Any) -> Any:
-        world.clock.advance_ms(50_000)  # no time is left for the other
+        world.clock.advance_ms(50_000)  # no time is left for the other task
         return OK
 
     world.receiver.answer = answer
@@ -152,7 +157,7 @@ def test_a_rest_is_passed_on_though_the_keys_of_a_page_cannot_be_released(world:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("ending", ["dead", "expired"])
-def test_a_task_that_ends_undelivered_ends_though_its_key_cannot_be_released(
+def test_a_task_ends_undelivered_although_its_key_cannot_be_released(
     world: World, ending: str
 ) -> None:
     world.receiver.answer = lambda received: GONE
@@ -165,11 +170,11 @@ def test_a_task_that_ends_undelivered_ends_though_its_key_cannot_be_released(
     assert world.read(task).status.value == ending
     assert "expires_at" not in key_of(world, task)
 
-    swept(world, task)
+    sweep_second_of(world, task)
     assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
 
 
-def test_a_cancel_that_was_written_is_answered_though_the_key_cannot_be_released(
+def test_a_written_cancel_is_answered_although_the_key_cannot_be_released(
     world: World,
 ) -> None:
     task = keyed(world)
@@ -181,7 +186,7 @@ def test_a_cancel_that_was_written_is_answered_though_the_key_cannot_be_released
     assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
 
 
-def test_the_key_of_a_task_whose_notifier_died_before_the_release_is_released_by_the_sweep(
+def test_the_sweep_releases_the_key_of_a_task_whose_notifier_died_before_the_release(
     world: World,
 ) -> None:
     task = keyed(world)
@@ -197,7 +202,7 @@ def test_the_key_of_a_task_whose_notifier_died_before_the_release_is_released_by
     world.recorder.before = None
     assert "expires_at" not in key_of(world, task)
 
-    swept(world, task)
+    sweep_second_of(world, task)
     assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
 
 
@@ -206,7 +211,7 @@ def test_the_sweep_leaves_a_key_that_another_task_has_taken(world: World) -> Non
     with conflicts(of_keys):
         world.come_up(task)
     standby = keyed(world, in_ms=4_000_000)
-    swept(world, task)
+    sweep_second_of(world, task)
     assert key_of(world, task)["task"] == {"S": standby.home.name}
     assert "expires_at" not in key_of(world, task)
 
@@ -215,12 +220,12 @@ def test_the_sweep_writes_no_key_that_was_released(world: World) -> None:
     task = keyed(world)
     world.come_up(task)
     world.recorder.clear()
-    swept(world, task)
+    sweep_second_of(world, task)
     written = [call for call in world.recorder.calls if of_keys(call.operation, call.request)]
     assert written == []
 
 
-def test_a_key_whose_ended_task_has_lost_its_ttl_leaves_no_place_open(world: World) -> None:
+def test_a_key_of_an_ended_task_without_ttl_leaves_no_place_open(world: World) -> None:
     task = keyed(world)
     with conflicts(of_keys):
         world.come_up(task)
@@ -229,7 +234,7 @@ def test_a_key_whose_ended_task_has_lost_its_ttl_leaves_no_place_open(world: Wor
         Key=codec.key(task.home, world.settings.buckets),
         UpdateExpression="REMOVE expires_at",
     )
-    swept(world, task)
+    sweep_second_of(world, task)
     assert not world.pointer(pointers.SWEEP).open_places
 
 
@@ -243,7 +248,7 @@ def test_a_key_that_the_sweep_cannot_release_is_released_by_a_later_run(world: W
         assert "expires_at" not in key_of(world, task)
         sweep = world.pointer(pointers.SWEEP)
         second = world.read(task).entry.second
-        assert sweep.position > second, "it holds up nobody else"
+        assert sweep.position > second, "it does not hold up the sweep"
         assert [place.second for place in sweep.open_places] == [second]
     for _ in range(3):
         world.dispatch_until(world.clock.now_ms() // 1000 + 60)
@@ -252,8 +257,8 @@ def test_a_key_that_the_sweep_cannot_release_is_released_by_a_later_run(world: W
     assert not world.pointer(pointers.SWEEP).open_places
 
 
-def test_a_key_taken_again_as_its_task_settles_is_taken_or_refused_for_load(world: World) -> None:
-    """A redrive's transaction holds the key at this moment."""
+def test_taking_a_key_during_a_transaction_succeeds_or_is_refused_for_load(world: World) -> None:
+    """The transaction of a redrive blocks the key at this moment."""
     task = keyed(world)
     world.come_up(task)
     with conflicts(of_claims), pytest.raises(TooManyWrites):
@@ -264,7 +269,7 @@ def test_a_key_taken_again_as_its_task_settles_is_taken_or_refused_for_load(worl
 
 
 def test_a_task_settles_while_its_key_is_being_taken_again(world: World) -> None:
-    """A redrive's transaction holds the key when that is released."""
+    """The transaction of a redrive blocks the key when it is released."""
     task = keyed(world)
     message = world.dispatched(task)
     with conflicts(of_keys, times=A_MOMENT) as met:
@@ -302,7 +307,7 @@ def test_a_change_and_a_redrive_that_cannot_be_written_are_refused_for_load(worl
 
 
 @pytest.mark.exhaustive
-def test_a_death_with_notice_beside_a_cancel_is_one_death_with_one_notice(world: World) -> None:
+def test_a_death_during_a_transaction_is_one_death_with_one_notice(world: World) -> None:
     world.configured("orders", on_dead=DEAD_HOOK, retry=ONCE)
     world.receiver.answer = lambda received: OK if "dead" in received.url else BUSY
     task = world.created()
@@ -318,7 +323,7 @@ def test_a_death_with_notice_beside_a_cancel_is_one_death_with_one_notice(world:
 # Timers
 
 
-def test_a_timer_changed_while_its_chain_is_planned_plans_on(world: World) -> None:
+def test_a_timer_that_is_changed_while_its_chain_is_planned_is_planned_on(world: World) -> None:
     timer = made(world, 2, max_runs=4)
     with conflicts(of_homes, times=A_MOMENT) as met:
         world.dispatch_until(world.clock.now_ms() // 1000 + 10)
@@ -328,7 +333,7 @@ def test_a_timer_changed_while_its_chain_is_planned_plans_on(world: World) -> No
 
 
 @pytest.mark.parametrize("times", [A_MOMENT, 2 * TRIES])
-def test_a_change_of_a_timer_beside_its_planning_is_made(world: World, times: int) -> None:
+def test_a_change_of_a_timer_during_its_planning_succeeds(world: World, times: int) -> None:
     timer = made(world, 60)
     with conflicts(of_transactions, times=times):
         after = patched(world, timer, name="other")
@@ -336,7 +341,7 @@ def test_a_change_of_a_timer_beside_its_planning_is_made(world: World, times: in
     assert chain_of(world, timer) is not None
 
 
-def test_what_keeps_meeting_a_transaction_is_refused_for_load(world: World) -> None:
+def test_requests_that_transactions_keep_blocking_are_refused_for_load(world: World) -> None:
     timer = made(world, 60)
     refused: list[Callable[[], object]] = [
         lambda: patched(world, timer, name="other"),
@@ -353,7 +358,7 @@ def test_what_keeps_meeting_a_transaction_is_refused_for_load(world: World) -> N
     assert fates(world, timer).total() == 0
 
 
-def test_settings_written_beside_another_change_are_written_or_refused_for_load(
+def test_a_change_of_settings_during_another_succeeds_or_is_refused_for_load(
     world: World,
 ) -> None:
     before = world.configured("orders", retry=ONCE)

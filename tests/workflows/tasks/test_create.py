@@ -1,4 +1,4 @@
-"""Creating tasks, and the near rule at work."""
+"""Creating tasks, far and near."""
 
 import pytest
 from botocore.exceptions import ClientError
@@ -24,7 +24,7 @@ def test_a_near_task_is_one_write_and_one_message(world: World) -> None:
 
     assert world.recorder.operations() == ["PutItem", "SendMessageBatch"]
     entry = world.recorder.calls[-1].request["Entries"][0]
-    assert entry["DelaySeconds"] == 2, "whole seconds, early rather than late"
+    assert entry["DelaySeconds"] == 2, "whole seconds, rather early than late"
 
 
 def test_the_message_of_a_near_task_comes_shortly_before_its_own_instant(world: World) -> None:
@@ -38,7 +38,9 @@ def test_the_message_of_a_near_task_comes_shortly_before_its_own_instant(world: 
     assert entry["DelaySeconds"] == 3
 
 
-def test_a_due_instant_in_the_past_is_placed_now_and_keeps_its_true_instant(world: World) -> None:
+def test_a_task_that_is_due_in_the_past_is_placed_now_and_keeps_its_due_instant(
+    world: World,
+) -> None:
     task = world.created(in_ms=-3_600_000)
     world.drain()
 
@@ -65,10 +67,11 @@ def test_a_task_created_while_its_slice_is_being_read_is_delivered_once(world: W
     assert sorted(world.receiver.task_ids) == sorted([first.task_id, created[0].task_id])
 
 
-def test_a_slow_write_whose_second_became_near_on_the_way_is_found_by_the_sweep(
+def test_the_sweep_finds_a_task_whose_slow_write_arrived_after_its_slice_was_read(
     world: World,
 ) -> None:
-    """Far when its place was chosen; its slice was dispatched and read before it arrived."""
+    """The second was far when its place was chosen; its slice was dispatched and read before the
+    write arrived."""
     witness = world.created(in_ms=20_000)
 
     def take_long() -> None:
@@ -125,16 +128,16 @@ def test_near_tasks_of_a_batch_share_messages(world: World) -> None:
     )
 
 
-def test_what_dynamodb_leaves_unprocessed_is_sent_again(world: World) -> None:
-    leave_unprocessed(world, times=2)
+def test_items_that_dynamodb_leaves_unprocessed_are_sent_again(world: World) -> None:
+    leave_last_unprocessed(world, times=2)
     results = world.created_many([world.new() for _ in range(10)])
 
     assert all(isinstance(result, Task) for result in results)
     assert sum(1 for item in world.items() if "status" in item) == 10
 
 
-def test_what_stays_unprocessed_is_refused_and_was_not_created(world: World) -> None:
-    leave_unprocessed(world, times=1_000)
+def test_items_that_stay_unprocessed_are_refused_and_not_created(world: World) -> None:
+    leave_last_unprocessed(world, times=1_000)
     results = world.created_many([world.new() for _ in range(10)])
 
     refused = [result for result in results if isinstance(result, Unavailable)]
@@ -152,8 +155,8 @@ def test_a_throttled_create_is_refused_as_unavailable(world: World) -> None:
     assert isinstance(refused, TooManyWrites)
 
 
-def leave_unprocessed(world: World, times: int) -> None:
-    """DynamoDB takes all of a batch but its last item, so many times."""
+def leave_last_unprocessed(world: World, times: int) -> None:
+    """DynamoDB leaves the last item of a batch unprocessed, so many times."""
     original = world.dynamodb.batch_write_item
     left = iter(range(times))
 
@@ -175,7 +178,8 @@ def test_a_task_years_ahead_is_stored_and_found_by_its_id(world: World, years: i
 
 
 def test_a_batch_that_fails_leaves_no_write_under_way(world: World) -> None:
-    """Lambda stops a process after its answer: a write left behind could land much later."""
+    """Lambda stops a process after its answer, so a write that is still under way could arrive much
+    later."""
     begun: list[Call] = []
 
     def fail_at_first(call: Call) -> None:

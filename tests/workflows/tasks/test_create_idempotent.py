@@ -1,7 +1,7 @@
-"""Creates under an idempotency key: what a repeat gets, and who dies where in between.
+"""Creates under an idempotency key: the answers of repeats, and crashes in between.
 
-A request is named by its biz_type here: its tasks are told apart in the wheel by it, and by
-their payloads, which are their indexes.
+Here the biz_type names a request: it distinguishes the tasks of requests in the wheel. The payload
+of a task is its index.
 """
 
 import json
@@ -54,7 +54,7 @@ def task(index: int, delay: Any = 600, **fields: Any) -> dict[str, Any]:
 
 
 def several(**fields: Any) -> list[dict[str, Any]]:
-    """Tasks near and far, with keys and without; one of them is bad."""
+    """Near and far tasks, with and without keys; one of them is invalid."""
     good = [task(index, delay) for index, delay in enumerate(DELAYS)]
     return [{**one, **fields} for one in [*good, {**task(99), "retry": 1}]]
 
@@ -92,7 +92,7 @@ def tasks_in_wheel(world: World) -> list[Task]:
 
 
 def created(world: World) -> Counter[tuple[str, str]]:
-    """How many tasks the wheel holds for each index of each request."""
+    """The number of tasks in the wheel for each index of each request."""
     return Counter((one.biz_type, str(one.payload)) for one in tasks_in_wheel(world))
 
 
@@ -105,7 +105,7 @@ def record_of(world: World) -> dict[str, Any]:
     return dict(record)
 
 
-# What a repeat gets
+# Answers to repeats
 
 
 def test_a_repeat_gets_the_first_answer_byte_for_byte_and_creates_nothing(world: World) -> None:
@@ -141,7 +141,7 @@ def test_a_replay_does_not_depend_on_settings_that_changed_since(world: World) -
     assert batch_text(batch(world, [task(0, 6)])) == batch_text(first)
 
 
-def test_a_batch_of_nothing_but_refusals_is_remembered_like_any_other(world: World) -> None:
+def test_a_batch_whose_tasks_are_all_refused_is_remembered(world: World) -> None:
     tasks = [task(0, retry=1), task(1, due_ms=10**15)]
     first = batch(world, tasks)
     world.clock.advance_ms(60_000)
@@ -162,7 +162,7 @@ def test_another_body_or_another_call_under_the_same_key_is_refused(world: World
     assert world.items() == stored
 
 
-def test_keys_of_two_callers_do_not_meet(world: World) -> None:
+def test_idempotency_keys_of_two_callers_are_independent(world: World) -> None:
     mine = batch(world, [task(0)], caller="me")
     theirs = batch(world, [task(1)], caller="you")
     assert statuses([*mine, *theirs]) == [201, 201]
@@ -178,7 +178,7 @@ def test_a_request_is_remembered_for_twenty_four_hours(world: World) -> None:
     assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
 
 
-def test_what_is_refused_whole_is_not_remembered(world: World) -> None:
+def test_a_request_that_is_refused_as_a_whole_is_not_remembered(world: World) -> None:
     with pytest.raises(InvalidField):
         single(world, task(0, due_ms=1))
     assert single(world, task(0)).is_new
@@ -187,14 +187,14 @@ def test_what_is_refused_whole_is_not_remembered(world: World) -> None:
 # Keys of tasks
 
 
-def test_a_single_create_whose_own_key_is_taken_is_forgotten(world: World) -> None:
+def test_a_single_create_whose_task_key_is_taken_is_not_remembered(world: World) -> None:
     world.created_by_key(world.new(key="order-17", digest="other"))
     with pytest.raises(KeyTaken):
         single(world, task(0, key="order-17"))
     assert single(world, task(1)).is_new, "the same idempotency key, with another body"
 
 
-def test_in_a_batch_a_taken_key_stays_refused_when_it_is_free_again(world: World) -> None:
+def test_a_task_of_a_batch_stays_refused_when_its_key_becomes_free(world: World) -> None:
     world.created_by_key(world.new(key="order-17", digest="other"))
     tasks = [task(0), task(1, key="order-17")]
     first = batch(world, tasks)
@@ -205,7 +205,7 @@ def test_in_a_batch_a_taken_key_stays_refused_when_it_is_free_again(world: World
     assert batch_text(batch(world, tasks)) == batch_text(first)
 
 
-def test_a_task_that_its_key_named_already_is_shown_as_it_stands_then(world: World) -> None:
+def test_a_replay_shows_an_existing_task_of_the_key_in_its_current_state(world: World) -> None:
     tasks = [task(0, {"key": "order-17"})]
     batch(world, tasks, key="another")
     assert statuses(batch(world, tasks)) == [200]
@@ -216,7 +216,7 @@ def test_a_task_that_its_key_named_already_is_shown_as_it_stands_then(world: Wor
     assert (replayed.is_new, replayed.task.status) == (False, Status.CANCELLED)
 
 
-def test_a_deleted_task_that_its_key_named_is_unknown(world: World) -> None:
+def test_a_replay_for_an_existing_task_that_was_deleted_is_unknown(world: World) -> None:
     tasks = [task(0, {"key": "order-17"})]
     (made,) = batch(world, tasks, key="another")
     batch(world, tasks)
@@ -229,16 +229,16 @@ def test_a_deleted_task_that_its_key_named_is_unknown(world: World) -> None:
 
 
 class Died(BaseException):
-    """Nothing catches it, as nothing catches the end of a Lambda."""
+    """No code catches it, as with the end of a Lambda."""
 
 
 @contextmanager
 def dying(world: World, number: int, moment: str) -> Any:
-    """Die before or after the call of this number; whoever is dead makes no call any more."""
+    """Die before or after the call of this number; after that, each call fails."""
     calls = count()
     dead: list[Call] = []
-    world.entry_writer.placement()  # the time pointer is known: the calls are the same each time
-    world.business_cache.one("orders")  # and this business, where it is not another one's
+    world.entry_writer.placement()  # reads the time pointer first: the same calls each time
+    world.business_cache.one("orders")  # caches this business, unless it belongs to another request
 
     def before(call: Call) -> None:
         if dead:
@@ -338,7 +338,7 @@ def test_a_repeat_that_died_at_any_call_is_finished_by_the_next(
         with dying(world, number, moment) as dead:
             batch(world, several(biz_type=name), key=name)
         finished += not dead
-    assert finished, "there are enough of them to have died everywhere"
+    assert finished, "the repeats died at each of their calls"
     pass_the_lease(world)
 
     for name in names:
@@ -360,8 +360,8 @@ def test_a_single_create_that_died_at_any_call_is_finished_by_its_repeat(world: 
                 with dying(world, number, "after") as dead:
                     single(world, one, key)
                 died += [(key, one)] if dead else []
-    plain = 2  # claimed, put
-    near, keyed = 1, 3  # a message more; a look at the key, its claim and its confirmation more
+    plain = 2  # claim and put
+    near, keyed = 1, 3  # a message; a read of the key, its claim and its confirmation
     assert len(died) == 4 * (plain + plain + keyed) + 4 * near
     pass_the_sweep(world)
 
@@ -378,7 +378,7 @@ def test_a_single_create_that_died_at_any_call_is_finished_by_its_repeat(world: 
     assert len(world.receiver.received) == len(tasks_in_wheel(world)) == stored
 
 
-def test_a_request_that_is_at_work_is_not_repeated_until_its_lease_is_over(world: World) -> None:
+def test_a_request_in_work_is_not_repeated_until_its_lease_ends(world: World) -> None:
     with dying(world, 1, "before") as dead:
         batch(world, several())
     assert dead[0].operation == "BatchWriteItem"
@@ -392,7 +392,7 @@ def test_a_request_that_is_at_work_is_not_repeated_until_its_lease_is_over(world
 
 
 def test_a_request_that_created_all_its_tasks_is_answered_within_its_lease(world: World) -> None:
-    """Its owner may be dead or at work: nothing is missing, so nothing is waited for."""
+    """No task is missing, so the repeat does not wait, although the owner may be at work."""
     tasks = several()
     world.recorder.once("PutItem", partial(check_in_use, world, tasks), at=3)
     first = batch(world, tasks)
@@ -408,7 +408,7 @@ def check_in_use(world: World, tasks: list[dict[str, Any]]) -> None:
         batch(world, tasks)
 
 
-# Tasks that are gone
+# Missing tasks
 
 
 def delete_item(world: World, made: Made | Refusal) -> None:
@@ -418,7 +418,8 @@ def delete_item(world: World, made: Made | Refusal) -> None:
 
 
 def test_a_task_that_ttl_may_have_deleted_is_not_created_again(world: World) -> None:
-    """Cancelled at once, by a clock that is behind, and kept for a day."""
+    """The task may have been cancelled immediately, by a clock that is behind, and kept for a
+    day."""
     (made,) = batch(world, [task(0)])
     world.clock.advance_ms(REMEMBERED_SECONDS * 1000 - DELETED_EARLY_MS_MAX)
     assert batch(world, [task(0)]) == [made]
@@ -429,7 +430,7 @@ def test_a_task_that_ttl_may_have_deleted_is_not_created_again(world: World) -> 
     assert created(world) == {("orders", "1"): 1}
 
 
-def test_a_message_whose_tasks_are_long_gone_creates_none_again(world: World) -> None:
+def test_a_message_whose_tasks_were_deleted_does_not_create_them_again(world: World) -> None:
     tasks = [task(0), task(1)]
     first = batch(world, tasks, remembered_seconds=OF_A_MESSAGE)
     for made in first:
@@ -440,7 +441,7 @@ def test_a_message_whose_tasks_are_long_gone_creates_none_again(world: World) ->
     assert created(world) == {}
 
 
-def test_a_message_that_died_before_its_end_was_recorded_has_it_recorded_by_its_repeat(
+def test_the_repeat_of_a_message_that_died_records_its_end(
     world: World,
 ) -> None:
     with dying(world, 2, "before"):
@@ -469,11 +470,11 @@ def test_a_damaged_task_is_not_created_again(world: World) -> None:
     assert world.items() == stored
 
 
-# What settings allow by now
+# Settings that have changed since
 
 
-def not_any_more(tasks: list[NewTask | Refusal]) -> list[NewTask | Refusal]:
-    """The second task is refused by now."""
+def refuse_second(tasks: list[NewTask | Refusal]) -> list[NewTask | Refusal]:
+    """The second task is refused now."""
     allowed, refused, *rest = tasks
     assert isinstance(refused, NewTask)
     refusal = NotPermitted("Not any more.")
@@ -481,18 +482,20 @@ def not_any_more(tasks: list[NewTask | Refusal]) -> list[NewTask | Refusal]:
     return [allowed, refusal, *rest]
 
 
-def test_a_task_that_settings_refuse_by_now_was_created_before(world: World) -> None:
+def test_a_created_task_that_settings_refuse_now_is_reported_as_created_before(
+    world: World,
+) -> None:
     tasks = [task(0), task(1), task(2)]
     first = batch(world, tasks)
     for _ in range(2):
-        repeated = batch(world, tasks, settings=not_any_more)
+        repeated = batch(world, tasks, settings=refuse_second)
         assert [repeated[0], repeated[2]] == [first[0], first[2]]
         assert isinstance(repeated[1], CreatedBefore)
         pass_the_lease(world)
     assert batch(world, tasks) == first
 
 
-def test_of_a_request_that_died_a_task_that_settings_refuse_by_now_is_looked_for(
+def test_the_repeat_of_a_request_that_died_looks_for_tasks_that_settings_refuse_now(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("duewheel.stores.dynamodb.WRITES_PER_BATCH", 1)
@@ -504,10 +507,10 @@ def test_of_a_request_that_died_a_task_that_settings_refuse_by_now_is_looked_for
         batch(world, tasks, key="with-the-second")
     assert dead[0].operation == "BatchWriteItem"
     with pytest.raises(IdempotencyKeyInUse):
-        batch(world, tasks, "with-the-second", settings=not_any_more)
+        batch(world, tasks, "with-the-second", settings=refuse_second)
     pass_the_lease(world)
-    without = batch(world, tasks, "without-the-second", settings=not_any_more)
-    with_it = batch(world, tasks, "with-the-second", settings=not_any_more)
+    without = batch(world, tasks, "without-the-second", settings=refuse_second)
+    with_it = batch(world, tasks, "with-the-second", settings=refuse_second)
     assert statuses(without) == statuses(with_it) == [201, 403, 201]
     assert isinstance(with_it[1], CreatedBefore)
     assert not isinstance(without[1], CreatedBefore)
@@ -516,12 +519,12 @@ def test_of_a_request_that_died_a_task_that_settings_refuse_by_now_is_looked_for
     assert created(world) == {("orders", str(index)): 2 for index in range(3)}
 
 
-# What DynamoDB left unwritten
+# Items that DynamoDB left unprocessed
 
 
 @contextmanager
 def leaving_unprocessed(world: World, number: int) -> Any:
-    """DynamoDB takes all but so many of the writes of each batch."""
+    """DynamoDB leaves the last `number` writes of each batch unprocessed."""
     original = world.dynamodb.batch_write_item
 
     def partly(RequestItems: dict[str, list[object]]) -> dict[str, object]:
@@ -537,7 +540,7 @@ def leaving_unprocessed(world: World, number: int) -> Any:
 
 
 @pytest.mark.exhaustive
-def test_what_stayed_unwritten_is_written_by_a_repeat_at_once(world: World) -> None:
+def test_a_repeat_writes_unprocessed_tasks_immediately(world: World) -> None:
     with leaving_unprocessed(world, 2):
         first = batch(world, several())
     assert statuses(first) == [201, 201, 201, 503, 503, 201, 201, 422]
@@ -560,12 +563,12 @@ def test_a_request_may_stay_unfinished_any_number_of_times(world: World) -> None
             results = batch(world, tasks)
         assert statuses(results).count(503) == left
         sizes.append(size_of(record_of(world)))
-    assert sizes[-1] == sizes[-2] < 2_000, "claims under which nothing was created are dropped"
+    assert sizes[-1] == sizes[-2] < 2_000, "claims under which no task was created are dropped"
     assert statuses(batch(world, tasks)) == [201] * 12
     assert created(world) == {("orders", str(index)): 1 for index in range(12)}
 
 
-def test_what_was_refused_for_good_stays_so_while_the_rest_is_tried_again(world: World) -> None:
+def test_a_refused_task_stays_refused_when_a_repeat_creates_the_others(world: World) -> None:
     world.created_by_key(world.new(key="order-17", digest="other", payload='"theirs"'))
     tasks = [task(0), task(1), task(2), task(3, {"key": "order-17"})]
     with leaving_unprocessed(world, 2):
@@ -579,7 +582,7 @@ def throttle_tasks(world: World, times: int) -> None:
     world.recorder.refuse("PutItem", code=THROTTLED, times=times, of=table)
 
 
-def test_a_throttled_single_create_is_claimed_and_placed_anew(world: World) -> None:
+def test_a_throttled_single_create_is_claimed_again_at_another_place(world: World) -> None:
     single(world, task(0), key="first")
     throttle_tasks(world, 1)
     made = single(world, task(1))
@@ -590,7 +593,7 @@ def test_a_throttled_single_create_is_claimed_and_placed_anew(world: World) -> N
     assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
 
 
-def test_a_create_that_is_throttled_again_can_be_repeated_at_once(world: World) -> None:
+def test_a_create_that_is_throttled_again_can_be_repeated_immediately(world: World) -> None:
     single(world, task(0), key="first")
     throttle_tasks(world, 2)
     with pytest.raises(Unavailable):
@@ -600,7 +603,7 @@ def test_a_create_that_is_throttled_again_can_be_repeated_at_once(world: World) 
     assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
 
 
-def test_without_the_registry_nothing_is_created(world: World) -> None:
+def test_no_task_is_created_while_the_registry_refuses_writes(world: World) -> None:
     single(world, task(0), key="first")
     world.recorder.refuse("PutItem", code=THROTTLED)
     with pytest.raises(Unavailable):
@@ -610,8 +613,8 @@ def test_without_the_registry_nothing_is_created(world: World) -> None:
     assert statuses(batch(world, [task(1)])) == [201]
 
 
-def test_what_could_not_be_recorded_is_not_answered_as_created(world: World) -> None:
-    """Else the next answer might be another one."""
+def test_a_result_that_could_not_be_recorded_is_not_answered(world: World) -> None:
+    """Otherwise the next answer could be different."""
     world.created_by_key(world.new(key="order-17", digest="other", payload='"theirs"'))
 
     def throttle_what_is_recorded(call: Call) -> None:
@@ -630,10 +633,10 @@ def test_what_could_not_be_recorded_is_not_answered_as_created(world: World) -> 
     assert created(world)[("orders", "0")] == created(world)[("orders", "1")] == 1
 
 
-# Several at once
+# Concurrent requests
 
 
-def test_of_two_requests_at_the_same_moment_one_creates(world: World) -> None:
+def test_only_one_of_two_concurrent_requests_creates(world: World) -> None:
     first: list[list[Made | Refusal]] = []
     world.recorder.once("PutItem", lambda: first.append(batch(world, several())))
     second = batch(world, several())
@@ -652,7 +655,7 @@ def test_a_request_while_another_writes_is_refused_as_in_use(world: World) -> No
     assert sum(created(world).values()) == len(DELAYS)
 
 
-def test_of_two_who_take_over_at_the_same_moment_one_does(world: World) -> None:
+def test_only_one_of_two_concurrent_repeats_takes_a_request_over(world: World) -> None:
     with dying(world, 1, "before"):
         batch(world, several())
     pass_the_lease(world)
@@ -665,7 +668,7 @@ def test_of_two_who_take_over_at_the_same_moment_one_does(world: World) -> None:
     assert sum(created(world).values()) == len(DELAYS)
 
 
-def test_what_was_seen_before_another_took_over_is_not_built_upon(world: World) -> None:
+def test_a_repeat_that_read_before_another_took_over_creates_nothing(world: World) -> None:
     with dying(world, 1, "before"):
         batch(world, several())
     pass_the_lease(world)
@@ -697,8 +700,8 @@ def test_a_request_whose_end_was_recorded_late_is_not_taken_over(world: World) -
     assert record_of(world) == late.request["Item"]
 
 
-def test_who_was_taken_over_does_not_answer(world: World) -> None:
-    """It cannot live that long; should a clock be that wrong, the answers agree all the same."""
+def test_a_request_that_was_taken_over_does_not_answer(world: World) -> None:
+    """It cannot live that long; if a clock is that wrong, the answers are the same nevertheless."""
     taken_over: list[list[Made | Refusal]] = []
 
     def outlive_the_lease() -> None:
@@ -713,7 +716,7 @@ def test_who_was_taken_over_does_not_answer(world: World) -> None:
 
 @pytest.mark.parametrize("number", range(8))
 def test_a_lost_answer_of_dynamodb_changes_nothing(world: World, number: int) -> None:
-    """The SDK sends the write again, which meets what its first try has done."""
+    """The SDK sends the write again, which finds the result of the first try."""
     with dying(world, 3, "after"):
         single(world, task(0, {"key": "order-17"}), key="left")
     pass_the_lease(world)
@@ -727,7 +730,7 @@ def test_a_lost_answer_of_dynamodb_changes_nothing(world: World, number: int) ->
     assert created(world) == {("orders", "0"): 1, ("orders", "1"): 1}
 
 
-# What it costs
+# Costs
 
 
 @pytest.mark.parametrize(("remembered", "more"), [(OF_A_CALL, 1), (OF_A_MESSAGE, 2)])
@@ -741,7 +744,7 @@ def test_a_call_under_an_idempotency_key_costs_one_write_unit_more_and_a_message
     world.recorder.after = None
 
     assert statuses(results) == [201] * 100
-    noted_in_forecast = 1  # as of any batch, with a key or without
-    writes = more + noted_in_forecast
+    by_forecast = 1  # written by any batch, with or without a key
+    writes = more + by_forecast
     assert (meter.dynamodb_requests, meter.write_units, meter.read_units) == (writes, writes, 0)
     assert size_of(record_of(world)) <= 1024

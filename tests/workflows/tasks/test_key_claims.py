@@ -1,4 +1,4 @@
-"""Keys are claimed before their tasks are put: what a claim without its task means to others."""
+"""A key is claimed before its task is put; what others do with a claim that has no task."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,7 @@ PENDING = {"S": "pending"}
 
 
 def create(world: World, digest: str = "same", in_ms: int = 60_000) -> Made | Refusal:
-    """As the API does: a task whose home was buried is placed anew."""
+    """Like the API: a task whose home was buried gets another place."""
     (result,) = world.create([world.new(in_ms, key=KEY, digest=digest)])
     return result
 
@@ -65,7 +65,7 @@ def is_put_of_task(call: Call) -> bool:
 
 
 def crash_after_the_claim(world: World, in_ms: int = 60_000) -> dict[str, Any]:
-    """The put of the task, which was not made."""
+    """Returns the put of the task, which was not made."""
     puts = []
 
     def die(call: Call) -> None:
@@ -90,7 +90,7 @@ def dead(world: World) -> Task:
 
 @contextmanager
 def before_the_put(world: World, happens: Callable[[], object]) -> Iterator[None]:
-    """Once, between the claim and the put of its task."""
+    """Runs `happens` once, between the claim and the put of its task."""
 
     def hook(call: Call) -> None:
         if is_put_of_task(call):
@@ -102,7 +102,7 @@ def before_the_put(world: World, happens: Callable[[], object]) -> Iterator[None
     world.recorder.before = None
 
 
-def test_a_claim_is_a_key_of_the_usual_version_once_its_task_is_there(world: World) -> None:
+def test_a_claim_becomes_a_key_of_the_usual_version_when_its_task_exists(world: World) -> None:
     crash_after_the_claim(world)
     assert key_item(world)["v"] == {"N": str(CLAIM_VERSION)}
     made(world)
@@ -133,7 +133,7 @@ def test_the_key_of_a_crashed_creator_is_taken_and_its_late_put_fails(
     assert world.keyed.read("orders", KEY) == task
 
 
-def test_a_creator_who_was_buried_is_placed_anew_and_finds_the_other(world: World) -> None:
+def test_a_create_whose_home_was_buried_finds_the_task_of_the_other(world: World) -> None:
     other: list[Task] = []
     with before_the_put(world, lambda: other.append(made(world))):
         found = create(world)
@@ -141,13 +141,17 @@ def test_a_creator_who_was_buried_is_placed_anew_and_finds_the_other(world: Worl
     assert len(homes(world)) == 1
 
 
-def test_a_creator_who_was_buried_learns_that_another_body_has_the_key(world: World) -> None:
+def test_a_create_whose_home_was_buried_is_refused_if_a_task_with_another_body_has_the_key(
+    world: World,
+) -> None:
     with before_the_put(world, lambda: made(world, digest="another")):
         assert isinstance(create(world), KeyTaken)
 
 
-def test_a_creator_who_was_buried_by_one_that_crashed_creates_elsewhere(world: World) -> None:
-    """The other dies after the tombstone, before it has the key."""
+def test_a_create_whose_home_was_buried_by_a_crashed_one_creates_at_another_place(
+    world: World,
+) -> None:
+    """The other dies after it has written the tombstone, before it has the key."""
 
     def dies_as_it_claims() -> None:
         def die(call: Call) -> None:
@@ -166,7 +170,7 @@ def test_a_creator_who_was_buried_by_one_that_crashed_creates_elsewhere(world: W
     assert world.keyed.read("orders", KEY) == task
 
 
-def test_an_upsert_that_was_buried_places_its_task_anew(world: World) -> None:
+def test_an_upsert_whose_home_was_buried_changes_the_task_of_the_other(world: World) -> None:
     other: list[Task] = []
     with before_the_put(world, lambda: other.append(made(world))):
         changed = world.keyed.upsert(world.new(90_000, key=KEY, digest="upsert"))
@@ -175,7 +179,7 @@ def test_an_upsert_that_was_buried_places_its_task_anew(world: World) -> None:
 
 
 def test_a_creator_waits_for_one_that_is_about_to_put_its_task(world: World) -> None:
-    """Nothing is buried."""
+    """The task's home is not buried."""
     late = crash_after_the_claim(world)
     sleep = world.clock.sleep
 
@@ -190,7 +194,7 @@ def test_a_creator_waits_for_one_that_is_about_to_put_its_task(world: World) -> 
     assert not tombstones(world)
 
 
-def test_a_creator_that_is_buried_wherever_it_is_placed_is_asked_to_try_again(
+def test_a_create_whose_homes_are_all_buried_is_refused_for_load(
     world: World,
 ) -> None:
     def bury(call: Call) -> None:
@@ -246,13 +250,15 @@ def test_a_task_is_stored_though_its_claim_cannot_be_confirmed(world: World) -> 
     assert create(world) == Made(task, is_new=False)
     world.drain()
     assert world.read(task).status is Status.DELIVERED
-    assert key_item(world)["v"] == {"N": str(item_attributes.USUAL_VERSION)}, "as it is released"
+    assert key_item(world)["v"] == {"N": str(item_attributes.USUAL_VERSION)}, (
+        "confirmed when it is released"
+    )
 
 
-def test_the_release_before_leaves_a_claim_alone(
+def test_an_earlier_release_leaves_a_claim_alone(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would take the key without a tombstone."""
+    """The earlier release would take the key without writing a tombstone."""
     crash_after_the_claim(world)
     monkeypatch.setattr(item_attributes, "ITEM_VERSION", CLAIM_VERSION - 1)
     before = world.items()
@@ -267,7 +273,7 @@ def test_the_release_before_leaves_a_claim_alone(
 
 
 @pytest.mark.parametrize("in_ms", [60_000, 1_000], ids=["in a slice", "direct"])
-def test_a_tombstone_is_passed_by_notifier_sweep_and_audit_and_goes_with_its_second(
+def test_notifier_sweep_and_audit_ignore_a_tombstone_and_the_sweep_of_its_second_deletes_it(
     world: World, in_ms: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     crash_after_the_claim(world, in_ms=in_ms)
@@ -291,14 +297,14 @@ def test_a_tombstone_is_passed_by_notifier_sweep_and_audit_and_goes_with_its_sec
     assert world.audit(AuditRequest(second - 60, second + 60)).findings == []
 
 
-def test_the_audit_finds_nothing_wrong_with_a_tombstone_ahead(world: World) -> None:
+def test_the_audit_accepts_a_tombstone_of_a_future_second(world: World) -> None:
     crash_after_the_claim(world)
     task = made(world)
     second = task.home.second
     assert world.audit(AuditRequest(second - 60, second + 60)).findings == []
 
 
-def test_a_tombstone_is_deleted_by_time_after_a_week(world: World) -> None:
+def test_a_tombstone_expires_after_a_week(world: World) -> None:
     crash_after_the_claim(world, in_ms=30 * DAY_MS)
     now_ms = world.clock.now_ms()
     made(world, in_ms=30 * DAY_MS)
@@ -307,13 +313,13 @@ def test_a_tombstone_is_deleted_by_time_after_a_week(world: World) -> None:
     assert 7 * 86_400 <= left_seconds <= 7 * 86_400 + 2
 
 
-# Attacks
+# Concurrent requests
 
 
 @pytest.mark.parametrize("seed", quick_first(range(8), pytest.mark.exhaustive))
-def test_of_many_creators_and_a_redriver_at_once_one_task_lives(world: World, seed: int) -> None:
-    """By threads that stop at any call. The clock does not make them wait for each other, so they
-    bury each other's homes; one that is answered 503 has created nothing."""
+def test_concurrent_creates_and_a_redrive_leave_one_live_task(world: World, seed: int) -> None:
+    """The threads stop at any call. The clock does not make them wait for each other, so they bury
+    each other's homes; a request that is answered 503 has created no task."""
     task = dead(world)
     random, at_once = Random(seed), Barrier(6)
 
@@ -336,17 +342,17 @@ def test_of_many_creators_and_a_redriver_at_once_one_task_lives(world: World, se
 
     refused = [result for result in results if isinstance(result, Refusal)]
     assert all(isinstance(r, KeyTaken | NotRedrivable | Unavailable) for r in refused)
-    told = {result.task.home for result in results if isinstance(result, Made)}
-    told |= {result.home for result in results if isinstance(result, Task)}
+    answered = {result.task.home for result in results if isinstance(result, Made)}
+    answered |= {result.home for result in results if isinstance(result, Task)}
     live = {codec.address_of(item) for item in homes(world) if item["status"] == PENDING}
     assert len(live) <= 1
-    assert told <= live
+    assert answered <= live
     last = create(world)
     assert isinstance(last, Made | KeyTaken)
     assert live <= {world.keyed.read("orders", KEY).home}
 
 
-def start_anew(story: Story) -> None:
+def create_keyed(story: Story) -> None:
     story.create_keyed(KEY, 10_000)
 
 
@@ -355,7 +361,7 @@ def upsert(story: Story) -> None:
 
 
 def crash_before(number: int, step: Callable[[Story], object]) -> Callable[[Story], object]:
-    """The step, ended at this one of its calls."""
+    """The step, which dies before this call."""
 
     def crashing(story: Story) -> None:
         before = story.world.recorder.before
@@ -380,12 +386,14 @@ def crash_before(number: int, step: Callable[[Story], object]) -> Callable[[Stor
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("number", range(1, 7))
-@pytest.mark.parametrize("first", [start_anew, upsert])
-def test_one_that_crashes_at_any_call_comes_between_another_at_any_call(
+@pytest.mark.parametrize("first", [create_keyed, upsert])
+def test_a_request_that_crashes_at_any_call_may_interrupt_another_at_any_call(
     world: World, number: int, first: Callable[[Story], object]
 ) -> None:
-    """The promises are kept, and no more than one task of the key is called."""
-    for story in interleavings(world, lambda story: None, first, crash_before(number, start_anew)):
+    """The promises are kept, and at most one task of the key is called."""
+    for story in interleavings(
+        world, lambda story: None, first, crash_before(number, create_keyed)
+    ):
         lives = {task.home for task in story.results if isinstance(task, Task)}
         assert len(lives) <= 1
         assert len(story.world.receiver.received) == len(homes(world)) <= 1 + len(lives)
@@ -395,7 +403,7 @@ def test_one_that_crashes_at_any_call_comes_between_another_at_any_call(
 
 @pytest.mark.exhaustive
 def test_a_write_that_arrives_again_later_changes_nothing(world: World) -> None:
-    """Each write of a create, after the task has ended and the key has gone to another."""
+    """Each write of a create is repeated after the task has ended and another task has the key."""
     for number in range(3):
         world.recorder.clear()
         first = made(world)

@@ -1,7 +1,7 @@
-"""Races for a task or its key: each at every AWS call of the one, the other at that moment.
+"""Races for a task or its key: the second step comes at each AWS call of the first.
 
-Whoever asked is told the truth, and whatever was promised is kept: `interleavings` checks that
-of every story. The tests here say which outcomes there may be.
+`interleavings` checks of every story that answers are true and promises are kept. The tests here
+state which outcomes are possible.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Step = Callable[[Story], object]
 
 
 def only(story: Story) -> Task:
-    """The task that the story began with."""
+    """The task with which the story began."""
     return next(iter(story.told.values())).task
 
 
@@ -31,15 +31,15 @@ def created(story: Story) -> None:
     story.create_keyed(KEY, DUE_MS)
 
 
-def come_up(story: Story) -> None:
+def dispatch_second(story: Story) -> None:
     """Its second has been dispatched; the notifier may begin."""
     created(story)
     story.world.dispatch_until(only(story).due_ms // 1000)
 
 
-def come_up_for(answer: Outcome) -> Step:
+def dispatch_with_answer(answer: Outcome) -> Step:
     def begin(story: Story) -> None:
-        come_up(story)
+        dispatch_second(story)
         story.answer = answer
 
     return begin
@@ -66,7 +66,7 @@ def redrive(story: Story) -> None:
     story.redrive(story.told[only(story).task_id])
 
 
-def create_anew(story: Story) -> None:
+def create_keyed(story: Story) -> None:
     story.create_keyed(KEY, DUE_MS, "another")
 
 
@@ -85,11 +85,11 @@ def named(story: Story) -> Task:
     quick_first([OK, BUSY, GONE], pytest.mark.exhaustive),
     ids=["delivered", "retry", "dead"],
 )
-def test_an_upsert_comes_while_a_notifier_settles(world: World, answer: Outcome) -> None:
-    """Too late, and the old call stands; or the key is free, and the upsert makes a new task;
-    or the retry is known, and it is the retry that is rescheduled."""
+def test_an_upsert_races_with_a_settling_notifier(world: World, answer: Outcome) -> None:
+    """Either the upsert is too late and the old call is made, or the key is free and the upsert
+    creates a task, or the retry is recorded first and is rescheduled."""
     told = set()
-    for story in interleavings(world, come_up_for(answer), Story.deliver, upsert):
+    for story in interleavings(world, dispatch_with_answer(answer), Story.deliver, upsert):
         result, task = story.results[-1], only(story)
         told.add(type(result))
         if isinstance(result, Refusal):
@@ -103,7 +103,7 @@ def test_an_upsert_comes_while_a_notifier_settles(world: World, answer: Outcome)
 
 
 @pytest.mark.exhaustive
-def test_a_second_comes_while_an_upsert_is_under_way(world: World) -> None:
+def test_a_dispatch_races_with_an_upsert(world: World) -> None:
     def begin(story: Story) -> None:
         created(story)
         world.clock.advance_ms(DUE_MS - 2_501)
@@ -118,10 +118,8 @@ def test_a_second_comes_while_an_upsert_is_under_way(world: World) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("first", "second"), [(upsert, cancel), (cancel, upsert)])
-def test_an_upsert_and_a_cancel_come_one_after_the_other(
-    world: World, first: Step, second: Step
-) -> None:
-    """Both succeed: the cancelled task is not called, and one that came after it is."""
+def test_an_upsert_races_with_a_cancel(world: World, first: Step, second: Step) -> None:
+    """Both succeed: the cancelled task is not called, and a task that was created after it is."""
     ends = set()
     for story in interleavings(world, created, first, second):
         assert [type(result) for result in story.results[1:]] == [Task, Task]
@@ -131,9 +129,9 @@ def test_an_upsert_and_a_cancel_come_one_after_the_other(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("taker", [create_anew, upsert])
+@pytest.mark.parametrize("taker", [create_keyed, upsert])
 @pytest.mark.parametrize("redrive_is_first", [True, False])
-def test_of_a_redrive_and_a_taker_of_the_key_one_gets_it(
+def test_only_one_of_a_redrive_and_another_create_gets_the_key(
     world: World, taker: Step, redrive_is_first: bool
 ) -> None:
     first, second = (redrive, taker) if redrive_is_first else (taker, redrive)
@@ -146,12 +144,14 @@ def test_of_a_redrive_and_a_taker_of_the_key_one_gets_it(
         assert named(story).status is Status.DELIVERED
         is_redriven = won[0].home == only(story).home
         assert world.read(only(story)).status is (Status.DELIVERED if is_redriven else Status.DEAD)
-    assert refused == {NotRedrivable, KeyTaken if taker is create_anew else TooLate}
+    assert refused == {NotRedrivable, KeyTaken if taker is create_keyed else TooLate}
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("first", "second"), [(upsert, create_anew), (create_anew, upsert)])
-def test_of_two_takers_of_a_key_one_makes_the_task(world: World, first: Step, second: Step) -> None:
+@pytest.mark.parametrize(("first", "second"), [(upsert, create_keyed), (create_keyed, upsert)])
+def test_only_one_of_two_creates_of_a_key_creates_the_task(
+    world: World, first: Step, second: Step
+) -> None:
     for story in interleavings(world, dead, first, second):
         made = {result.home for result in story.results if isinstance(result, Task)}
         refused = [result for result in story.results if isinstance(result, Refusal)]
@@ -159,11 +159,11 @@ def test_of_two_takers_of_a_key_one_makes_the_task(world: World, first: Step, se
         assert only(story).home not in made
         assert all(isinstance(result, KeyTaken) for result in refused)
         assert len([item for item in world.items() if "status" in item]) == 2
-        assert len(world.receiver.received) == 2, "the dead one's call and the new one's"
+        assert len(world.receiver.received) == 2, "the calls of the dead task and of the new one"
 
 
 @pytest.mark.exhaustive
-def test_a_task_is_moved_earlier_while_its_second_comes(world: World) -> None:
+def test_a_move_to_earlier_races_with_the_dispatch_of_its_second(world: World) -> None:
     """Begun a millisecond before the cut-off, and answered after it."""
 
     def begin(story: Story) -> None:
@@ -182,10 +182,10 @@ def test_a_task_is_moved_earlier_while_its_second_comes(world: World) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("behind_ms", [0, 2_000])
-def test_a_notifier_reads_while_a_task_is_moved_by_a_clock_two_seconds_behind(
+def test_a_move_by_a_clock_two_seconds_behind_races_with_a_notifier(
     world: World, behind_ms: int
 ) -> None:
-    """As early as it may read, and still nobody is told that the task was moved in time."""
+    """As early as it may read; the move is nevertheless not answered as made in time."""
 
     def begin(story: Story) -> None:
         created(story)
@@ -204,8 +204,8 @@ def test_a_notifier_reads_while_a_task_is_moved_by_a_clock_two_seconds_behind(
 
 
 @pytest.mark.exhaustive
-def test_a_move_begun_in_time_is_written_while_a_notifier_works(world: World) -> None:
-    """Its answer comes after the cut-off, and says so: the notifier may have read before."""
+def test_a_move_that_is_answered_after_the_cut_off_races_with_a_notifier(world: World) -> None:
+    """Its answer comes after the cut-off, and states that: the notifier may have read before."""
 
     def move_slowly(story: Story) -> None:
         now_ms = world.clock.now_ms()
@@ -217,15 +217,15 @@ def test_a_move_begun_in_time_is_written_while_a_notifier_works(world: World) ->
         world.clock.set_ms(now_ms)
 
     calls = set()
-    for story in interleavings(world, come_up, Story.deliver, move_slowly):
+    for story in interleavings(world, dispatch_second, Story.deliver, move_slowly):
         assert isinstance(story.results[-1], TooLate | AlreadySettled)
         calls.add(tuple(r.at_ms - only(story).due_ms for r in world.receiver.received))
-    assert (0,) in calls, "called all the same"
+    assert (0,) in calls, "called nevertheless"
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("in_ms", [2_000, 30_000])
-def test_a_task_is_moved_while_a_notifier_follows_it_to_a_later_instant(
+def test_a_move_races_with_a_notifier_that_writes_an_entry_for_an_earlier_move(
     world: World, in_ms: int
 ) -> None:
     def begin(story: Story) -> None:

@@ -1,4 +1,4 @@
-"""The caller's own keys: what each call meets in each state, and who wins a race."""
+"""Keys of callers: the result of each call in each state, and races."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ def key_items(world: World) -> list[dict[str, Any]]:
     return [item for item in world.items() if "task" in item]
 
 
-# The state table. A state is brought about by a function that returns the task, if any.
+# The state table. A state is set up by a function that returns the task, if there is one.
 
 
 def no_task(world: World) -> None:
@@ -119,7 +119,7 @@ TABLE: list[tuple[Callable[[World], Task | None], dict[Callable[[World], Any], A
         for call, expected in row.items()
     ],
 )
-def test_what_a_call_meets_in_each_state(
+def test_each_call_has_its_result_in_each_state_of_a_key(
     world: World,
     state: Callable[[World], Task | None],
     call: Callable[[World], Any],
@@ -154,7 +154,9 @@ def test_what_a_call_meets_in_each_state(
     assert len(key_items(world)) == 1
 
 
-def test_a_key_has_no_expiry_while_its_task_lives_and_its_tasks_afterwards(world: World) -> None:
+def test_a_key_has_no_expiry_while_its_task_lives_and_the_expiry_of_its_task_afterwards(
+    world: World,
+) -> None:
     for state in (live, settled, cancelled, dead, expired):
         task = state(world)
         assert task is not None
@@ -165,7 +167,7 @@ def test_a_key_has_no_expiry_while_its_task_lives_and_its_tasks_afterwards(world
             world.keyed.cancel("orders", KEY)
 
 
-def test_keys_of_two_businesses_do_not_meet(world: World) -> None:
+def test_keys_of_two_businesses_are_independent(world: World) -> None:
     ours = make(world)
     theirs = world.created_by_key(new(world, biz_type="payments", digest="other")).task
     assert world.keyed.read("orders", KEY).home == ours.home
@@ -180,7 +182,7 @@ def test_an_expired_record_frees_its_key_before_ttl_deletes_it(world: World) -> 
     assert world.created_by_key(new(world)).task.home != task.home
 
 
-def test_of_two_creates_at_once_one_makes_the_task(world: World) -> None:
+def test_only_one_of_two_concurrent_creates_makes_the_task(world: World) -> None:
     made: list[Made] = []
     world.recorder.once("PutItem", lambda: made.append(world.created_by_key(new(world))))
     second = world.created_by_key(new(world))
@@ -192,7 +194,8 @@ def test_of_two_creates_at_once_one_makes_the_task(world: World) -> None:
 
 
 def test_an_upsert_and_a_settling_notifier_end_in_one_of_two_outcomes(world: World) -> None:
-    """Past its cut-off the upsert is refused and the call is made; once settled, a new task."""
+    """Past its cut-off, the upsert is refused and the call is made; once the task is settled, the
+    upsert creates a task."""
     task = make(world)
     world.clock.set_ms(task.due_ms)
     with pytest.raises(TooLate):
@@ -212,7 +215,7 @@ def test_an_upsert_and_a_settling_notifier_end_in_one_of_two_outcomes(world: Wor
     assert world.read(made.task).is_live
 
 
-def test_a_task_that_ends_between_look_and_upsert_is_followed_by_a_new_one(world: World) -> None:
+def test_an_upsert_creates_a_task_when_the_old_one_ends_after_its_read(world: World) -> None:
     task = make(world)
     world.recorder.once("UpdateItem", lambda: world.keyed.cancel("orders", KEY))
     made = put(world)
@@ -220,7 +223,7 @@ def test_a_task_that_ends_between_look_and_upsert_is_followed_by_a_new_one(world
     assert made.task.home != task.home
 
 
-def test_a_key_taken_over_cannot_be_taken_back_by_a_redrive(world: World) -> None:
+def test_a_redrive_does_not_take_back_a_key_that_a_new_task_has(world: World) -> None:
     task = dead(world)
     taker = put(world).task
     with pytest.raises(NotRedrivable, match="key"):
@@ -241,7 +244,7 @@ def test_a_redriven_task_keeps_its_key_and_its_key_does_not_expire(world: World)
         post_other(world)
 
 
-def test_a_take_over_loses_against_a_redrive_that_was_faster(world: World) -> None:
+def test_a_create_does_not_take_a_key_that_a_faster_redrive_has_taken(world: World) -> None:
     task = dead(world)
     world.recorder.once("PutItem", lambda: world.redrive(task.task_id))
     assert not post_same(world).is_new
@@ -258,13 +261,13 @@ def test_a_late_release_does_not_let_a_redriven_tasks_key_expire(world: World) -
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["claim", "task"])
-def test_a_create_whose_answer_was_lost_is_the_creates_own(world: World, number: int) -> None:
+def test_a_create_whose_answer_was_lost_recognises_its_own_task(world: World, number: int) -> None:
     world.recorder.lose_answer(world.dynamodb, "PutItem", at=number)
     assert world.created_by_key(new(world)).is_new
     assert len([item for item in world.items() if "status" in item]) == 1
 
 
-def test_a_beat_is_one_write_and_the_silent_watchdog_fires_once(world: World) -> None:
+def test_a_beat_is_one_write_and_a_watchdog_without_beats_fires_once(world: World) -> None:
     world.wire(list_index=False)
     made = world.keyed.upsert(new(world, in_ms=30_000))
     start_ms = world.clock.now_ms()
@@ -290,7 +293,9 @@ def test_a_beat_is_one_write_and_the_silent_watchdog_fires_once(world: World) ->
     ]
 
 
-def test_beats_cannot_push_a_watchdog_beyond_the_bound_it_was_made_with(world: World) -> None:
+def test_beats_do_not_move_a_watchdog_beyond_the_bound_that_it_was_created_with(
+    world: World,
+) -> None:
     bound_ms = world.clock.now_ms() + 45_000
     first = world.keyed.upsert(new(world, in_ms=30_000, max_due_ms=bound_ms)).task
     assert first.due_ms < bound_ms
@@ -303,7 +308,7 @@ def test_beats_cannot_push_a_watchdog_beyond_the_bound_it_was_made_with(world: W
     assert world.keyed.upsert(clamped).task.due_ms == bound_ms
 
 
-def test_an_upsert_replaces_all_that_the_caller_says(world: World) -> None:
+def test_an_upsert_replaces_all_fields_of_the_caller(world: World) -> None:
     task = make(world, payload="1", expires_after_seconds=5.0)
     changed = world.keyed.upsert(new(world, payload=None, digest="newer")).task
     assert (changed.payload, changed.expires_after_seconds, changed.digest) == (None, None, "newer")
@@ -316,15 +321,16 @@ def test_near_keyed_tasks_are_announced(world: World) -> None:
     assert world.receiver.task_ids == [task.task_id]
 
 
-def test_a_beat_that_finds_its_entry_in_the_past_names_a_new_one(world: World) -> None:
-    """Its message was lost: a beat before each rescue would otherwise get ahead of all of them."""
+def test_a_beat_whose_entry_is_in_the_past_names_a_new_one(world: World) -> None:
+    """Its message was lost: without a new entry, a beat before each rescue would prevent all
+    rescues."""
     task = make(world)
     world.keyed.upsert(new(world, in_ms=600_000))
-    assert world.read(task).entry == task.entry, "pushed out, and nothing else is written"
+    assert world.read(task).entry == task.entry, "moved to later, without another write"
     world.clock.set_ms((task.entry.second + 4) * 1000)
     beaten = world.keyed.upsert(new(world, in_ms=600_000)).task
 
     assert beaten.entry.second == beaten.next_ms // 1000
     assert world.read(task).entry == beaten.entry
     again = world.keyed.upsert(new(world, in_ms=660_000)).task
-    assert again.entry == beaten.entry, "one write again"
+    assert again.entry == beaten.entry, "a single write again"

@@ -1,5 +1,5 @@
-"""A business creates as many tasks as its limit allows, over all processes, and is told when to
-come again."""
+"""A business creates as many tasks as its limit allows, over all processes; a refusal contains the
+time to wait."""
 
 import pytest
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ def limited(world: World, **settings: object) -> Business:
 
 
 def process_of(world: World) -> CreateTasks:
-    """Another process, that keeps what it has taken to itself."""
+    """Another process, which does not share the block of turns that it has reserved."""
     admission = Admission(world.business_cache, LimitCreateRate(world.clock, world.turns))
     return replace(world.create, admission=admission)
 
@@ -37,7 +37,7 @@ def turn_writes(world: World) -> int:
     )
 
 
-def test_a_burst_is_granted_and_then_the_rate(world: World) -> None:
+def test_creates_are_limited_to_the_burst_and_then_to_the_rate(world: World) -> None:
     limited(world)
     assert granted(world, 25) == 20
     assert granted(world, 5) == 0
@@ -60,7 +60,7 @@ def test_a_refusal_says_when_to_try_again(world: World) -> None:
     world.created()
 
 
-def test_in_a_batch_the_first_ones_are_made_and_the_others_refused_one_by_one(
+def test_a_batch_past_the_limit_creates_its_first_tasks_and_refuses_each_of_the_others(
     world: World,
 ) -> None:
     limited(world, creates_per_second=3.0)
@@ -81,19 +81,19 @@ def test_many_processes_share_one_limit(world: World) -> None:
     for _ in range(10):
         world.clock.advance_ms(1_000)
         made += sum(granted(world, 3, process) for process in processes * 2)
-    assert 20 + 10 * 10 - 5 * 2 <= made <= 20 + 10 * 10, "but for what blocks were left with"
+    assert 20 + 10 * 10 - 5 * 2 <= made <= 20 + 10 * 10, "except for unused turns of blocks"
 
 
-def test_creates_beside_each_other_share_a_write(world: World) -> None:
+def test_many_creates_share_one_write_of_the_limit(world: World) -> None:
     limited(world, creates_per_second=400.0)
     granted(world, 1)
     world.recorder.clear()
     for _ in range(200):
         world.created()
-    assert turn_writes(world) == 2, "a hundred at a time"
+    assert turn_writes(world) == 2, "a hundred turns at a time"
 
 
-def test_what_a_process_has_not_used_within_a_second_is_gone(world: World) -> None:
+def test_turns_that_a_process_has_not_used_within_a_second_expire(world: World) -> None:
     limited(world, creates_per_second=100.0, creates_burst=100)
     assert granted(world, 1) == 1
     world.clock.advance_ms(3_600_000)
@@ -101,7 +101,7 @@ def test_what_a_process_has_not_used_within_a_second_is_gone(world: World) -> No
 
 
 @pytest.mark.exhaustive
-def test_a_limit_that_is_changed_or_taken_away_holds_within_seconds(world: World) -> None:
+def test_a_change_of_the_limit_takes_effect_within_seconds(world: World) -> None:
     limited(world)
     assert granted(world, 30) == 20
     world.configured("orders", creates_per_second=1_000.0, creates_burst=1_000)
@@ -123,7 +123,7 @@ def test_a_business_that_was_deleted_and_configured_again_has_its_new_limit(worl
     assert granted(world, 15) == 10
 
 
-def test_changes_beats_and_repeats_of_a_key_take_nothing(world: World) -> None:
+def test_beats_of_a_watchdog_take_no_turn_of_the_limit(world: World) -> None:
     limited(world, creates_per_second=0.001)
     task = world.created_by_key(world.new(key="order-17")).task
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Lists of a business's tasks, by what the index says and by what the records are."""
+"""Lists of a business's tasks, from the index and from the records."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def walk(world: World, query: ListQuery = ORDERS, limit: int = 100) -> list[Task
 
 
 def created_many(world: World, count: int, **fields: object) -> list[Task]:
-    """Three to an instant, so that pages end between equals; not created in due order."""
+    """Three tasks at each instant, so that pages end between equals; not created in due order."""
     news = [world.new(60_000 + number * 7 % count // 3 * 500, **fields) for number in range(count)]
     tasks = [task for task in world.created_many(news) if isinstance(task, Task)]
     assert len(tasks) == count
@@ -69,13 +69,13 @@ def test_from_is_inclusive_and_to_is_exclusive(world: World) -> None:
     assert ids(walk(world, query)) == ids(tasks[1:3])
 
 
-def test_a_cursor_survives_whatever_happens_before_it(world: World) -> None:
+def test_a_cursor_stays_valid_when_tasks_before_it_change(world: World) -> None:
     world.receiver.answer = lambda received: OK
     created = created_many(world, 12)
     first = page(world, limit=6)
     assert first.cursor is not None
 
-    world.cancel(first.tasks[5].task_id)  # the very task that the cursor was made at
+    world.cancel(first.tasks[5].task_id)  # the task at which the cursor points
     world.cancel(first.tasks[0].task_id)
     world.created(in_ms=30_000)
     world.dispatch_until(first.tasks[4].due_ms // 1000 + 1)
@@ -87,7 +87,7 @@ def test_a_cursor_survives_whatever_happens_before_it(world: World) -> None:
     assert sorted(ids(first.tasks + rest.tasks)) == sorted(ids(created))
 
 
-def test_what_is_created_ahead_of_the_cursor_is_met(world: World) -> None:
+def test_a_task_that_is_created_ahead_of_the_cursor_is_listed(world: World) -> None:
     created_many(world, 6)
     first = page(world, limit=3)
     later = world.created(in_ms=600_000)
@@ -95,7 +95,7 @@ def test_what_is_created_ahead_of_the_cursor_is_met(world: World) -> None:
     assert later.task_id in ids(page(world, cursor=first.cursor).tasks)
 
 
-def test_a_status_is_that_of_the_record_as_it_is_now(world: World) -> None:
+def test_a_filter_by_status_uses_the_current_record(world: World) -> None:
     tasks = [world.created(in_ms=60_000 + number) for number in range(4)]
     world.cancel(tasks[1].task_id)
     world.come_up(tasks[0])
@@ -110,7 +110,7 @@ def test_a_status_is_that_of_the_record_as_it_is_now(world: World) -> None:
     assert with_status(Status.DEAD) == []
 
 
-def test_one_request_looks_at_so_many_tasks_and_answers_what_it_found(
+def test_one_request_reads_a_bounded_number_of_tasks_and_may_return_an_empty_page(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing, "KEYS_MAX", 10)
@@ -165,7 +165,7 @@ def when_records_are_read(world: World, task: Task, change: Change) -> None:
     world.recorder.once("BatchGetItem", lambda: world.change(task.task_id, change))
 
 
-def test_a_task_that_has_moved_ahead_is_met_there_and_not_before(world: World) -> None:
+def test_a_task_that_has_moved_ahead_is_listed_at_its_new_instant_only(world: World) -> None:
     tasks = [world.created(in_ms=60_000 + number * 10_000) for number in range(4)]
     when_records_are_read(world, tasks[0], Change(due_ms=tasks[3].due_ms + 1))
     listed = walk(world, limit=2)
@@ -196,7 +196,7 @@ def test_a_task_that_has_moved_out_of_the_range_is_left_out(world: World) -> Non
     assert page(world, query) == Page([], None)
 
 
-def test_a_record_past_its_expiry_is_gone_even_before_ttl_deletes_it(world: World) -> None:
+def test_a_record_past_its_expiry_is_not_listed_even_before_ttl_deletes_it(world: World) -> None:
     world.cancel(world.created().task_id)
     world.clock.advance_ms(world.settings.retention_seconds * 1000 + 1_000)
 
@@ -224,7 +224,7 @@ def test_without_the_list_index_the_refusal_says_how_to_switch_it_on(world: Worl
     assert world.recorder.calls == []
 
 
-def test_reads_that_dynamodb_leaves_undone_ask_to_try_again(world: World) -> None:
+def test_reads_that_dynamodb_leaves_unprocessed_are_refused_for_load(world: World) -> None:
     created_many(world, 3)
 
     def leave_undone(call: Call) -> None:

@@ -1,4 +1,5 @@
-"""A timer, its list line and its chain change together, whoever else is at work on them."""
+"""A timer, its line in lists and its chain change together, also when other requests change them at
+the same time."""
 
 from typing import Any
 
@@ -36,7 +37,7 @@ def change(world: World, timer: Timer, **values: Any) -> Timer:
     return world.change_timer(timer.timer_id, TimerChange(values), by=CALLER)
 
 
-def stands(world: World, timer: Timer) -> Timer:
+def stored(world: World, timer: Timer) -> Timer:
     found = world.timers.read(timer.timer_id)
     assert found is not None
     lines, _ = world.timers.page("orders", "", None, 10)
@@ -53,20 +54,20 @@ def chain_of(world: World, timer: Timer) -> Task:
 
 
 def chains(world: World) -> list[str]:
-    """What has become of all there have ever been."""
+    """The statuses of all chains that ever existed."""
     return sorted(item["status"]["S"] for item in world.items() if "plan" in item)
 
 
 def planned(world: World, timer: Timer, until_second: int, numbered: int) -> None:
-    """As its chain leaves it when it has come up."""
+    """Changes the chain as a run of it would."""
     chain = chain_of(world, timer)
     plan = Plan(timer.timer_id, until_second, numbered)
     assert world.tasks.change(chain, replace(chain, plan=plan, version=chain.version + 1))
 
 
-def test_an_enabled_timer_begins_with_a_chain_that_is_due_at_once(world: World) -> None:
+def test_an_enabled_timer_begins_with_a_chain_that_is_due_now(world: World) -> None:
     timer = created(world)
-    assert stands(world, timer) == timer
+    assert stored(world, timer) == timer
     chain = chain_of(world, timer)
     assert chain.plan == Plan(timer.timer_id, NOON + 1, 0)
     assert (chain.home.direct, chain.next_ms, world.messages_waiting()) == (True, NOON_MS, 1)
@@ -74,9 +75,9 @@ def test_an_enabled_timer_begins_with_a_chain_that_is_due_at_once(world: World) 
 
 def test_a_disabled_timer_has_no_chain_until_it_is_enabled(world: World) -> None:
     timer = created(world, enabled=False)
-    assert (stands(world, timer).chain, chains(world)) == (None, [])
+    assert (stored(world, timer).chain, chains(world)) == (None, [])
     enabled = world.change_timer.enable(timer.timer_id, by=CALLER)
-    assert stands(world, timer) == enabled
+    assert stored(world, timer) == enabled
     assert (enabled.enabled, enabled.version) == (True, 2)
     assert chains(world) == ["pending"]
     assert world.messages_waiting() == 1
@@ -87,12 +88,12 @@ def test_enabling_and_disabling_twice_changes_nothing(world: World) -> None:
     assert world.change_timer.enable(timer.timer_id, by=CALLER) == timer
     disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
     assert world.change_timer.disable(timer.timer_id, by=CALLER) == disabled
-    assert stands(world, timer) == disabled
+    assert stored(world, timer) == disabled
     assert chains(world) == ["cancelled"]
     assert world.messages_waiting() == 1
 
 
-def test_a_disabled_timer_numbers_on_from_what_it_has_had(world: World) -> None:
+def test_a_timer_that_is_enabled_again_continues_its_numbers(world: World) -> None:
     timer = created(world)
     planned(world, timer, NOON + 7_201, 120)
     world.clock.advance_ms(10 * MINUTE_MS)
@@ -111,25 +112,25 @@ def test_a_change_of_the_schedule_ends_one_chain_and_begins_another(world: World
     old = chain_of(world, timer)
     assert (old.status, old.reason) == (Status.CANCELLED, "timer changed")
     assert chain_of(world, changed).plan == Plan(timer.timer_id, NOON + 601, 10)
-    assert stands(world, timer) == changed
+    assert stored(world, timer) == changed
 
 
-def test_a_change_of_what_is_called_keeps_the_chain(world: World) -> None:
+def test_a_change_of_payload_and_name_keeps_the_chain(world: World) -> None:
     timer = created(world)
     changed = change(world, timer, name="archive orders", payload='"{{number}}"', misfire=None)
     assert (changed.chain, changed.version) == (timer.chain, 2)
-    assert stands(world, timer) == changed
+    assert stored(world, timer) == changed
     assert chains(world) == ["pending"]
 
 
-def test_a_change_that_says_what_is_so_already_writes_nothing(world: World) -> None:
+def test_a_change_to_the_same_values_writes_nothing(world: World) -> None:
     timer = created(world)
     world.recorder.clear()
     assert change(world, timer, cron="* * * * *", max_runs=None) == timer
     assert world.recorder.operations() == ["GetItem"]
 
 
-def test_a_timer_that_has_ended_goes_on_when_it_is_given_more(world: World) -> None:
+def test_an_ended_timer_continues_when_max_runs_is_raised(world: World) -> None:
     timer = created(world, max_runs=3)
     planned(world, timer, NOON + 181, 3)
     assert timer.chain is not None
@@ -146,7 +147,7 @@ def test_a_timer_that_has_ended_goes_on_when_it_is_given_more(world: World) -> N
     )
 
 
-def test_a_deleted_timer_takes_its_chain_along(world: World) -> None:
+def test_deleting_a_timer_cancels_its_chain(world: World) -> None:
     timer = created(world)
     world.change_timer.delete(timer.timer_id, by=CALLER)
     assert world.timers.read(timer.timer_id) is None
@@ -168,19 +169,19 @@ def test_a_chain_that_cannot_be_read_prevents_no_change(world: World) -> None:
     assert world.change_timer.enable(timer.timer_id, by=CALLER).chain != timer.chain
 
 
-def test_a_callback_that_leads_nowhere_is_refused(world: World) -> None:
+def test_a_timer_without_any_callback_is_refused(world: World) -> None:
     with pytest.raises(InvalidField, match="callback"):
         created(world, callback=None)
     timer = created(world)
     with pytest.raises(InvalidField, match="callback"):
         change(world, timer, callback=None)
-    assert stands(world, timer) == timer
+    assert stored(world, timer) == timer
     world.configured("orders", callback=HOOK)
-    world.clock.advance_ms(6_000)  # what is known of a business is a few seconds old
+    world.clock.advance_ms(6_000)  # until the cached business expires
     assert change(world, timer, callback=None).rules.callback is None
 
 
-def test_a_precondition_is_held_against_the_timer(world: World) -> None:
+def test_a_precondition_is_checked_against_the_version_of_the_timer(world: World) -> None:
     timer = created(world)
     other = Precondition(version=2)
     with pytest.raises(VersionMismatch, match="version 1"):
@@ -209,7 +210,7 @@ def test_an_id_that_is_taken_is_drawn_again(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_of_two_who_enable_at_once_one_begins_the_chain(world: World) -> None:
+def test_two_concurrent_enables_begin_one_chain(world: World) -> None:
     timer = created(world, enabled=False)
     others: list[Timer] = []
     world.recorder.once(
@@ -217,19 +218,19 @@ def test_of_two_who_enable_at_once_one_begins_the_chain(world: World) -> None:
         lambda: others.append(world.change_timer.enable(timer.timer_id, by=CALLER)),
     )
     mine = world.change_timer.enable(timer.timer_id, by=CALLER)
-    assert others == [mine] == [stands(world, timer)]
+    assert others == [mine] == [stored(world, timer)]
     assert chains(world) == ["pending"]
 
 
-def test_a_chain_that_moves_on_meanwhile_is_read_again(world: World) -> None:
+def test_a_chain_that_moves_on_during_a_change_is_read_again(world: World) -> None:
     timer = created(world)
     world.recorder.once("TransactWriteItems", lambda: planned(world, timer, NOON + 3_601, 60))
     disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
-    assert stands(world, timer) == disabled
+    assert stored(world, timer) == disabled
     assert (disabled.numbered, chains(world)) == (0, ["cancelled"])
 
 
-def test_a_timer_that_ends_meanwhile_is_read_again(world: World) -> None:
+def test_a_timer_that_ends_during_a_change_is_read_again(world: World) -> None:
     timer = created(world)
     assert timer.chain is not None
     chain = timer.chain
@@ -237,12 +238,12 @@ def test_a_timer_that_ends_meanwhile_is_read_again(world: World) -> None:
         "TransactWriteItems", lambda: world.timers.mark_ended(timer.timer_id, chain, 7)
     )
     renamed = change(world, timer, name="other")
-    assert stands(world, timer) == renamed
+    assert stored(world, timer) == renamed
     assert (renamed.ended, renamed.numbered) == (True, 7)
 
 
-def test_a_reply_that_is_lost_is_found_to_have_been_a_success(world: World) -> None:
-    """The SDK sends the transaction a second time; the first try was carried out."""
+def test_a_change_whose_reply_was_lost_succeeds(world: World) -> None:
+    """The SDK sends the transaction twice; the first try was carried out."""
     timer = created(world, enabled=False)
     real = world.dynamodb.transact_write_items
 
@@ -262,13 +263,15 @@ def test_a_reply_that_is_lost_is_found_to_have_been_a_success(world: World) -> N
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_crash_at_the_transaction_leaves_all_of_it_or_nothing(world: World, when: str) -> None:
+def test_a_crash_at_the_transaction_leaves_the_whole_change_or_none(
+    world: World, when: str
+) -> None:
     timer = created(world)
 
     world.recorder.die("TransactWriteItems", when)
     with pytest.raises(Death):
         change(world, timer, cron="*/5 * * * *", name="other")
-    left = stands(world, timer)
+    left = stored(world, timer)
     assert left.version == (1 if when == "before" else 2)
     assert chains(world) == (["pending"] if when == "before" else ["cancelled", "pending"])
     again = change(world, timer, cron="*/5 * * * *", name="other")

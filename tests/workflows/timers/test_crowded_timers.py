@@ -1,4 +1,4 @@
-"""Timers whose occurrences fall into crowded seconds: each stands and is called once."""
+"""Timers have occurrences in crowded seconds: each is written and called once."""
 
 import pytest
 
@@ -15,7 +15,7 @@ SHARDS = 4
 
 
 def crowd(world: World, every: int = EVERY, count: int = RUNS + 2) -> None:
-    """The seconds of its occurrences have got more shards, and no process knows of it yet."""
+    """Raises the shards of the seconds of its occurrences; no process has read them yet."""
     for number in range(1, count):
         world.headers.raise_to(now(world) // every * every + every * number, SHARDS)
 
@@ -46,8 +46,8 @@ def test_occurrences_are_spread_over_the_shards_of_their_seconds(world: World) -
 
 
 @pytest.mark.soak
-def test_a_chain_that_comes_after_the_crowd_puts_nothing_beside_what_stands(world: World) -> None:
-    """Another schedule with the same seconds: all of them are planned again, by another chain."""
+def test_a_new_chain_in_crowded_seconds_writes_no_occurrence_twice(world: World) -> None:
+    """After each change of the schedule, another chain plans the same seconds again."""
     story = Story(world)
     timer = made(world, EVERY, max_runs=RUNS)
     world.drain()
@@ -60,7 +60,9 @@ def test_a_chain_that_comes_after_the_crowd_puts_nothing_beside_what_stands(worl
 
 
 @pytest.mark.soak
-def test_a_timer_that_was_disabled_meanwhile_finds_its_occurrences_again(world: World) -> None:
+def test_a_timer_that_is_enabled_again_finds_its_occurrences_in_crowded_seconds(
+    world: World,
+) -> None:
     story = Story(world)
     crowd(world)
     timer = made(world, EVERY, max_runs=RUNS)
@@ -79,7 +81,7 @@ def test_a_timer_that_was_disabled_meanwhile_finds_its_occurrences_again(world: 
 
 
 @pytest.mark.soak
-def test_sizes_of_what_has_passed_are_not_kept(world: World) -> None:
+def test_sizes_of_past_seconds_are_not_kept(world: World) -> None:
     story = Story(world)
     crowd(world, SELDOM, count=200)
     timer = made(world, SELDOM)

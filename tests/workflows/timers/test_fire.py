@@ -1,4 +1,4 @@
-"""Whether an occurrence is called is decided by its timer as it stands right before the call."""
+"""A read of its timer right before the call decides whether an occurrence is called."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -24,11 +24,11 @@ from tests.support.stories import refused
 from tests.support.timers import damage, fates, made, now, occurrences, patched
 from tests.support.world import CALLER, World
 
-QUICK = RetryPolicy(attempts_max=3, delays_seconds=(20.0, 20.0))
+QUICK_RETRY = RetryPolicy(attempts_max=3, delays_seconds=(20.0, 20.0))
 
 
 def planned(world: World, every: int = 60, /, **rules: Any) -> Timer:
-    """With its occurrences in the wheel, far enough ahead to be read with their slices."""
+    """Its occurrences are in the wheel, far enough ahead to be read with their slices."""
     timer = made(world, every, **{"max_runs": 6, **rules})
     world.drain()
     assert occurrences(world, timer)
@@ -40,7 +40,7 @@ def first_of(world: World, timer: Timer) -> Task:
 
 
 def dispatched(world: World, timer: Timer) -> dict[str, Any]:
-    """The message of its first occurrence's page, a lead before that is due."""
+    """The message of the page of its first occurrence, a lead before that is due."""
     due_ms = first_of(world, timer).due_ms
     world.clock.set_ms(due_ms - world.settings.lead_ms)
     world.pointers.skip_to("time", world.origin, due_ms // 1000 - 1)
@@ -50,12 +50,14 @@ def dispatched(world: World, timer: Timer) -> dict[str, Any]:
 
 
 def go_to(world: World, second: int) -> None:
-    """Everything else on the way comes up, too."""
+    """All other tasks up to this second fall due, too."""
     world.dispatch_until(second)
     world.drain()
 
 
-def test_what_is_called_is_what_its_timer_says_and_stays_on_record(world: World) -> None:
+def test_an_occurrence_is_called_with_the_payload_of_its_timer_which_is_kept_in_its_record(
+    world: World,
+) -> None:
     timer = planned(
         world, payload='{"task":"{{task_id}}","of":"{{timer_id}}","at":"{{due_at}}"}', max_runs=1
     )
@@ -71,7 +73,7 @@ def test_what_is_called_is_what_its_timer_says_and_stays_on_record(world: World)
     assert size_of(item) <= 1024
 
 
-def test_a_change_of_what_is_called_needs_no_new_plan(world: World) -> None:
+def test_a_change_of_the_payload_applies_to_planned_occurrences(world: World) -> None:
     timer = planned(world)
     after = patched(world, timer, payload='"new"', callback=HttpCallback("https://new.example/"))
     assert after.chain == timer.chain
@@ -93,7 +95,7 @@ CHANGES: dict[str, tuple[Callable[[World, Timer], object], Reason]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_that_was_answered_before_the_check_is_obeyed(world: World, name: str) -> None:
+def test_a_change_that_was_answered_before_the_check_takes_effect(world: World, name: str) -> None:
     change, reason = CHANGES[name]
     timer = planned(world)
     task, message = first_of(world, timer), dispatched(world, timer)
@@ -105,7 +107,7 @@ def test_a_change_that_was_answered_before_the_check_is_obeyed(world: World, nam
     assert ended.expires_at is not None
 
 
-def test_its_timers_are_read_once_for_a_page_and_right_before_it_is_due(world: World) -> None:
+def test_the_timers_of_a_page_are_read_once_and_right_before_it_is_due(world: World) -> None:
     timers = [planned(world) for _ in range(3)]
     task, message = first_of(world, timers[0]), dispatched(world, timers[0])
     reads: list[tuple[int, int]] = []
@@ -121,18 +123,18 @@ def test_its_timers_are_read_once_for_a_page_and_right_before_it_is_due(world: W
     assert [received.at_ms for received in world.receiver.received] == [task.due_ms] * 3
 
 
-def test_a_call_that_waits_for_a_line_reads_its_timer_again(world: World) -> None:
-    """The one before it takes its time, and in that the timer is disabled."""
+def test_a_call_that_waits_for_a_call_slot_reads_its_timer_again(world: World) -> None:
+    """The call before it takes some time, in which the timer is disabled."""
     timers = [planned(world) for _ in range(2)]
     message = dispatched(world, timers[0])
 
-    def take_time(received: Received) -> Outcome:
+    def disable_the_other(received: Received) -> Outcome:
         (other,) = [t for t in timers if first_of(world, t).task_id != received.task_id]
         disable(world, other)
         world.clock.advance_ms(FRESH_MS + 1)
         return OK
 
-    world.receiver.answer = take_time
+    world.receiver.answer = disable_the_other
     world.handle(message, world.notifier(call_slots=1))
     assert len(world.receiver.received) == 1
     statuses = sorted(first_of(world, timer).status.value for timer in timers)
@@ -159,7 +161,9 @@ def test_a_call_that_waits_for_its_turn_reads_its_timer_again(world: World) -> N
 
 
 @pytest.mark.exhaustive
-def test_what_is_put_off_for_its_turn_carries_nothing_of_its_timer(world: World) -> None:
+def test_an_occurrence_that_waits_for_its_turn_uses_later_changes_of_its_timer(
+    world: World,
+) -> None:
     world.configured("orders", calls_per_second=0.2)
     timers = [planned(world) for _ in range(2)]
     tasks = [first_of(world, timer) for timer in timers]
@@ -194,7 +198,7 @@ def test_while_timers_cannot_be_read_the_other_tasks_of_its_business_are_called(
     assert world.read(task).is_live
 
 
-def test_its_timer_is_planned_in_the_main_lane_and_called_in_the_slow_one(world: World) -> None:
+def test_a_timer_is_planned_in_the_main_lane_and_called_in_the_slow_lane(world: World) -> None:
     world.configured("orders", lane=Lane.SLOW)
     timer = made(world, 60, max_runs=1)
     world.drain(Lane.MAIN)
@@ -216,8 +220,8 @@ def test_the_notice_of_a_dead_occurrence_has_the_payload_that_was_sent(world: Wo
     assert b'"payload":{"n":"1"}' in (notice.body or b"")
 
 
-def test_a_retry_reads_its_timer_anew(world: World) -> None:
-    timer = planned(world, retry=QUICK)
+def test_a_retry_reads_its_timer_again(world: World) -> None:
+    timer = planned(world, retry=QUICK_RETRY)
     task = first_of(world, timer)
     world.receiver.answer = lambda _: BUSY
     go_to(world, task.due_ms // 1000)
@@ -228,8 +232,8 @@ def test_a_retry_reads_its_timer_anew(world: World) -> None:
     assert world.read(task).reason == "timer disabled"
 
 
-def test_its_own_retries_and_its_own_grace_are_in_force(world: World) -> None:
-    timer = planned(world, retry=QUICK, expires_after_seconds=30.0)
+def test_the_retry_policy_and_the_grace_of_a_timer_apply_to_its_occurrences(world: World) -> None:
+    timer = planned(world, retry=QUICK_RETRY, expires_after_seconds=30.0)
     task = first_of(world, timer)
     world.receiver.answer = lambda _: BUSY
     for after in (0, 20):
@@ -254,7 +258,7 @@ def test_its_own_retries_and_its_own_grace_are_in_force(world: World) -> None:
         2,
     ),
 )
-def test_a_stop_of_the_receiver_ends_the_occurrence_and_disables_the_timer_if_it_is_to(
+def test_a_stop_by_the_receiver_disables_the_timer_only_with_disable_on_stop(
     world: World, outcome: Outcome, disables: bool, enabled: bool
 ) -> None:
     timer = planned(world, disable_on_stop=disables)
@@ -270,14 +274,14 @@ def test_a_stop_of_the_receiver_ends_the_occurrence_and_disables_the_timer_if_it
     assert len(world.receiver.received) == (2 if enabled else 1)
 
 
-def test_a_stop_does_not_disable_a_timer_that_was_mended_meanwhile(world: World) -> None:
+def test_a_stop_does_not_disable_a_timer_that_was_changed_meanwhile(world: World) -> None:
     timer = planned(world, disable_on_stop=True)
 
-    def mended(_: Received) -> Outcome:
+    def change_callback(_: Received) -> Outcome:
         patched(world, timer, callback=HttpCallback("https://new.example/"))
         return GONE
 
-    world.receiver.answer = mended
+    world.receiver.answer = change_callback
     go_to(world, first_of(world, timer).due_ms // 1000)
     current = world.timers.read(timer.timer_id)
     assert current is not None
@@ -285,7 +289,7 @@ def test_a_stop_does_not_disable_a_timer_that_was_mended_meanwhile(world: World)
 
 
 @pytest.mark.exhaustive
-def test_who_does_not_overlap_is_skipped_while_an_earlier_one_is_retried(world: World) -> None:
+def test_an_occurrence_is_skipped_while_an_earlier_one_is_retried(world: World) -> None:
     timer = planned(
         world, 10, overlap=Overlap.SKIP, retry=RetryPolicy(3, delays_seconds=(15.0, 15.0))
     )
@@ -300,7 +304,7 @@ def test_who_does_not_overlap_is_skipped_while_an_earlier_one_is_retried(world: 
     assert world.counters.read(timer.timer_id)["skipped"] == 1
 
 
-def test_of_two_that_come_up_together_one_is_called_where_they_do_not_overlap(
+def test_only_one_of_two_simultaneous_occurrences_is_called_without_overlap(
     world: World,
 ) -> None:
     timer = planned(world, 5, overlap=Overlap.SKIP, jitter_seconds=20, max_runs=20)
@@ -312,7 +316,7 @@ def test_of_two_that_come_up_together_one_is_called_where_they_do_not_overlap(
     assert sorted(map(str, reasons)) == ["None", "skipped"]
 
 
-def test_overlapping_is_allowed_unless_it_is_not(world: World) -> None:
+def test_occurrences_overlap_by_default(world: World) -> None:
     timer = planned(world, 10, retry=RetryPolicy(3, delays_seconds=(35.0, 35.0)))
     answers = iter([BUSY])
     world.receiver.answer = lambda _: next(answers, OK)
@@ -321,8 +325,8 @@ def test_overlapping_is_allowed_unless_it_is_not(world: World) -> None:
     assert fates(world, timer)["delivered"] == 3
 
 
-def test_a_run_that_ended_uncalled_lets_the_next_one_begin(world: World) -> None:
-    """The one that was begun last was cancelled, or is gone altogether."""
+def test_a_run_that_was_cancelled_lets_the_next_one_begin(world: World) -> None:
+    """The occurrence that began last was cancelled."""
     timer = planned(world, 30, overlap=Overlap.SKIP, retry=RetryPolicy(9, delays_seconds=(500.0,)))
     answers = iter([BUSY])
     world.receiver.answer = lambda _: next(answers, OK)
@@ -333,7 +337,7 @@ def test_a_run_that_ended_uncalled_lets_the_next_one_begin(world: World) -> None
     assert fates(world, timer)["delivered"] == 1
 
 
-def test_run_now_calls_what_the_timer_says_enabled_or_not(world: World) -> None:
+def test_run_now_calls_a_disabled_timer(world: World) -> None:
     timer = made(world, 60, enabled=False, overlap=Overlap.SKIP, misfire=Misfire.SKIP)
     world.clock.advance_ms(250)
     task = world.run_timer(timer.timer_id)
@@ -356,7 +360,7 @@ def test_run_now_of_a_timer_that_is_deleted_before_the_call_calls_nothing(world:
     assert world.read(task).reason == "timer deleted"
 
 
-def test_a_dead_occurrence_is_called_anew_when_it_is_redriven(world: World) -> None:
+def test_a_dead_occurrence_is_called_when_it_is_redriven(world: World) -> None:
     timer = planned(world, misfire=Misfire.SKIP, grace_seconds=1, expires_after_seconds=1.0)
     task = first_of(world, timer)
     world.receiver.answer = lambda _: GONE
@@ -394,7 +398,7 @@ def test_an_occurrence_whose_timer_cannot_be_read_waits_until_it_can(world: Worl
         '{"every_seconds":0}',
     ],
 )
-def test_a_schedule_that_makes_no_sense_delays_no_other_timer(world: World, schedule: str) -> None:
+def test_an_invalid_stored_schedule_delays_no_other_timer(world: World, schedule: str) -> None:
     damaged, other = planned(world), planned(world)
     damage(world, damaged, rules={"S": f'{{"name":"closing","schedule":{schedule}}}'})
     go_to(world, first_of(world, other).due_ms // 1000)
@@ -405,7 +409,7 @@ def test_a_schedule_that_makes_no_sense_delays_no_other_timer(world: World, sche
     )
 
 
-def test_a_damaged_occurrence_is_left_alone_like_any_other_damage(world: World) -> None:
+def test_a_damaged_occurrence_is_not_called(world: World) -> None:
     timer = planned(world)
     task = first_of(world, timer)
     edit(world, key_of(world, task), timer={"S": "no id"})
@@ -414,7 +418,7 @@ def test_a_damaged_occurrence_is_left_alone_like_any_other_damage(world: World) 
 
 
 @pytest.mark.exhaustive
-def test_while_its_business_is_paused_it_is_parked_and_reads_its_timer_afterwards(
+def test_an_occurrence_that_was_parked_reads_its_timer_after_the_pause(
     world: World,
 ) -> None:
     timers = [planned(world), planned(world)]
@@ -448,7 +452,7 @@ def test_pages_without_occurrences_read_no_timer(world: World) -> None:
     assert kinds == {"business", "standing"}
 
 
-def test_a_timer_that_cannot_be_counted_is_called_all_the_same(world: World) -> None:
+def test_an_occurrence_is_called_although_its_counters_cannot_be_written(world: World) -> None:
     timer = planned(world, max_runs=1)
     counters = world.deliver.deliver_entries.check.counters
     force_setattr(counters, "table", "there is none")
@@ -469,8 +473,9 @@ def test_runs_are_listed_by_their_timer_newest_first(world: World) -> None:
     assert oldest == [first_of(world, other).home]
 
 
-def test_no_other_task_of_the_business_waits_for_the_check(world: World) -> None:
-    """The occurrence comes up again at the end of a second, the other task at its beginning."""
+def test_other_tasks_of_the_business_do_not_wait_for_the_check(world: World) -> None:
+    """The retry of the occurrence is due at the end of a second, the other task at its
+    beginning."""
     timer = planned(world, max_runs=1, retry=RetryPolicy(delays_seconds=(20.9,), has_jitter=False))
     due_ms = first_of(world, timer).due_ms
     world.receiver.answer = lambda received: OK if len(world.receiver.received) > 1 else BUSY

@@ -1,4 +1,5 @@
-"""A timer plans itself through the wheel: what stands there, when, and who may come in between."""
+"""A timer plans itself through the wheel: which occurrences it writes, when, and despite which
+interruptions."""
 
 from collections.abc import Callable
 from functools import partial
@@ -44,13 +45,14 @@ def numbers(world: World, timer: Timer) -> list[int]:
     return [task.occurrence.number for task in occurrences(world, timer) if task.occurrence]
 
 
-def begun(story: Story, **rules: object) -> Timer:
-    """Enabled, and not planned yet: a few seconds of it are too near for their slices."""
+def not_yet_planned(story: Story, **rules: object) -> Timer:
+    """A timer that is enabled and not planned yet; its first seconds are too near to be read with
+    their slices."""
     return made(story.world, 2, **{"max_runs": RUNS, **rules})
 
 
 def check_each_was_called_once(story: Story, timer: Timer, again: int = 0) -> None:
-    """`again`: of some that were called when AWS failed it could not be written down."""
+    """`again`: how many calls may be repeated because AWS failed before they were recorded."""
     story.settle_all()
     story.check()
     assert fates(story.world, timer) == {"delivered": RUNS}
@@ -58,7 +60,7 @@ def check_each_was_called_once(story: Story, timer: Timer, again: int = 0) -> No
     assert RUNS <= len(story.world.receiver.received) <= RUNS + again
 
 
-def test_enabling_answers_at_once_and_the_first_occurrences_come_in_time(world: World) -> None:
+def test_enabling_writes_no_occurrence_and_the_first_ones_are_called_in_time(world: World) -> None:
     story, first = Story(world), now(world) + 1
     timer = made(world, max_runs=5)
     assert occurrences(world, timer) == []
@@ -71,7 +73,9 @@ def test_enabling_answers_at_once_and_the_first_occurrences_come_in_time(world: 
 
 
 @pytest.mark.exhaustive
-def test_it_goes_on_for_as_long_as_wanted(world: World) -> None:
+def test_a_timer_without_end_is_planned_an_hour_ahead_for_as_long_as_it_is_enabled(
+    world: World,
+) -> None:
     story, begins = Story(world), now(world)
     timer = made(world, 1_200)
     for _ in range(4):
@@ -83,13 +87,13 @@ def test_it_goes_on_for_as_long_as_wanted(world: World) -> None:
     chain = chain_of(world, timer)
     assert chain is not None
     assert chain.plan is not None
-    assert chain.version <= 11, "twice an hour: before its occurrences are put, and after"
+    assert chain.version <= 11, "twice an hour: before its occurrences are written, and after"
     assert chain.plan.numbered == len(occurrences(world, timer))
 
 
-def test_with_max_runs_it_ends_when_the_last_one_has_come(world: World) -> None:
+def test_a_timer_with_max_runs_ends_when_its_last_run_has_fallen_due(world: World) -> None:
     story = Story(world)
-    timer = begun(story)
+    timer = not_yet_planned(story)
     story.pass_time(2 * RUNS)
     assert world.timers.read(timer.timer_id).ended is False  # type: ignore[union-attr]
     check_each_was_called_once(story, timer)
@@ -106,10 +110,10 @@ def test_with_max_runs_it_ends_when_the_last_one_has_come(world: World) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("short_steps")
-def test_every_second_of_its_life_is_accounted_for_and_counted(world: World) -> None:
+def test_the_audit_finds_nothing_while_a_timer_runs_and_each_run_is_counted(world: World) -> None:
     story = Story(world)
     first = now(world)
-    timer = begun(story)
+    timer = not_yet_planned(story)
     for _ in range(4):
         story.pass_time(3)
         found = world.audit(AuditRequest(first - 10, now(world) + 60))
@@ -122,7 +126,7 @@ def test_every_second_of_its_life_is_accounted_for_and_counted(world: World) -> 
 
 
 def plan(story: Story, timer: Timer) -> None:
-    """What a notifier does with the chain's entry when that comes up."""
+    """The work of a notifier on the due entry of the chain."""
     chain = chain_of(story.world, timer)
     if chain is not None and chain.plan is not None and chain.is_live:
         deadline_ms = story.world.clock.now_ms() + LAMBDA_MS
@@ -146,14 +150,14 @@ def change_the_payload(story: Story, timer: Timer) -> None:
     patched(story.world, timer, payload='"new"')
 
 
-def change_the_runs_to_and_fro(story: Story, timer: Timer) -> None:
-    """Another chain each time."""
+def change_the_runs_and_back(story: Story, timer: Timer) -> None:
+    """Each change begins another chain."""
     patched(story.world, timer, max_runs=RUNS - 1)
     patched(story.world, timer, max_runs=RUNS)
 
 
 def crowd_and(step: Step) -> Step:
-    """First their seconds get more shards than they had when somebody looked."""
+    """Before the step, the seconds get more shards than the planner has read."""
 
     def crowded(story: Story, timer: Timer) -> object:
         begins = story.world.origin
@@ -165,10 +169,10 @@ def crowd_and(step: Step) -> Step:
 
 
 def check_all_is_planned(story: Story, timer: Timer, seconds: list[int]) -> None:
-    """Whoever is sent by the sweep has come: then each stands there once, and nothing that may
-    fire is without what it rests on."""
+    """After the planning that the sweep would request, each occurrence exists once, and the audit
+    finds nothing."""
     world = story.world
-    for _ in range(2):  # a step holds three of them
+    for _ in range(2):  # a step contains three of them
         plan(story, timer)
     tasks = occurrences(world, timer)
     assert [(t.occurrence.second, t.occurrence.number) for t in tasks if t.occurrence] == list(
@@ -184,7 +188,7 @@ def check_all_is_planned(story: Story, timer: Timer, seconds: list[int]) -> None
     quick_first(
         [
             *(("soon", die), ("soon", plan_as_another), ("soon", disable_and_enable)),
-            *(("soon", change_the_payload), ("soon", change_the_runs_to_and_fro)),
+            *(("soon", change_the_payload), ("soon", change_the_runs_and_back)),
             *(("before", die), ("before", plan_as_another)),
             *(("later", die), ("later", disable_and_enable)),
             *(("later", crowd_and(plan_as_another)), ("later", crowd_and(disable_and_enable))),
@@ -194,18 +198,18 @@ def check_all_is_planned(story: Story, timer: Timer, seconds: list[int]) -> None
         quick=2,
     ),
 )
-def test_whatever_happens_after_any_write_of_a_planning_makes_nothing_twice_and_leaves_nothing_out(
+def test_an_interruption_after_any_write_of_a_planning_neither_doubles_nor_loses_an_occurrence(
     world: World, due: str, between: Step
 ) -> None:
-    """Of occurrences that are due within seconds, that were due while nobody was at work, or that
-    are due so far ahead that their slices bring them."""
+    """The occurrences are due within seconds, or were due while no notifier ran, or are due so far
+    ahead that slices are read for them."""
     every = 8 if due == "later" else 2
 
     def begin() -> tuple[Story, Timer, list[int]]:
         story, begins = Story(world), now(world)
         timer = made(world, every, max_runs=RUNS)
         world.clock.advance_ms(60_000 if due == "before" else 0)
-        world.entry_writer.placement()  # each of its writers would read the time pointer first
+        world.entry_writer.placement()  # reads the time pointer, as each writer would do first
         return story, timer, [begins + every * n for n in range(1, RUNS + 1)]
 
     story, timer, _ = begin()
@@ -219,22 +223,20 @@ def test_whatever_happens_after_any_write_of_a_planning_makes_nothing_twice_and_
         by = Interruption(number, partial(between, story, timer), "after")
         happened += story.interrupted(partial(plan, story, timer), by)
         check_all_is_planned(story, timer, seconds)
-    assert happened >= 5  # when the next planning is near, one message more
+    assert happened >= 5  # a message more when the next planning is near
 
 
 @pytest.mark.usefixtures("short_steps")
 @pytest.mark.parametrize("number", quick_first([8, 4], pytest.mark.exhaustive))
-def test_what_a_dead_planner_left_is_called_once_by_those_who_come_after_it(
-    world: World, number: int
-) -> None:
+def test_occurrences_of_a_planner_that_died_are_called_once(world: World, number: int) -> None:
     story = Story(world)
-    timer = begun(story)
+    timer = not_yet_planned(story)
     assert story.interrupted(story.deliver, Interruption(number, End.DEATH, "after"))
     check_each_was_called_once(story, timer)
 
 
 @pytest.mark.usefixtures("short_steps")
-def test_an_outage_of_aws_during_a_later_planning_does_no_harm(world: World) -> None:
+def test_an_outage_of_aws_during_a_later_planning_loses_no_occurrence(world: World) -> None:
     story = Story(world)
     timer = made(world, 8, max_runs=RUNS)
     story.deliver()
@@ -250,11 +252,11 @@ def test_an_outage_of_aws_during_a_later_planning_does_no_harm(world: World) -> 
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("short_steps")
 @pytest.mark.parametrize("number", [2, 7])
-def test_a_patch_of_the_schedule_during_a_planning_leaves_the_new_one_alone_in_force(
+def test_only_the_new_schedule_applies_after_a_change_during_a_planning(
     world: World, number: int
 ) -> None:
     story = Story(world)
-    timer, begins = begun(story), now(world)
+    timer, begins = not_yet_planned(story), now(world)
     by = Interruption(number, lambda: patched(world, timer, every_seconds=3), "after")
     assert story.interrupted(story.deliver, by)
     story.settle_all()
@@ -273,14 +275,14 @@ def test_a_patch_of_the_schedule_during_a_planning_leaves_the_new_one_alone_in_f
         pytest.mark.exhaustive,
     ),
 )
-def test_after_an_outage_of_hours_the_misfire_policy_decides_and_all_is_counted(
+def test_the_misfire_policy_applies_after_an_outage_of_hours_and_each_run_is_counted(
     world: World,
     monkeypatch: pytest.MonkeyPatch,
     misfire: Misfire,
     expected: dict[str, int],
 ) -> None:
-    """Nobody is at work for more than three steps: of the three runs that were due meanwhile, the
-    first stood in the wheel, and the others had not been planned. Hours of a hundred seconds."""
+    """No notifier runs for more than three steps. Of the three runs that were due in that time, the
+    first was in the wheel, and the others had not been planned. Hours have a hundred seconds."""
     hour = 100
     monkeypatch.setattr(planning, "STEP_SECONDS", hour)
     story, begins = Story(world), now(world)
@@ -299,12 +301,12 @@ def test_after_an_outage_of_hours_the_misfire_policy_decides_and_all_is_counted(
     assert called_seconds(world)[-2:] == [begins + 4 * hour, begins + 5 * hour]
     minutes = StatsRequest(begins // 60, now(world) // 60)
     counted = world.read_statistics("orders", minutes).total
-    # In a story the sweep skips what has settled where it stood: the two that came in time.
+    # In a story, the sweep skips tasks that have settled at their homes: the two that were on time.
     assert counted.created == 3
     assert counted.cancelled == 5 - expected["delivered"]
 
 
-def test_what_plans_a_deleted_timer_ends(world: World) -> None:
+def test_the_chain_of_a_deleted_timer_is_cancelled(world: World) -> None:
     story = Story(world)
     timer = made(world, 600)
     world.change_timer.delete(timer.timer_id, by=CALLER)
@@ -331,7 +333,7 @@ def test_a_chain_whose_timer_cannot_be_read_waits_until_it_can(world: World) -> 
     assert fates(world, timer) == {"delivered": 2}
 
 
-def test_a_damaged_chain_is_left_alone_like_any_other_damage(world: World) -> None:
+def test_a_damaged_chain_plans_no_occurrence(world: World) -> None:
     story = Story(world)
     timer = made(world, 600)
     chain = chain_of(world, timer)
@@ -342,7 +344,7 @@ def test_a_damaged_chain_is_left_alone_like_any_other_damage(world: World) -> No
 
 
 @pytest.mark.exhaustive
-def test_chains_of_a_paused_business_go_on_planning(world: World) -> None:
+def test_chains_of_a_paused_business_continue_to_plan(world: World) -> None:
     story = Story(world)
     timer = made(world, 600, max_runs=2)
     story.pause()
@@ -353,7 +355,7 @@ def test_chains_of_a_paused_business_go_on_planning(world: World) -> None:
     assert fates(world, timer) == {"delivered": 2}
 
 
-def test_a_schedule_that_contains_nothing_more_ends_its_timer(world: World) -> None:
+def test_a_timer_ends_when_its_schedule_has_no_more_seconds(world: World) -> None:
     story = Story(world)
     begins = now(world)
     schedule = Schedule(every_seconds=60, anchor_second=begins, end_second=begins + 130)
@@ -366,7 +368,7 @@ def test_a_schedule_that_contains_nothing_more_ends_its_timer(world: World) -> N
 
 
 @pytest.mark.exhaustive
-def test_plans_are_tasks_of_no_business(world: World) -> None:
+def test_chains_belong_to_no_business(world: World) -> None:
     story = Story(world)
     timer = made(world, 600)
     story.deliver()

@@ -1,4 +1,4 @@
-"""What a timer of every second costs when nobody wants its runs: counted by requests."""
+"""The costs of a timer of every second whose runs are not wanted: counted by requests."""
 
 from collections import Counter
 from functools import partial
@@ -20,7 +20,7 @@ from tests.support.timers import called_seconds, chain_of, fates, made, now, occ
 from tests.support.world import CALLER, World
 
 PLANNED = 200
-REACH = 10  # seconds that are handed over, or are about to be: their runs come up
+REACH = 10  # seconds: nearer runs are dispatched, or about to be, and fall due
 DAYS = 3 * 86_400
 
 
@@ -32,7 +32,7 @@ def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def planned(story: Story, **rules: object) -> Timer:
-    """Enabled and planned some minutes ahead."""
+    """A timer that is enabled and planned some minutes ahead."""
     timer = made(story.world, 1, **rules)
     for _ in range(4):
         story.deliver()
@@ -41,7 +41,7 @@ def planned(story: Story, **rules: object) -> Timer:
 
 
 def ahead(world: World, timer: Timer) -> list[int]:
-    """The seconds of its runs that are still to come up."""
+    """The seconds of its runs that have not fallen due yet."""
     tasks = occurrences(world, timer)
     return [t.home.second for t in tasks if t.is_live and t.home.second > now(world) + REACH]
 
@@ -53,7 +53,8 @@ def operations_of(world: World, step: object) -> Counter[str]:
 
 
 def plan(world: World, timer: Timer) -> int:
-    """What a notifier does with the chain's entry when that comes up; up to which second."""
+    """The work of a notifier on the due entry of the chain. Returns the second up to which it has
+    planned."""
     chain = chain_of(world, timer)
     assert chain is not None
     assert chain.plan is not None
@@ -67,16 +68,16 @@ def catch_up(world: World, timer: Timer) -> None:
         pass
 
 
-def disabled(world: World, timer: Timer) -> None:
+def disable(world: World, timer: Timer) -> None:
     world.change_timer.disable(timer.timer_id, by=CALLER)
 
 
-def deleted(world: World, timer: Timer) -> None:
+def delete(world: World, timer: Timer) -> None:
     world.change_timer.delete(timer.timer_id, by=CALLER)
 
 
-@pytest.mark.parametrize("stop", quick_first([disabled, deleted], pytest.mark.exhaustive))
-def test_what_a_stopped_timer_has_planned_is_taken_back_by_the_page(
+@pytest.mark.parametrize("stop", quick_first([disable, delete], pytest.mark.exhaustive))
+def test_the_planned_runs_of_a_stopped_timer_are_withdrawn_page_by_page(
     world: World, stop: object
 ) -> None:
     story = Story(world)
@@ -88,7 +89,7 @@ def test_what_a_stopped_timer_has_planned_is_taken_back_by_the_page(
     assert asked["DeleteItem"] == asked["BatchWriteItem"] == 0
     quiet = operations_of(world, partial(story.pass_time, PLANNED))
     written = {name: n for name, n in quiet.items() if name not in {"Query", "BatchGetItem"}}
-    assert sum(written.values()) < PLANNED, "not a run for each second"
+    assert sum(written.values()) < PLANNED, "not one run for each second"
     assert len(occurrences(world, timer)) <= REACH
     chain = world.tasks.get(timer.chain)  # type: ignore[arg-type]
     assert chain is not None
@@ -97,12 +98,14 @@ def test_what_a_stopped_timer_has_planned_is_taken_back_by_the_page(
 
 
 @pytest.mark.exhaustive
-def test_a_timer_that_is_enabled_again_calls_each_second_once_and_numbers_on(world: World) -> None:
+def test_a_timer_that_is_enabled_again_calls_each_second_once_and_continues_its_numbers(
+    world: World,
+) -> None:
     story = Story(world)
     begins = now(world)
     timer = planned(story)
     story.pass_time(10)
-    disabled(world, timer)
+    disable(world, timer)
     story.deliver()
     story.pass_time(20)
     assert ahead(world, timer) == []
@@ -123,26 +126,26 @@ def test_a_timer_that_is_enabled_again_calls_each_second_once_and_numbers_on(wor
     assert found.findings == []
 
 
-def enabled_again(world: World, timer: Timer) -> None:
+def enable_again(world: World, timer: Timer) -> None:
     world.change_timer.enable(timer.timer_id, by=CALLER)
 
 
-def disabled_and_enabled(story: Story, timer: Timer, gaps: list[range]) -> None:
-    """The seconds in which it is disabled go into `gaps`."""
+def disable_and_enable(story: Story, timer: Timer, gaps: list[range]) -> None:
+    """Appends the seconds in which the timer is disable to `gaps`."""
     story.idle(3)
     begins = now(story.world) + 1
-    disabled(story.world, timer)
+    disable(story.world, timer)
     story.idle(10)
-    enabled_again(story.world, timer)
+    enable_again(story.world, timer)
     gaps.append(range(begins, now(story.world) + 1))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_planner_that_is_slow_at_any_call_brings_no_call_for_seconds_in_which_its_timer_was_off(
+def test_a_slow_planner_causes_no_calls_for_seconds_in_which_its_timer_was_disabled(
     world: World, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    """It goes on with what it has read before, and puts runs for them."""
+    """It continues with what it has read before, and writes runs for those seconds."""
     monkeypatch.setattr(planning, "OCCURRENCES_MAX", 30)
     monkeypatch.setattr(planning, "STEP_SECONDS", 30)
     put = 0
@@ -154,7 +157,7 @@ def test_a_planner_that_is_slow_at_any_call_brings_no_call_for_seconds_in_which_
 
         def toggled(story: Story = story, timer: Timer = timer, gaps: list[range] = gaps) -> None:
             for _ in range(times):
-                disabled_and_enabled(story, timer, gaps)
+                disable_and_enable(story, timer, gaps)
 
         step = partial(plan, world, timer)
         assert story.interrupted(step, Interruption(number, toggled))
@@ -164,32 +167,32 @@ def test_a_planner_that_is_slow_at_any_call_brings_no_call_for_seconds_in_which_
         off = {second for gap in gaps for second in gap}
         runs = [(task, task.occurrence) for task in occurrences(world, timer) if task.occurrence]
         put += sum(one.second in off for _, one in runs)
-        assert {t.reason for t, one in runs if one.second in off} <= {"timer disabled"}
+        assert {t.reason for t, one in runs if one.second in off} <= {"timer disable"}
         called = [one.second for t, one in runs if t.status is Status.DELIVERED]
         enabled = gaps[-1][-1]
         assert [s for s in called if s > enabled] == list(range(enabled + 1, now(world) + 1))
         assert set(called) <= set(range(begins, now(world) + 1)) - off
         assert len(world.receiver.received) == len(called)
-    assert put >= 20, "those of which this speaks"
+    assert put >= 20, "runs that were written for seconds in which the timer was disable"
 
 
 @pytest.mark.exhaustive
-def test_whatever_happens_at_any_call_of_taking_back_no_run_of_an_enabled_timer_is_lost(
+def test_an_interruption_at_any_call_of_a_withdrawal_loses_no_run_of_an_enabled_timer(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dead or enabled again, before the first call and after each: then all that is to come stands
-    there. After a call is before the next one."""
+    """The notifier dies, or the timer is enabled again, before the first call and after each; then
+    all runs ahead exist. After a call means before the next one."""
     monkeypatch.setattr(planning, "TAKEN_BACK_MIN", 20)
     monkeypatch.setattr(planning, "OCCURRENCES_MAX", 30)
     monkeypatch.setattr(planning, "STEP_SECONDS", 30)
     happened = 0
-    for by in (End.DEATH, enabled_again):
+    for by in (End.DEATH, enable_again):
         for number in count():
             story = Story(world)
             timer = made(world, 1)
             for _ in range(4):
                 story.deliver()
-            disabled(world, timer)
+            disable(world, timer)
             world.entry_writer.placement()
             between = by if isinstance(by, End) else partial(by, world, timer)
             moment = "after" if number else "before"
@@ -210,7 +213,7 @@ def test_whatever_happens_at_any_call_of_taking_back_no_run_of_an_enabled_timer_
 
 
 def plan_of(world: World, chain: Address | None) -> None:
-    """What a notifier does with this chain's entry alone."""
+    """The work of a notifier on the entry of this chain only."""
     task = None if chain is None else world.tasks.get(chain)
     assert task is not None
     assert task.plan is not None
@@ -218,25 +221,25 @@ def plan_of(world: World, chain: Address | None) -> None:
     world.deliver.deliver_entries.plan_timers([(task, task.plan)], deadline_ms)
 
 
-def test_a_timer_that_is_disabled_again_before_its_new_chain_has_planned_is_taken_back(
+def test_runs_are_withdrawn_when_a_timer_is_disabled_again_before_its_new_chain_plans(
     world: World,
 ) -> None:
     story = Story(world)
     timer = planned(story)
-    disabled(world, timer)
-    enabled_again(world, timer)
+    disable(world, timer)
+    enable_again(world, timer)
     plan_of(world, timer.chain)
     assert len(ahead(world, timer)) > PLANNED - 2 * REACH, "it is enabled again"
-    disabled(world, timer)
+    disable(world, timer)
     story.deliver()
     assert ahead(world, timer) == []
 
 
-def test_a_change_of_a_disabled_timer_while_it_is_taken_back_leaves_no_run(world: World) -> None:
-    """The transactions check the timer as it was read; the chain looks again."""
+def test_a_change_of_a_disabled_timer_during_its_withdrawal_leaves_no_run(world: World) -> None:
+    """The transactions check the timer as it was read; the chain reads it again later."""
     story = Story(world)
     timer = planned(story)
-    disabled(world, timer)
+    disable(world, timer)
     change = Interruption(3, partial(patched, world, timer, payload='{"n":2}'))
     assert story.interrupted(partial(plan_of, world, timer.chain), change)
     assert len(ahead(world, timer)) > PLANNED - 2 * REACH
@@ -245,32 +248,33 @@ def test_a_change_of_a_disabled_timer_while_it_is_taken_back_leaves_no_run(world
 
 
 @pytest.mark.exhaustive
-def test_a_run_that_was_changed_meanwhile_is_left_to_come_up(world: World) -> None:
+def test_a_run_that_was_changed_is_not_withdrawn(world: World) -> None:
     story = Story(world)
     timer = planned(story)
     *_, moved = occurrences(world, timer)
     world.cancel(moved.task_id)
-    disabled(world, timer)
+    disable(world, timer)
     story.deliver()
     left = [t for t in occurrences(world, timer) if t.home.second > now(world) + REACH]
     assert [(task.home, task.status) for task in left] == [(moved.home, Status.CANCELLED)]
 
 
 @pytest.mark.exhaustive
-def test_a_few_planned_runs_are_cancelled_when_they_come_up(world: World) -> None:
+def test_a_few_planned_runs_are_cancelled_when_they_fall_due(world: World) -> None:
     story = Story(world)
     timer = made(world, 60)
     story.deliver()
     count = len(occurrences(world, timer))
     assert 0 < count < planning.TAKEN_BACK_MIN
-    disabled(world, timer)
+    disable(world, timer)
     story.settle_all()
-    assert fates(world, timer) == {"timer disabled": count}
+    assert fates(world, timer) == {"timer disable": count}
 
 
 @pytest.mark.exhaustive
-def test_a_late_run_that_another_planner_had_written_is_counted_once(world: World) -> None:
-    """It died before its chain moved on; the next one comes up when all of them are late."""
+def test_a_late_run_that_a_planner_wrote_before_it_died_is_counted_once(world: World) -> None:
+    """The other planner died before its chain moved on; the next one runs when all of them are
+    late."""
     story = Story(world)
     runs = 80
     timer = made(world, 1, misfire=Misfire.LATEST, grace_seconds=5, max_runs=runs)
@@ -285,7 +289,7 @@ def test_a_late_run_that_another_planner_had_written_is_counted_once(world: Worl
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.LATEST])
-def test_after_three_days_without_notifiers_what_was_not_planned_is_counted_and_not_written(
+def test_runs_of_three_days_without_notifiers_are_counted_and_not_written(
     world: World, monkeypatch: pytest.MonkeyPatch, misfire: Misfire
 ) -> None:
     monkeypatch.setattr(planning, "MISFIRES_MAX", 40_000)
@@ -302,7 +306,7 @@ def test_after_three_days_without_notifiers_what_was_not_planned_is_counted_and_
     written = occurrences(world, timer)
     first = written[0].occurrence
     assert first is not None
-    assert first.second > begins + DAYS - 60, "those before it were counted alone"
+    assert first.second > begins + DAYS - 60, "the runs before it were only counted"
     cancelled = [task for task in written if task.status is Status.CANCELLED]
     assert len(cancelled) <= planning.MISFIRES_WRITTEN
     assert late == first.number - 1 + len(cancelled)
@@ -312,10 +316,11 @@ def test_after_three_days_without_notifiers_what_was_not_planned_is_counted_and_
 
 
 @pytest.mark.parametrize("stride", quick_first([2, 1], pytest.mark.exhaustive))
-def test_a_count_of_misfires_is_written_with_the_chain_or_not_at_all(
+def test_the_count_of_misfires_is_written_with_the_chain_or_not_at_all(
     world: World, stride: int
 ) -> None:
-    """Dead at every call: the chain, planned again, adds nothing a second time."""
+    """The planner dies at every call: when the chain is planned again, it adds nothing a second
+    time."""
     happened = 0
     for number in range(1, 60, stride):
         story = Story(world)
@@ -333,13 +338,13 @@ def test_a_count_of_misfires_is_written_with_the_chain_or_not_at_all(
         assert first is not None
         counted = world.counters.read(timer.timer_id)["missed"]
         cancelled = [task for task in written if task.status is Status.CANCELLED]
-        # Those that are written are counted when they are, and a death may leave some out.
+        # Written runs are counted when they are written, and a death may leave some out.
         assert first.number - 1 <= counted <= first.number - 1 + len(cancelled)
     assert happened * stride > 5
 
 
 @pytest.mark.exhaustive
-def test_where_late_runs_are_called_all_of_them_are_written(world: World) -> None:
+def test_all_late_runs_are_written_when_the_misfire_policy_calls_them(world: World) -> None:
     Story(world)
     timer = made(world, 1, misfire=Misfire.ALL)
     world.clock.advance_ms(200_000)
@@ -352,10 +357,11 @@ def test_where_late_runs_are_called_all_of_them_are_written(world: World) -> Non
 @pytest.mark.parametrize(
     "rules", quick_first([{"max_runs": 30}, {"every_seconds": 7}], pytest.mark.exhaustive)
 )
-def test_what_a_changed_timer_does_not_contain_any_more_is_taken_back_by_the_page(
+def test_runs_that_a_changed_timer_does_not_contain_are_withdrawn_page_by_page(
     world: World, rules: dict[str, object]
 ) -> None:
-    """What it still contains stays, and is called with what the new chain plans."""
+    """Runs that the new schedule contains stay, and are called with those that the new chain
+    plans."""
     story = Story(world)
     begins = now(world)
     timer = planned(story)
@@ -377,7 +383,7 @@ def test_what_a_changed_timer_does_not_contain_any_more_is_taken_back_by_the_pag
 
 
 @pytest.mark.exhaustive
-def test_a_timer_that_is_changed_back_at_any_call_of_taking_back_keeps_all_its_runs(
+def test_a_timer_that_is_changed_back_at_any_call_of_a_withdrawal_keeps_all_its_runs(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planning, "TAKEN_BACK_MIN", 20)
@@ -418,10 +424,10 @@ def writes_of(asked: Counter[str]) -> int:
 @pytest.mark.parametrize(
     "misfire", quick_first([Misfire.SKIP, Misfire.LATEST], pytest.mark.exhaustive)
 )
-def test_what_was_planned_and_missed_in_an_outage_is_taken_back_by_the_page(
+def test_planned_runs_that_an_outage_missed_are_withdrawn_page_by_page(
     world: World, misfire: Misfire
 ) -> None:
-    """All runs have their numbers: what was called, is listed as cancelled, or was taken back."""
+    """All runs have their numbers: each was called, is listed as cancelled, or was withdrawn."""
     story = Story(world)
     timer = planned(story, misfire=misfire, grace_seconds=5, max_runs=PLANNED + 40)
     assert chain_of(world, timer) is not None
@@ -439,7 +445,7 @@ def test_what_was_planned_and_missed_in_an_outage_is_taken_back_by_the_page(
     assert missed(world, timer) == late
 
 
-def test_a_missed_run_in_a_slice_that_a_run_has_begun_is_left(world: World) -> None:
+def test_a_missed_run_on_a_page_with_a_lease_is_not_withdrawn(world: World) -> None:
     """Its call may be under way."""
     story = Story(world)
     timer = planned(story, misfire=Misfire.SKIP, grace_seconds=5)
