@@ -1,4 +1,4 @@
-"""What is read of a body, and how a refusal names and says what is wrong."""
+"""Reading the members of a body, and the refusals, which name the field and the expected value."""
 
 import json
 from enum import StrEnum
@@ -58,7 +58,7 @@ class Outer(RequestBody, kw_only=True):
     ],
 )
 @each_case("path", ["", "tasks[3]"])
-def test_a_refusal_names_its_field_and_says_what_is_expected(
+def test_a_refusal_names_its_field_and_the_expected_value(
     more: dict[str, Any], field: str, reason: str, path: str
 ) -> None:
     body = {name: value for name, value in {"name": "a", **more}.items() if value is not ...}
@@ -73,7 +73,7 @@ def test_a_refusal_names_its_field_and_says_what_is_expected(
     "text",
     ["", "[]", "null", "{", '{"name":"a"} x', '{"name":"a","any":NaN}', '\ufeff{"name":"a"}'],
 )
-def test_what_is_no_object_is_malformed(text: str) -> None:
+def test_a_body_that_is_not_an_object_is_malformed(text: str) -> None:
     with pytest.raises(MalformedBody):
         decode(text, Outer)
 
@@ -93,7 +93,7 @@ def test_a_value_that_is_nested_too_deeply_is_malformed() -> None:
         r'"\ud800":1',
     ],
 )
-def test_half_of_a_surrogate_pair_is_malformed_wherever_it_stands(member: str) -> None:
+def test_half_of_a_surrogate_pair_is_malformed_in_any_member(member: str) -> None:
     with pytest.raises(MalformedBody, match="surrogate pair"):
         decode(f'{{"name":"a",{member}}}', Outer)
 
@@ -106,7 +106,7 @@ JSON = st.recursive(
 
 
 @any_of(value=JSON, indent=st.sampled_from([None, 0, 3]), is_ascii=st.booleans())
-def test_a_raw_value_is_kept_to_the_byte(value: Any, indent: int | None, is_ascii: bool) -> None:
+def test_a_raw_value_is_kept_byte_for_byte(value: Any, indent: int | None, is_ascii: bool) -> None:
     try:
         text = json.dumps(value, indent=indent, ensure_ascii=is_ascii)
         text.encode()
@@ -122,7 +122,7 @@ def test_a_raw_value_is_kept_to_the_byte(value: Any, indent: int | None, is_asci
 
 
 @any_of(number=st.floats(allow_nan=False, allow_infinity=False, width=32))
-def test_a_whole_number_is_read_however_it_is_written_and_no_other(number: float) -> None:
+def test_whole_numbers_are_read_in_any_format_and_others_are_refused(number: float) -> None:
     text = f'{{"name":"a","count":{number!r},"any":[1.0, 2]}}'
     if number.is_integer() and 1 <= number <= 100:
         read = decode(text, Outer)
@@ -134,13 +134,13 @@ def test_a_whole_number_is_read_however_it_is_written_and_no_other(number: float
             decode(text, Outer)
 
 
-def test_of_a_member_that_is_given_twice_the_last_one_counts() -> None:
+def test_the_last_one_of_two_equal_members_counts() -> None:
     assert decode('{"name":"a","name":"b"}', Outer).name == "b"
     with pytest.raises(InvalidField):
         decode('{"name":"a","name":1}', Outer)
 
 
-def test_a_null_is_what_its_field_makes_of_it() -> None:
+def test_null_means_absent_unless_its_field_takes_null_as_a_value() -> None:
     read = decode('{"name":"a","count":null,"any":null}', Outer)
     assert members(read)["count"] is None
     assert members(read)["any"] is None
@@ -160,7 +160,7 @@ def test_each_value_of_an_object_with_free_names_is_a_string() -> None:
         texts_of({"a": "1", "b": 2}, "headers")
 
 
-def test_a_number_that_has_a_free_name_is_refused_as_a_field_is() -> None:
+def test_an_invalid_number_with_a_free_name_is_refused_like_a_field() -> None:
     assert decode('{"a":6}', dict[str, int]) == {"a": 6}
     with pytest.raises(InvalidField, match="must be a whole number"):
         decode('{"a":6.0}', dict[str, int])

@@ -23,7 +23,7 @@ LATEST_MS = 253_402_300_799_999  # the last millisecond of the year 9999
         ("0001-01-01T00:00:00+23:59", -62_135_683_140_000),
     ],
 )
-def test_reads_what_rfc_3339_allows(text: str, instant_ms: int) -> None:
+def test_instants_of_rfc_3339_are_read(text: str, instant_ms: int) -> None:
     assert ms_from_rfc3339(text) == instant_ms
 
 
@@ -73,21 +73,21 @@ def test_finer_fractions_are_rounded_up_so_that_nothing_is_early(fraction: str, 
         "20300-01-31T08:00:00Z",
     ],
 )
-def test_refuses_what_is_no_instant(text: str) -> None:
+def test_an_invalid_instant_is_refused(text: str) -> None:
     with pytest.raises(NoInstant):
         ms_from_rfc3339(text)
 
 
-def test_a_leap_second_is_refused_by_its_name() -> None:
+def test_a_leap_second_is_refused_as_such() -> None:
     with pytest.raises(NoInstant, match="leap second"):
         ms_from_rfc3339("2016-12-31T23:59:60Z")
 
 
-def test_writes_utc_with_milliseconds() -> None:
+def test_an_instant_is_written_in_utc_with_milliseconds() -> None:
     assert rfc3339(1_896_076_800_005) == "2030-01-31T08:00:00.005Z"
     assert rfc3339(0) == "1970-01-01T00:00:00.000Z"
 
 
 @given(st.integers(0, LATEST_MS))
-def test_what_is_written_is_read_back(instant_ms: int) -> None:
+def test_a_written_instant_is_read_as_the_same_instant(instant_ms: int) -> None:
     assert ms_from_rfc3339(rfc3339(instant_ms)) == instant_ms

@@ -1,4 +1,4 @@
-"""API keys: their text, their hashes, their lives."""
+"""API keys: text, hashes, rotation and expiry."""
 
 import hmac
 import re
@@ -50,7 +50,7 @@ secrets = st.binary(min_size=SECRET_BYTES, max_size=SECRET_BYTES).map(secret_tex
 
 
 @given(ids, secrets)
-def test_a_key_comes_back_as_what_it_was_made_of(key_id: str, secret: str) -> None:
+def test_the_text_of_a_key_is_read_as_its_id_and_secret(key_id: str, secret: str) -> None:
     text = key_text(key_id, secret)
     assert brought_by(f"Bearer {text}") == Brought(key_id, secret)
     assert SCANNED.fullmatch(text)
@@ -58,18 +58,18 @@ def test_a_key_comes_back_as_what_it_was_made_of(key_id: str, secret: str) -> No
 
 
 @each_case("text", ["'{}'", "KEY={}\n", "bearer {};", '{{"key":"{}"}}', "https://a.example/?{}&a"])
-def test_a_scanner_finds_a_key_wherever_it_lies(text: str) -> None:
+def test_a_scanner_finds_a_key_within_other_text(text: str) -> None:
     keys = [key_text(id_text(number), secret_text(bytes([number] * 32))) for number in range(256)]
     found = SCANNED.finditer("".join(text.format(key) for key in keys))
     assert [one[0] for one in found] == keys
 
 
 @given(st.lists(st.binary(min_size=32, max_size=32), unique=True, min_size=2, max_size=2))
-def test_no_two_secrets_have_one_text(both: list[bytes]) -> None:
+def test_different_secrets_have_different_texts(both: list[bytes]) -> None:
     assert secret_text(both[0]) != secret_text(both[1])
 
 
-def test_the_checksum_is_the_crc_of_what_stands_before_it() -> None:
+def test_the_checksum_is_the_crc_of_the_text_before_it() -> None:
     body, _, checksum = TEXT.rpartition("_")
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     value = 0
@@ -79,7 +79,7 @@ def test_the_checksum_is_the_crc_of_what_stands_before_it() -> None:
 
 
 @given(st.integers(3, len(TEXT) - 1), st.characters(codec="ascii"))
-def test_one_wrong_character_makes_no_key(place: int, character: str) -> None:
+def test_a_key_with_one_wrong_character_is_not_read(place: int, character: str) -> None:
     mistyped = TEXT[:place] + character + TEXT[place + 1 :]
     if mistyped != TEXT:
         assert brought_by(f"Bearer {mistyped}") is None
@@ -106,29 +106,28 @@ def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
         "Bearer dw_é",
     ],
 )
-def test_what_is_no_key_is_none(header: str) -> None:
+def test_a_header_without_a_valid_key_is_not_read(header: str) -> None:
     assert brought_by(header) is None
 
 
-def test_the_secret_opens_its_key_and_no_other_does() -> None:
+def test_only_its_own_secret_opens_a_key() -> None:
     assert KEY.digest == sha256(SECRET.encode()).digest()
     assert opens(SECRET, KEY, NOW_MS)
     assert not opens(OTHER, KEY, NOW_MS)
     assert not opens(SECRET, None, NOW_MS)
 
 
-def test_nobody_has_the_secret_of_the_hash_that_stands_for_none() -> None:
+def test_no_secret_matches_the_hash_that_is_compared_for_a_missing_secret() -> None:
     """A key without an earlier secret is compared with it, too."""
     assert not opens("", KEY, NOW_MS)
     assert not opens("\0" * 32, replace(KEY, previous_until_ms=NOW_MS + 1), NOW_MS)
 
 
 @pytest.mark.parametrize("key", [None, KEY, revoked(KEY, NOW_MS), replace(KEY, expires_ms=1)])
-def test_the_same_is_compared_whatever_the_key(
+def test_each_check_makes_the_same_number_of_comparisons(
     key: ApiKey | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In constant time, and as often, so that its time does not tell a wrong secret of a key that
-    there is from one of a key that there is not."""
+    """All cases take the same time, so that an answer's time does not show whether a key exists."""
     compared: list[tuple[int, int]] = []
     real = hmac.compare_digest
 
@@ -142,7 +141,7 @@ def test_the_same_is_compared_whatever_the_key(
     assert compared == [(32, 32)] * 4
 
 
-def test_after_a_rotation_the_old_secret_is_good_for_the_overlap() -> None:
+def test_after_a_rotation_the_old_secret_is_valid_for_the_overlap() -> None:
     after = rotated(KEY, digest_of(OTHER), NOW_MS, overlap_seconds=60)
     assert opens(OTHER, after, NOW_MS)
     assert opens(SECRET, after, NOW_MS + 59_999)
@@ -151,7 +150,7 @@ def test_after_a_rotation_the_old_secret_is_good_for_the_overlap() -> None:
     assert after.version == KEY.version + 1
 
 
-def test_a_second_rotation_ends_the_first_secret_at_once() -> None:
+def test_a_second_rotation_ends_the_first_secret_immediately() -> None:
     third = secret_text(b"\x01" * 32)
     twice = rotated(rotated(KEY, digest_of(OTHER), NOW_MS, 60), digest_of(third), NOW_MS, 60)
     assert [opens(secret, twice, NOW_MS) for secret in (SECRET, OTHER, third)] == [
@@ -161,7 +160,7 @@ def test_a_second_rotation_ends_the_first_secret_at_once() -> None:
     ]
 
 
-def test_a_key_that_is_revoked_or_has_expired_is_opened_by_nothing() -> None:
+def test_no_secret_opens_a_revoked_or_expired_key() -> None:
     expiring = replace(KEY, expires_ms=NOW_MS + 1)
     assert expiring.state(NOW_MS) is State.LIVE
     assert opens(SECRET, expiring, NOW_MS)
@@ -174,7 +173,7 @@ def test_a_key_that_is_revoked_or_has_expired_is_opened_by_nothing() -> None:
     assert not opens(SECRET, ended, NOW_MS)
 
 
-def test_a_key_goes_ninety_days_after_its_end_and_never_while_it_lives() -> None:
+def test_a_key_is_deleted_ninety_days_after_its_end_and_never_while_it_lives() -> None:
     assert KEY.gone_ms is None
     expiring = replace(KEY, expires_ms=NOW_MS + 10 * DAY_MS)
     assert expiring.gone_ms == NOW_MS + (10 + KEPT_DAYS) * DAY_MS

@@ -1,4 +1,4 @@
-"""From what API Gateway says of a caller to what they may do."""
+"""The caller and its access, from the context that API Gateway sends."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def role(name: str) -> str:
         ("duewheel-write-read-orders", Grant(WRITE, "read-orders")),
     ],
 )
-def test_the_name_of_a_role_or_a_user_says_what_it_may_do(name: str, grant: Grant) -> None:
+def test_the_name_of_a_role_or_user_sets_its_permissions(name: str, grant: Grant) -> None:
     for arn in (role(name), f"arn:aws:iam::{ACCOUNT}:user/team/a/{name}"):
         for iam_default in (ADMIN, None):
             assert by_iam(arn, iam_default).grants == (grant,)
@@ -55,18 +55,18 @@ def test_the_name_of_a_role_or_a_user_says_what_it_may_do(name: str, grant: Gran
         "duewheel-READ",
     ],
 )
-def test_a_name_that_means_to_bound_and_is_spelt_wrongly_may_do_nothing(name: str) -> None:
+def test_a_misspelt_bounding_name_has_no_permissions(name: str) -> None:
     assert by_iam(role(name), ADMIN).grants == ()
 
 
 @each_case("name", ["orders", "duewheel", "duewheel-orders", "x-duewheel-read"])
 @each_case("iam_default", [*Right, None])
-def test_any_other_name_has_the_default(name: str, iam_default: Right | None) -> None:
+def test_any_other_name_has_the_default_permissions(name: str, iam_default: Right | None) -> None:
     expected = () if iam_default is None else (Grant(iam_default, ALL),)
     assert by_iam(role(name), iam_default).grants == expected
 
 
-def test_a_session_a_federated_user_or_a_path_cannot_say_a_right() -> None:
+def test_the_name_of_a_session_federated_user_or_path_sets_no_permissions() -> None:
     for arn in (
         f"arn:aws:sts::{ACCOUNT}:assumed-role/orders/duewheel-admin",
         f"arn:aws:sts::{ACCOUNT}:federated-user/duewheel-admin",
@@ -77,8 +77,8 @@ def test_a_session_a_federated_user_or_a_path_cannot_say_a_right() -> None:
 
 
 @each_case("who", ["sts::{}:federated-user/x", "iam::{}:root"])
-def test_who_has_no_name_that_counts_has_not_the_default_either(who: str) -> None:
-    """A user may make a federated one, and so leave behind a name that bounds."""
+def test_a_caller_that_is_neither_role_nor_user_has_no_default_permissions(who: str) -> None:
+    """A user with a bounding name could create a federated user, whose name does not bound."""
     assert by_iam(f"arn:aws:{who.format(ACCOUNT)}", ADMIN).grants == ()
 
 
@@ -91,19 +91,19 @@ def test_all_sessions_of_a_role_are_one_caller() -> None:
 @each_case(
     "arn", [role("duewheel-admin").replace("12", "21"), "", None, 7, {}, "arn:aws:iam::root", "x\n"]
 )
-def test_an_identity_of_another_account_or_of_none_is_nobody(arn: Any) -> None:
+def test_an_identity_of_another_account_or_without_account_is_anonymous(arn: Any) -> None:
     assert by_iam(arn, ADMIN) is ANONYMOUS
 
 
 @each_case("mode", [AuthMode.IAM, AuthMode.KEYS])
 @each_case("authorizer", [{}, {"iam": None}, {"lambda": None}, {"jwt": {"sub": "a"}}])
-def test_without_the_identity_that_is_asked_for_a_caller_is_nobody(
+def test_a_caller_without_an_identity_of_the_mode_is_anonymous(
     mode: AuthMode, authorizer: dict[str, Any]
 ) -> None:
     assert Callers(mode, ACCOUNT, ADMIN).access(authorizer, NOW_MS) is ANONYMOUS
 
 
-def test_an_identity_of_the_other_mode_counts_for_nothing() -> None:
+def test_an_identity_of_the_other_mode_is_ignored() -> None:
     iam, key = {"iam": {"userArn": role("duewheel-admin")}}, {"lambda": KEY}
     assert Callers(AuthMode.KEYS, ACCOUNT, ADMIN).access(iam, NOW_MS) is ANONYMOUS
     assert Callers(AuthMode.IAM, ACCOUNT, ADMIN).access(key, NOW_MS) is ANONYMOUS
@@ -115,7 +115,7 @@ def test_a_key_has_the_grants_that_the_authorizer_found() -> None:
     assert access.grants == (Grant(WRITE, "orders-*"), Grant(READ, ALL))
 
 
-def test_a_key_that_has_expired_since_it_was_seen_is_nobodys() -> None:
+def test_a_key_that_expired_after_the_authorizer_cached_it_is_anonymous() -> None:
     assert by_key({**KEY, "expires_ms": str(NOW_MS + 1)}).grants
     assert by_key({**KEY, "expires_ms": str(NOW_MS)}) is ANONYMOUS
 
@@ -133,16 +133,16 @@ def test_a_key_that_has_expired_since_it_was_seen_is_nobodys() -> None:
         {"key_id": "abc", "grants": "read:*"},
     ],
 )
-def test_what_no_authorizer_says_is_nobodys(context: Any) -> None:
+def test_an_invalid_authorizer_context_is_anonymous(context: Any) -> None:
     assert by_key(context) is ANONYMOUS
 
 
-def test_a_stack_that_asks_nobody_lets_everybody_do_everything() -> None:
+def test_a_stack_without_authorisation_permits_every_call() -> None:
     callers = Callers(AuthMode.OFF, ACCOUNT, None)
     assert callers.access({"iam": {"userArn": role("duewheel-read")}}, NOW_MS) is ANYTHING.access
 
 
 @each_case("mode", [AuthMode.IAM, AuthMode.KEYS])
-def test_of_whom_nobody_says_anything_may_do_nothing(mode: AuthMode) -> None:
-    """As of everybody while a route asks nobody, on the way from one mode to the other."""
+def test_a_caller_without_any_identity_has_no_permissions(mode: AuthMode) -> None:
+    """This holds while a route has no authorizer, during a change from one mode to the other."""
     assert Callers(mode, ACCOUNT, ADMIN).access({}, NOW_MS) == ANONYMOUS

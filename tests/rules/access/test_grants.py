@@ -21,7 +21,7 @@ from tests.support.cases import each_case
 
 READ, WRITE, ADMIN = Right
 
-# Few letters, so that names and beginnings meet each other often.
+# Few letters, so that names and prefixes often match.
 names = st.text("ab-", min_size=1, max_size=3).filter(lambda name: name[0] != "-")
 patterns = names | names.map(lambda name: f"{name}*") | st.just(ALL)
 grants = st.builds(Grant, st.sampled_from(Right), patterns)
@@ -36,7 +36,7 @@ some_grants = st.lists(grants, max_size=4).map(tuple)
         ("*", ["orders", "a", "x.orders"], []),
     ],
 )
-def test_a_grant_covers_a_business_by_its_name_or_by_its_beginning(
+def test_a_grant_covers_a_business_by_its_name_or_prefix(
     businesses: str, covered: list[str], not_covered: list[str]
 ) -> None:
     grant = Grant(READ, businesses)
@@ -45,14 +45,14 @@ def test_a_grant_covers_a_business_by_its_name_or_by_its_beginning(
 
 
 @each_case("text", ["orders", "orders-*", "o*", "*", "a" * 63, "a" * 63 + "*"])
-def test_what_stands_for_businesses(text: str) -> None:
+def test_names_and_prefixes_of_businesses_are_accepted(text: str) -> None:
     assert are_businesses(text)
 
 
 @each_case(
     "text", ["", "**", "-*", "*a", "a*b", "Orders", "orders\n", "a b", "a,b", "a:b", "a" * 64 + "*"]
 )
-def test_what_stands_for_no_businesses(text: str) -> None:
+def test_other_texts_are_not_accepted_as_businesses(text: str) -> None:
     assert not are_businesses(text)
 
 
@@ -62,7 +62,7 @@ def test_a_right_includes_those_before_it() -> None:
 
 
 @given(grants, grants, st.sampled_from(Right), names)
-def test_what_a_grant_includes_it_permits(
+def test_a_grant_permits_all_that_an_included_grant_permits(
     one: Grant, other: Grant, right: Right, biz_type: str
 ) -> None:
     if one.includes(other) and Access("", (other,)).may(right, biz_type):
@@ -70,7 +70,7 @@ def test_what_a_grant_includes_it_permits(
 
 
 @given(some_grants, some_grants, st.sampled_from(Right), names)
-def test_nobody_can_grant_what_they_may_not_do(
+def test_a_caller_cannot_grant_more_than_its_own_admin_right(
     mine: tuple[Grant, ...], wanted: tuple[Grant, ...], right: Right, biz_type: str
 ) -> None:
     me = Access("me", mine)
@@ -78,11 +78,11 @@ def test_nobody_can_grant_what_they_may_not_do(
         assert me.may(ADMIN, biz_type)
 
 
-def test_who_is_no_admin_grants_nothing() -> None:
+def test_a_caller_without_admin_right_grants_nothing() -> None:
     assert not Access("me", (Grant(WRITE, ALL),)).may_grant([Grant(READ, "orders")])
 
 
-def test_an_admin_of_one_business_grants_on_that_alone() -> None:
+def test_an_admin_of_one_business_grants_on_that_business_only() -> None:
     me = Access("me", (Grant(ADMIN, "orders-*"), Grant(WRITE, ALL)))
     assert me.may_grant([Grant(ADMIN, "orders-*"), Grant(READ, "orders-eu")])
     for businesses in ("orders", "orders*", ALL, "mail"):
@@ -90,19 +90,19 @@ def test_an_admin_of_one_business_grants_on_that_alone() -> None:
 
 
 @given(some_grants.filter(bool))
-def test_grants_travel_as_text(some: tuple[Grant, ...]) -> None:
+def test_grants_are_written_and_read_as_text(some: tuple[Grant, ...]) -> None:
     assert grants_of(grants_text(some)) == some
 
 
 @each_case(
     "text", ["", "read", "read:", ":orders", "own:orders", "read:Orders", "read:a,", "read:a b"]
 )
-def test_text_that_grants_nothing_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - the caller asks for no more
+def test_text_without_valid_grants_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the caller relies on the type only
         grants_of(text)
 
 
-def test_a_business_out_of_reach_and_a_right_too_low_are_refused_alike() -> None:
+def test_a_business_out_of_reach_and_a_missing_right_have_the_same_refusal() -> None:
     access = Access("me", (Grant(READ, "orders"),))
     permit = Permit(access, WRITE)
     for biz_type in ("orders", "mail"):
@@ -112,7 +112,7 @@ def test_a_business_out_of_reach_and_a_right_too_low_are_refused_alike() -> None
     Permit(access, READ).check("orders")
 
 
-def test_what_is_found_out_of_reach_is_as_if_it_were_not_there() -> None:
+def test_a_task_out_of_reach_is_answered_as_unknown() -> None:
     permit = Permit(Access("me", (Grant(READ, "orders"),)), WRITE)
     unknown = no_such_task()
     with pytest.raises(type(unknown)) as raised:
@@ -122,7 +122,7 @@ def test_what_is_found_out_of_reach_is_as_if_it_were_not_there() -> None:
         permit.check_found("orders", unknown)
 
 
-def test_all_businesses_are_more_than_any_number_of_them() -> None:
+def test_a_call_on_all_businesses_needs_a_grant_on_all() -> None:
     for businesses in ("orders", "a*"):
         with pytest.raises(NotPermitted):
             Permit(Access("me", (Grant(ADMIN, businesses),)), READ).check(ALL)
@@ -130,6 +130,6 @@ def test_all_businesses_are_more_than_any_number_of_them() -> None:
 
 
 @given(names, st.sampled_from(Right))
-def test_nobody_may_do_anything(biz_type: str, right: Right) -> None:
+def test_an_anonymous_caller_has_no_permissions(biz_type: str, right: Right) -> None:
     assert not ANONYMOUS.may(right, biz_type)
     assert not ANONYMOUS.reaches(biz_type)

@@ -1,4 +1,4 @@
-"""Requests about API keys: what they may ask for."""
+"""Requests about API keys."""
 
 import json
 from typing import Any
@@ -33,12 +33,12 @@ def field_of(**members: Any) -> str | None:
     return refused.value.field
 
 
-def test_a_key_is_asked_for_by_its_name_and_its_grants() -> None:
+def test_a_request_for_a_key_has_a_name_and_grants() -> None:
     assert read() == NewApiKey("orders service", (Grant(Right.WRITE, "orders-*"),))
     assert read(expires_at="2027-01-15T08:00:00.001Z").expires_ms == NOW_MS + 1
 
 
-def test_a_grant_that_is_given_twice_is_one() -> None:
+def test_a_repeated_grant_is_kept_once() -> None:
     assert len(read(grants=[GRANT, {"right": "read", "businesses": "*"}, GRANT]).grants) == 2
 
 
@@ -62,7 +62,7 @@ def test_a_name_is_printable_and_short(name: Any) -> None:
         ([{**GRANT, "until": 7}], "grants[0].until"),
     ],
 )
-def test_a_grant_says_a_right_and_businesses(grants: Any, field: str) -> None:
+def test_a_grant_needs_a_right_and_businesses(grants: Any, field: str) -> None:
     assert field_of(grants=grants) == field
 
 
@@ -74,12 +74,12 @@ def test_a_key_expires_in_the_future_or_never(expires_at: str) -> None:
 
 
 @each_case("body", ["", "[]", "{", '{"name": "a", "name": "b", "grants": []}'])
-def test_a_body_that_is_none_is_refused(body: str) -> None:
+def test_an_invalid_body_is_refused(body: str) -> None:
     with pytest.raises(Refusal):
         new_api_key(body, NOW_MS)
 
 
-def test_an_overlap_is_a_day_where_none_is_given() -> None:
+def test_the_default_overlap_is_a_day() -> None:
     assert overlap_seconds(None) == overlap_seconds("{}") == OVERLAP_SECONDS_DEFAULT == 86_400
     for seconds in (0, OVERLAP_SECONDS_MAX):
         assert overlap_seconds(json.dumps({"overlap_seconds": seconds})) == seconds
@@ -91,6 +91,6 @@ def test_an_overlap_is_a_day_where_none_is_given() -> None:
 
 
 @each_case("text", ["", "0" * 11, "0" * 13, "dw_123456789", "0123456789a/", "é" * 12])
-def test_what_is_no_id_is_the_id_of_no_key(text: str) -> None:
+def test_an_invalid_id_belongs_to_no_key(text: str) -> None:
     with pytest.raises(UnknownApiKey):
         checked_key_id(text)

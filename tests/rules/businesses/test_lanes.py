@@ -1,4 +1,4 @@
-"""Which lane holds and why, and when calls hold pages up."""
+"""The choice of a lane, and the detection of slow calls."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +24,9 @@ DURATIONS = st.lists(st.integers(0, 30_000), min_size=1, max_size=40)
 
 
 @each_case("slow_until_ms", [0, NOW_MS - 1, NOW_MS, NOW_MS + 1])
-def test_a_setting_beats_what_was_observed_and_that_the_default(slow_until_ms: int) -> None:
+def test_a_setting_takes_precedence_over_observation_and_observation_over_the_default(
+    slow_until_ms: int,
+) -> None:
     for lane in Lane:
         set_so = LaneChoice(lane, ChosenBy.SETTING)
         assert lane_choice(lane, slow_until_ms, NOW_MS) == set_so
@@ -44,7 +46,7 @@ def seen(durations_ms: list[int], every_ms: int) -> Pace:
 
 
 @given(DURATIONS)
-def test_calls_hold_pages_up_when_enough_of_them_take_too_long_on_average(
+def test_calls_are_slow_when_enough_of_them_take_too_long_on_average(
     durations_ms: list[int],
 ) -> None:
     pace = seen(durations_ms, every_ms=1)
@@ -53,14 +55,14 @@ def test_calls_hold_pages_up_when_enough_of_them_take_too_long_on_average(
 
 
 @given(DURATIONS)
-def test_calls_too_few_for_a_window_say_nothing_however_long_they_take(
+def test_too_few_calls_in_a_window_are_never_slow(
     durations_ms: list[int],
 ) -> None:
     assert not seen(durations_ms, every_ms=WINDOW_MS // (CALLS_MIN - 1)).is_slow
 
 
 @given(DURATIONS, st.integers(1, WINDOW_MS))
-def test_a_window_of_quick_calls_forgets_the_slow_ones_before_it(
+def test_slow_calls_do_not_count_after_a_window_of_quick_calls(
     durations_ms: list[int], every_ms: int
 ) -> None:
     pace = seen(durations_ms, every_ms)
@@ -69,13 +71,13 @@ def test_a_window_of_quick_calls_forgets_the_slow_ones_before_it(
     assert not pace.is_slow
 
 
-def test_a_clock_that_goes_back_begins_a_window_anew() -> None:
+def test_a_clock_that_goes_back_begins_a_new_window() -> None:
     pace = seen([30_000] * 10, every_ms=1)
     assert with_call(pace, 5, pace.since_ms - 1) == Pace(pace.since_ms - 1, 1, 5)
 
 
 @given(st.integers(NOW_MS, NOW_MS + SLOW_FOR_MS))
-def test_what_was_published_within_the_last_minute_is_not_published_again(now_ms: int) -> None:
+def test_slowness_is_not_published_again_within_a_minute(now_ms: int) -> None:
     published_until_ms = NOW_MS + SLOW_FOR_MS
     assert should_publish(published_until_ms, now_ms) == (now_ms > NOW_MS + PUBLISH_EVERY_MS)
     assert should_publish(0, now_ms)

@@ -1,4 +1,4 @@
-"""Turns of a rate lie an interval apart, and what is short is said to the microsecond."""
+"""Turns of a rate are an interval apart, and shortages are exact to the microsecond."""
 
 import math
 
@@ -15,18 +15,18 @@ NOW_US = 1_760_000_000_000_000
 def test_no_second_holds_more_turns_than_the_rate(per_second: float, count: int) -> None:
     turns = ReservedTurns(NOW_US, RateLimit(per_second, 1).interval_us, count, 1)
     instants = turns.instants_ms()
-    most = math.ceil(per_second) + 1  # one more for what is rounded to the millisecond
+    most = math.ceil(per_second) + 1  # one more because of rounding to milliseconds
     for first, instant in enumerate(instants):
         in_its_second = [ms for ms in instants[first:] if ms < instant + 1_000]
         assert len(in_its_second) <= most
 
 
-def test_turns_begin_at_the_first_and_are_never_before_it() -> None:
+def test_turns_are_rounded_up_to_milliseconds() -> None:
     assert ReservedTurns(1_500, 333, 4, 1).instants_ms() == [2, 2, 3, 3]
 
 
 @given(st.integers(-5_000_000, 5_000_000), st.integers(1, 100), st.integers(1_000, 500_000))
-def test_what_is_free_can_be_had_and_not_one_more(
+def test_a_shortage_reports_exactly_the_free_turns_and_the_time_to_wait(
     free_ahead_us: int, burst: int, interval_us: int
 ) -> None:
     ahead_us = burst * interval_us

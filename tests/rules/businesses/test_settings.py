@@ -1,4 +1,4 @@
-"""The rules behind the settings of a business."""
+"""The settings of a business: hosts, status lists and default callbacks."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ entries = st.lists(
         ("0x7f.1", "127.0.0.1", True),
     ],
 )
-def test_a_host_is_allowed_by_its_name_or_by_what_stands_above_it(
+def test_a_host_is_allowed_by_its_name_or_by_a_wildcard_of_a_parent_domain(
     pattern: str, host: str, allowed: bool
 ) -> None:
     assert is_allowed(host, [host_pattern(pattern)]) is allowed
@@ -44,7 +44,7 @@ def test_a_host_is_allowed_by_its_name_or_by_what_stands_above_it(
 @each_case(
     "text", ["", "*", "*.", "a.*", "a/b", "a:80", "u@a", "https://a", "a b", "a?", "a#", "**.a"]
 )
-def test_what_is_no_host_is_refused(text: str) -> None:
+def test_an_invalid_host_pattern_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"host|white space"):
         host_pattern(text)
 
@@ -56,11 +56,13 @@ def test_what_is_no_host_is_refused(text: str) -> None:
         ((301, 302, 304, 400, 405, 410, 413, 414, 415, 422), True),
     ],
 )
-def test_the_default_lists(statuses: tuple[int, ...], stops: bool) -> None:
+def test_the_default_lists_stop_at_redirects_and_at_some_client_errors(
+    statuses: tuple[int, ...], stops: bool
+) -> None:
     assert {StatusLists().stops(status) for status in statuses} == {stops}
 
 
-def test_a_status_by_itself_goes_before_its_class() -> None:
+def test_a_single_status_takes_precedence_over_its_class() -> None:
     lists = status_lists((429,), ("4xx", 500))
     assert [lists.stops(status) for status in (404, 429, 500, 501, 302)] == [
         True,
@@ -72,7 +74,7 @@ def test_a_status_by_itself_goes_before_its_class() -> None:
 
 
 @given(st.none() | entries, st.none() | entries)
-def test_what_a_business_lists_itself_holds_and_defaults_contradict_nothing(
+def test_lists_of_a_business_take_precedence_over_the_default_lists(
     retry: tuple[int | str, ...] | None, stop: tuple[int | str, ...] | None
 ) -> None:
     lists = status_lists(retry, stop)
@@ -104,7 +106,7 @@ callbacks = st.builds(
 
 
 @given(st.none() | callbacks, st.none() | callbacks)
-def test_what_a_task_says_stays_and_what_it_leaves_out_is_filled_in(
+def test_missing_fields_of_a_callback_are_filled_in_from_the_business(
     own: HttpCallback | None, usual: HttpCallback | None
 ) -> None:
     listed = ("https://a", "https://b")

@@ -1,4 +1,4 @@
-"""Where a business's own headers go."""
+"""The origins to which a business's own headers go."""
 
 from duewheel.rules.businesses.settings import Business, Defaults, Own
 from duewheel.rules.businesses.trusted_origins import origin_pattern
@@ -31,7 +31,7 @@ def business(*listed: str) -> Business:
         *("https://[::1]/", "https://own.example/elsewhere"),
     ],
 )
-def test_what_is_listed_and_the_callbacks_own_origin_are_trusted(url: str) -> None:
+def test_listed_origins_and_the_origin_of_the_default_callback_are_trusted(url: str) -> None:
     assert business(*LISTED).trusts(HttpCallback(url))
 
 
@@ -46,10 +46,10 @@ def test_what_is_listed_and_the_callbacks_own_origin_are_trusted(url: str) -> No
         *("https://user@own.example/", "https://own.example\\@evil.example/", "no URL", ""),
     ],
 )
-def test_nothing_else_is(url: str) -> None:
+def test_other_origins_are_not_trusted(url: str) -> None:
     assert not business(*LISTED).trusts(HttpCallback(url))
 
 
-def test_without_a_list_only_the_callbacks_own_origin_is_trusted() -> None:
+def test_without_a_list_only_the_origin_of_the_default_callback_is_trusted() -> None:
     assert business().trusts(HttpCallback("https://own.example:443/"))
     assert not business().trusts(HttpCallback("https://api.example.com/"))

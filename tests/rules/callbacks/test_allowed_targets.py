@@ -1,4 +1,4 @@
-"""What the lists of a deployment cover, and never more than IAM would."""
+"""A deployment's lists of targets never cover more than IAM would."""
 
 import pytest
 
@@ -35,28 +35,28 @@ def test_a_resource_is_covered_by_its_arn_or_a_wildcard(pattern: str) -> None:
         (f"{FUNCTION}.x", f"{FUNCTION}[.]x"),
     ],
 )
-def test_what_iam_would_refuse_is_not_covered(arn: str, pattern: str) -> None:
+def test_an_arn_that_iam_would_refuse_is_not_covered(arn: str, pattern: str) -> None:
     assert not is_covered(arn, (pattern,))
 
 
-def test_a_wildcard_stays_within_its_segment_but_in_the_resource() -> None:
+def test_a_wildcard_stays_within_its_segment_except_in_the_resource() -> None:
     assert is_covered(f"{FUNCTION}:prod", (f"{FUNCTION}:*",))
     assert is_covered(f"{FUNCTION}:prod", ("arn:aws:lambda:*:*:function:ord*",))
     assert not is_covered(FUNCTION, ("arn:*:123456789012:x:y:function:orders",))
 
 
-def test_nothing_is_covered_by_no_list() -> None:
+def test_an_empty_list_covers_nothing() -> None:
     assert not is_covered(FUNCTION, ())
 
 
-def test_an_id_of_a_stack_tells_where_it_is() -> None:
+def test_the_id_of_a_stack_contains_partition_region_and_account() -> None:
     scope = Scope.of_stack("arn:aws-cn:cloudformation:cn-north-1:123456789012:stack/a/b")
     assert scope.arn("sqs", "q") == "arn:aws-cn:sqs:cn-north-1:123456789012:q"
     with pytest.raises(ValueError, match="no stack's id"):
         Scope.of_stack("a/b")
 
 
-def test_a_pattern_that_is_no_arn_is_refused() -> None:
+def test_a_pattern_that_is_not_an_arn_is_refused() -> None:
     check_patterns((FUNCTION,))
     with pytest.raises(ValueError, match="no ARN"):
         check_patterns((FUNCTION, "orders-*"))

@@ -1,4 +1,4 @@
-"""What every callback carries besides the caller's own headers."""
+"""Headers that every callback has besides those of the caller."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ TASK = Task(
 )
 
 
-def test_a_callback_says_which_task_it_is_when_it_was_due_and_which_attempt() -> None:
+def test_a_callback_has_headers_for_task_due_instant_and_attempt() -> None:
     assert callback_headers(TASK, DUE_MS + 42) == {
         "webhook-id": TASK.task_id,
         "webhook-timestamp": "1896134400",
@@ -33,7 +33,7 @@ def test_a_callback_says_which_task_it_is_when_it_was_due_and_which_attempt() ->
     }
 
 
-def test_every_attempt_carries_the_same_id_and_due_instant_and_its_own_number() -> None:
+def test_every_attempt_has_the_same_id_and_due_instant_and_its_own_number() -> None:
     later = replace(
         TASK,
         entry=address_at(DUE_MS + 60_000, b"retried!"),
@@ -52,9 +52,7 @@ def test_every_attempt_carries_the_same_id_and_due_instant_and_its_own_number() 
     st.binary(min_size=TOKEN_BYTES, max_size=TOKEN_BYTES),
     st.integers(0, 100),
 )
-def test_every_value_can_stand_in_a_header_as_it_is(
-    due_ms: int, token: bytes, attempts: int
-) -> None:
+def test_every_value_is_valid_in_a_header(due_ms: int, token: bytes, attempts: int) -> None:
     home = address_at(due_ms, token)
     task = replace(TASK, home=home, entry=home, due_ms=due_ms, attempts=attempts)
     for name, value in callback_headers(task, due_ms).items():

@@ -1,4 +1,4 @@
-"""Addresses that callbacks may not reach, in every form in which they can be written."""
+"""Addresses that callbacks may not reach, in each form in which they can be written."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
@@ -120,12 +120,12 @@ def test_public_addresses_are_reachable(address: str) -> None:
 
 
 @each_case("address", NOT_PUBLIC + NOT_PUBLIC_IPV6)
-def test_what_is_not_publicly_routable_is_refused(address: str) -> None:
+def test_an_address_that_is_not_publicly_routable_is_refused(address: str) -> None:
     assert not is_reachable(address)
 
 
 @each_case("prefix", ["::ffff:0:0", "64:ff9b::"])
-def test_a_translated_public_address_is_judged_as_itself(prefix: str) -> None:
+def test_an_ipv6_translation_of_a_public_address_is_reachable(prefix: str) -> None:
     assert is_reachable(in_ipv6(prefix, IPv4Address("8.8.8.8")))
 
 
@@ -143,11 +143,11 @@ def test_every_spelling_of_an_ipv4_address_is_that_address(ipv4: IPv4Address) ->
 @each_case(
     "text", ["", ".", "1.2.3.4.5", "256.1.1.1", "1.2.65536", "4294967296", "08", "0x", "1..2", "a"]
 )
-def test_what_no_resolver_takes_for_an_ipv4_address_is_none(text: str) -> None:
+def test_a_text_that_no_resolver_accepts_is_not_an_ipv4_address(text: str) -> None:
     assert ipv4_by_any_spelling(text) is None
 
 
-def test_allowed_ranges_are_exceptions() -> None:
+def test_addresses_in_allowed_ranges_are_reachable() -> None:
     allowed = allowed_networks(("10.1.0.0/16", "fd12::/16"))
     assert is_reachable("10.1.2.3", allowed)
     assert is_reachable("::ffff:10.1.2.3", allowed)
@@ -177,6 +177,6 @@ def test_metadata_addresses_stay_refused_unless_exactly_that_address_is_allowed(
 
 
 @each_case("cidr", ["10.0.0.1/8", "10.0.0.0/33", "office", ""])
-def test_an_allowed_range_that_is_none_is_an_error(cidr: str) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - the library words it
+def test_an_invalid_allowed_range_is_an_error(cidr: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the library sets the message
         allowed_networks((cidr,))

@@ -1,4 +1,4 @@
-"""Names of secrets in headers, and what may stand around them."""
+"""References to named secrets in headers."""
 
 import pytest
 
@@ -28,7 +28,7 @@ LONG = "a" * 33
         ("session={{secret:a.b_c-1}}", "session=ABC"),
     ],
 )
-def test_a_reference_is_taken_shown_as_it_is_and_filled_in(value: str, wanted: str) -> None:
+def test_a_reference_is_accepted_shown_unchanged_and_filled_in(value: str, wanted: str) -> None:
     headers = checked_headers([("authorization", value), ("x-team", "billing")], "headers")
     callback = HttpCallback(headers=headers)
     assert names_in(callback) < {"token", "a.b_c-1"}
@@ -45,7 +45,7 @@ def test_a_reference_is_taken_shown_as_it_is_and_filled_in(value: str, wanted: s
             for text in ("{{secret:}}", "{{secret:A}}", "{{secret:a}} b", "{{secret:a")
         ),
         *(("cookie", text) for text in ("{{secret:a}}{{secret:b}}", LONG + "{{secret:a}}")),
-        ("x-team", "{{secret:a}}"),  # would be shown by a receiver that repeats it
+        ("x-team", "{{secret:a}}"),  # a receiver that repeats the header would reveal the secret
     ],
 )
 def test_another_use_of_a_reference_is_refused(name: str, value: str) -> None:
@@ -60,14 +60,14 @@ def test_another_use_of_a_reference_is_refused(name: str, value: str) -> None:
         *('{"a": "ü"}', '{"a": 1}', '{"a": "%s"}' % ("b" * 1_025)),
     ],
 )
-def test_what_no_header_could_have_is_no_secret_and_is_not_repeated(secrets: str) -> None:
+def test_a_value_that_is_invalid_in_a_header_is_refused_without_showing_it(secrets: str) -> None:
     with pytest.raises(InvalidField) as refused:
         business_change(f'{{"secrets": {secrets}}}', DEFAULTS)
     assert str(refused.value.field).startswith("secrets")
     assert "bb" not in refused.value.detail
 
 
-def test_a_change_sets_replaces_and_takes_away_by_name() -> None:
+def test_a_change_sets_replaces_and_removes_secrets_by_name() -> None:
     first, second = NamedSecret("a", b"1"), NamedSecret("b", b"2")
     assert merged((first,), {"b": second}) == (first, second)
     assert merged((first, second), {"a": NamedSecret("a", b"3")}) == (

@@ -1,4 +1,4 @@
-"""What an answer means, and what is kept of it."""
+"""The outcome of an HTTP answer, and the part of it that is recorded."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,24 +32,24 @@ def test_any_2xx_is_delivered(status_code: int) -> None:
     "status_code",
     [408, 425, 429, 500, 502, 503, 504, 599, 401, 403, 404, 402, 406, 409, 418, 451, 600, 999],
 )
-def test_what_may_get_better_is_tried_again(status_code: int) -> None:
+def test_transient_statuses_are_retried(status_code: int) -> None:
     assert outcome(status_code, b"no") == Outcome(Verdict.RETRY, "no", status_code=status_code)
 
 
 @each_case("status_code", [400, 405, 410, 413, 414, 415, 422])
-def test_what_will_not_get_better_stops(status_code: int) -> None:
+def test_permanent_statuses_stop(status_code: int) -> None:
     assert outcome(status_code, b"no") == Outcome(Verdict.STOP, "no", status_code=status_code)
 
 
 @each_case("status_code", [300, 301, 302, 303, 304, 307, 308])
-def test_a_redirect_stops_and_says_so(status_code: int) -> None:
+def test_a_redirect_stops_with_a_note(status_code: int) -> None:
     stopped = outcome(status_code, location="http://169.254.169.254/")
     assert stopped == Outcome(Verdict.STOP, "redirects are not followed:", status_code=status_code)
 
 
 @each_case("status_code", [302, 404, 410, 429, 503])
 @each_case("value", ["true", "True", " true "])
-def test_the_stop_header_stops_whatever_the_status(status_code: int, value: str) -> None:
+def test_the_stop_header_stops_with_any_status(status_code: int, value: str) -> None:
     stopped = outcome(status_code, b"gone", duewheel_stop=value, retry_after="5")
     assert stopped == Outcome(
         Verdict.STOP,
@@ -84,7 +84,7 @@ def test_any_other_stop_header_does_not_stop(value: str) -> None:
         ("Fri, 31 Dec 9999 23:59:59 GMT", RETRY_AFTER_SECONDS_MAX),
     ],
 )
-def test_retry_after_is_understood_in_both_forms_and_bounded(value: str, seconds: float) -> None:
+def test_retry_after_is_read_in_both_forms_and_bounded(value: str, seconds: float) -> None:
     assert outcome(503, retry_after=value).retry_after_seconds == seconds
 
 
@@ -101,12 +101,12 @@ def test_retry_after_is_understood_in_both_forms_and_bounded(value: str, seconds
         "Sun, 99 Nov 1994 1:1:1",
     ],
 )
-def test_a_retry_after_that_is_neither_is_ignored(value: str) -> None:
+def test_an_invalid_retry_after_is_ignored(value: str) -> None:
     assert outcome(503, retry_after=value).retry_after_seconds is None
 
 
 @given(st.text(max_size=60))
-def test_no_retry_after_breaks_anything(value: str) -> None:
+def test_any_retry_after_is_handled(value: str) -> None:
     seconds = outcome(503, retry_after=value).retry_after_seconds
     assert seconds is None or 0 <= seconds <= RETRY_AFTER_SECONDS_MAX
 

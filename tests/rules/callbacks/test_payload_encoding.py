@@ -1,4 +1,4 @@
-"""What a payload becomes on its way, and how messages of one task are told apart."""
+"""Encodings of a payload, and the deduplication ids of a task's messages."""
 
 import json
 
@@ -15,7 +15,7 @@ FIFO = SqsCallback("https://sqs.us-east-1.amazonaws.com/123456789012/q.fifo", gr
 
 
 @each_case("payload", ['{"b":1.0, "a":1e400,"a":2}', '"é\\u0000"', "null", None])
-def test_an_envelope_holds_the_very_text_of_the_payload(payload: str | None) -> None:
+def test_an_envelope_contains_the_payload_byte_for_byte(payload: str | None) -> None:
     text = envelope(replace(TASK, attempts=2, payload=payload))
     assert text.endswith(f', "payload": {payload or "null"}}}')
     assert json.loads(text) == {
@@ -27,12 +27,12 @@ def test_an_envelope_holds_the_very_text_of_the_payload(payload: str | None) -> 
     }
 
 
-def test_a_raw_text_is_what_the_string_says() -> None:
+def test_a_raw_text_is_the_decoded_string() -> None:
     assert text_of('"<a>\\n\\"é\\""', is_raw=True) == '<a>\n"é"'
     assert text_of('"a"', is_raw=False) == '"a"'
 
 
-def test_attributes_say_whose_attempt_it_is() -> None:
+def test_attributes_contain_task_and_attempt() -> None:
     assert attributes_of(replace(TASK, attempts=1)) == {
         "duewheel-task-id": TASK.task_id,
         "duewheel-due-at": "2030-03-17T17:46:40.000Z",
@@ -53,7 +53,7 @@ def test_a_repeat_has_the_same_deduplication_id() -> None:
     assert sent_id(FIFO, replace(TASK, attempts=7, version=9)) == first
 
 
-def test_what_is_to_come_through_has_another() -> None:
+def test_a_redrive_or_another_message_has_another_deduplication_id() -> None:
     changed = {
         sent_id(FIFO, TASK),
         sent_id(FIFO, replace(TASK, redrives=1)),

@@ -1,4 +1,4 @@
-"""Callbacks of every type: what is understood, what is refused, and by which name."""
+"""Callbacks of each type in requests: how they are read, and which are refused, by which field."""
 
 import json
 from typing import Any
@@ -49,7 +49,7 @@ def body(callback: dict[str, Any], **more: Any) -> str:
     return json.dumps({"biz_type": "orders", "delay_seconds": 5, "callback": callback, **more})
 
 
-def understood(callback: dict[str, Any], **more: Any) -> Callback:
+def callback_of(callback: dict[str, Any], **more: Any) -> Callback:
     return single_request(body(callback, **more), NOW_MS, ALLOWED).callback
 
 
@@ -87,8 +87,8 @@ def refused(callback: dict[str, Any], allowed: AllowedTargets = ALLOWED, **more:
         ({**EVENT, "event_bus": BUS}, EventBridgeCallback(BUS, "shop", "due")),
     ],
 )  # fmt: skip
-def test_each_type_is_understood(callback: dict[str, Any], meant: Callback) -> None:
-    assert understood(callback) == meant
+def test_each_type_of_callback_is_read(callback: dict[str, Any], meant: Callback) -> None:
+    assert callback_of(callback) == meant
 
 
 @each_case(
@@ -139,21 +139,19 @@ def test_each_type_is_understood(callback: dict[str, Any], meant: Callback) -> N
         ({**STATES, "state_machine_arn": MACHINE.replace("stateM", "m")}, "state_machine_arn"),
     ],
 )  # fmt: skip
-def test_what_is_not_understood_is_refused_by_its_field(
-    callback: dict[str, Any], field: str
-) -> None:
+def test_an_invalid_callback_is_refused_by_its_field(callback: dict[str, Any], field: str) -> None:
     refusal = refused(callback)
     assert isinstance(refusal, InvalidField)
     assert refusal.field == f"callback.{field}"
 
 
-def test_attributes_have_a_bound_in_bytes() -> None:
+def test_attributes_are_limited_in_bytes() -> None:
     refusal = refused({**SQS, "attributes": {"a": "é" * 2_048}})
     assert isinstance(refusal, TooLarge)
     assert refusal.field == "callback.attributes"
 
 
-# What the deployment allows
+# Targets that the deployment allows
 
 
 @each_case(
@@ -194,28 +192,28 @@ def test_a_resource_that_the_list_does_not_cover_is_refused(
     assert parameter in refusal.detail
 
 
-def test_an_alias_needs_to_be_covered_as_well() -> None:
+def test_an_alias_must_be_covered_too() -> None:
     exact = replace(ALLOWED, arns={"TARGET_FUNCTION_ARNS": (OWN,)})
     single_request(body(LAMBDA), NOW_MS, exact)
     assert isinstance(refused({**LAMBDA, "function": "orders-close:prod"}, exact), TargetNotEnabled)
 
 
 def test_an_alias_of_a_state_machine_is_covered_with_it() -> None:
-    """As IAM judges it: by the ARN of the state machine."""
+    """As in IAM, the ARN of the state machine decides."""
     exact = replace(ALLOWED, arns={"TARGET_STATE_MACHINE_ARNS": (MACHINE,)})
     single_request(body({**STATES, "state_machine_arn": f"{MACHINE}:prod"}), NOW_MS, exact)
     other = {**STATES, "state_machine_arn": f"{MACHINE}s:prod"}
     assert isinstance(refused(other, exact), TargetNotEnabled)
 
 
-def test_in_a_batch_and_in_a_change_the_same_is_allowed() -> None:
+def test_a_batch_and_a_change_allow_the_same_targets() -> None:
     good, bad = {**SQS}, {**LAMBDA, "function": "bills-close"}
     text = json.dumps({"tasks": [json.loads(body(one)) for one in (good, bad)]})
     made, refusal = batch_request(text, NOW_MS, ALLOWED)
     assert not isinstance(made, Refusal)
     assert isinstance(refusal, TargetNotEnabled)
     assert refusal.field == "tasks[1].callback.function"
-    assert refusal.due_ms == made.due_ms, "where it would be, had it been allowed"
+    assert refusal.due_ms == made.due_ms, "the instant at which it would be due"
     assert change_request(json.dumps({"callback": SQS}), NOW_MS, ALLOWED).callback == SqsCallback(
         QUEUE
     )
@@ -227,29 +225,31 @@ def test_in_a_batch_and_in_a_change_the_same_is_allowed() -> None:
 
 
 @each_case("callback", [HTTP, SQS, SNS])
-def test_a_raw_body_is_a_string(callback: dict[str, Any]) -> None:
+def test_the_payload_of_a_raw_callback_must_be_a_string(callback: dict[str, Any]) -> None:
     raw = {**callback, "body": "raw"}
-    assert understood(raw, payload="<paid/>") == replace(understood(callback), is_raw=True)
+    assert callback_of(raw, payload="<paid/>") == replace(callback_of(callback), is_raw=True)
     for payload in ({"order": 17}, 17, None, True):
         assert refused(raw, payload=payload).field == "payload"
     assert isinstance(refused(raw, payload="\ud800"), MalformedBody)
 
 
-def test_a_raw_callback_without_a_payload_has_no_body_and_is_no_message() -> None:
-    understood({**HTTP, "body": "raw"})
+def test_a_raw_callback_without_payload_is_accepted_for_http_only() -> None:
+    callback_of({**HTTP, "body": "raw"})
     assert refused({**SQS, "body": "raw"}).field == "payload"
 
 
 @each_case("callback", [SQS, SNS])
-def test_a_message_is_neither_empty_nor_holds_what_aws_refuses(callback: dict[str, Any]) -> None:
+def test_a_message_that_is_empty_or_has_refused_characters_is_refused(
+    callback: dict[str, Any],
+) -> None:
     raw = {**callback, "body": "raw"}
     assert refused(raw, payload="").field == "payload"
     assert refused(raw, payload="\x00").field == "payload"
-    understood(callback, payload="\x00")  # escaped in JSON
-    understood(callback)
+    callback_of(callback, payload="\x00")  # escaped in JSON
+    callback_of(callback)
 
 
-def test_a_change_is_held_against_what_stays() -> None:
+def test_a_change_is_checked_together_with_the_fields_that_stay() -> None:
     raw = replace(TASK, callback=HttpCallback("https://a.example", is_raw=True), payload='"a"')
     with pytest.raises(InvalidField) as raised:
         changed(raw, Change(sets_payload=True, payload="17"), NOW_MS)
@@ -260,6 +260,6 @@ def test_a_change_is_held_against_what_stays() -> None:
                 Change(callback=raw.callback), NOW_MS)  # fmt: skip
 
 
-def test_a_change_of_the_due_instant_alone_asks_nothing_of_callback_and_payload() -> None:
+def test_a_change_of_the_due_instant_does_not_check_callback_and_payload() -> None:
     odd = replace(TASK, callback=HttpCallback("https://a.example", is_raw=True), payload="17")
     assert changed(odd, Change(due_ms=NOW_MS + 1), NOW_MS).due_ms == NOW_MS + 1

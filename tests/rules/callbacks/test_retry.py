@@ -1,4 +1,4 @@
-"""When a failed task is tried again."""
+"""The instant at which a failed task is tried again."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ exponential = st.builds(
     factor=st.floats(1, RETRY_FACTOR_MAX),
     delay_max_seconds=st.floats(RETRY_FIRST_DELAY_SECONDS_MIN, RETRY_DELAY_SECONDS_MAX),
 )
-ladders = st.lists(
+delay_lists = st.lists(
     st.floats(0, RETRY_DELAY_SECONDS_MAX), min_size=1, max_size=ATTEMPTS_MAX - 1
 ).flatmap(
     lambda delays: st.builds(
@@ -56,11 +56,11 @@ def test_the_default_makes_sixteen_attempts() -> None:
     assert delay_ms(DEFAULT_RETRY, 16, 0.5) is None
 
 
-@given(exponential | ladders, st.integers(0, 3), units, st.none() | st.floats(0, 1e6))
+@given(exponential | delay_lists, st.integers(0, 3), units, st.none() | st.floats(0, 1e6))
 def test_no_attempt_follows_the_last_one(
     policy: RetryPolicy, beyond: int, unit: float, retry_after: float | None
 ) -> None:
-    """Not even when the receiver names an instant for it."""
+    """This holds even when the receiver sets an instant for it."""
     assert delay_ms(policy, policy.attempts_max + beyond, unit, retry_after) is None
 
 
@@ -77,7 +77,7 @@ def test_an_exponential_delay_lies_between_zero_and_its_ceiling(
 
 
 @given(exponential, st.data())
-def test_the_ceiling_rises_with_each_attempt_until_the_largest_delay(
+def test_the_ceiling_doubles_with_each_attempt_up_to_the_largest_delay(
     policy: RetryPolicy, data: st.DataObject
 ) -> None:
     made = data.draw(attempts_of(policy))
@@ -108,8 +108,8 @@ def test_a_hundred_attempts_with_the_largest_factor_do_not_overflow() -> None:
     assert delays == [RETRY_DELAY_SECONDS_MAX * 1000] * (ATTEMPTS_MAX - 1)
 
 
-@given(ladders, st.data(), units)
-def test_a_ladder_is_taken_literally_and_its_last_rung_repeats(
+@given(delay_lists, st.data(), units)
+def test_listed_delays_are_used_exactly_and_the_last_one_repeats(
     policy: RetryPolicy, data: st.DataObject, unit: float
 ) -> None:
     made = data.draw(attempts_of(policy))
@@ -117,8 +117,8 @@ def test_a_ladder_is_taken_literally_and_its_last_rung_repeats(
     assert delay_ms(policy, made, unit) == round(policy.delays_seconds[rung] * 1000)
 
 
-@given(exponential | ladders, st.data(), units, st.floats(0, RETRY_AFTER_SECONDS_MAX))
-def test_retry_after_is_obeyed_and_never_shortens_the_delay(
+@given(exponential | delay_lists, st.data(), units, st.floats(0, RETRY_AFTER_SECONDS_MAX))
+def test_retry_after_may_lengthen_the_delay_and_never_shortens_it(
     policy: RetryPolicy, data: st.DataObject, unit: float, retry_after: float
 ) -> None:
     made = data.draw(attempts_of(policy))
@@ -128,5 +128,5 @@ def test_retry_after_is_obeyed_and_never_shortens_the_delay(
     assert delay == max(planned, round(retry_after * 1000))
 
 
-def test_retry_after_counts_for_a_day_at_most() -> None:
+def test_retry_after_is_limited_to_a_day() -> None:
     assert delay_ms(DEFAULT_RETRY, 1, 0.0, 10_000_000.0) == RETRY_AFTER_SECONDS_MAX * 1000

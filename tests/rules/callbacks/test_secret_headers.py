@@ -1,4 +1,4 @@
-"""Which headers carry secrets, and what of them may be seen."""
+"""Headers that contain secrets, and their shown form."""
 
 import pytest
 from hypothesis import given
@@ -37,7 +37,7 @@ def test_a_header_carries_a_secret_by_the_scheme_of_its_value(value: str) -> Non
         *(("x-note", "Bearer"), ("x-note", "Bearers of news"), ("Idempotency-Key", LONG)),
     ],
 )
-def test_other_headers_are_shown_as_they_are(name: str, value: str) -> None:
+def test_other_headers_are_shown_unchanged(name: str, value: str) -> None:
     assert not carries_secret(name, value)
     assert shown_value(name, value) == value
 
@@ -59,14 +59,14 @@ def test_a_long_secret_is_shown_by_its_beginning_and_a_digest(value: str, shown:
 
 
 @given(VALUES)
-def test_what_is_shown_is_never_taken_for_a_value(value: str) -> None:
+def test_a_shown_form_is_never_accepted_as_a_value(value: str) -> None:
     shown = shown_value("authorization", value)
     with pytest.raises(InvalidField, match="shows of a secret"):
         checked_headers([("authorization", shown)], "callback.headers")
 
 
 @given(st.text(max_size=200), VALUES.filter(lambda value: len(value) > 8), st.integers(0, 300))
-def test_a_reply_repeats_no_secret_nor_a_part_that_was_cut_off(
+def test_a_recorded_reply_contains_no_secret_and_no_part_of_one(
     before: str, secret: str, kept: int
 ) -> None:
     reply = (before + secret + before).encode()[:kept]
@@ -75,6 +75,6 @@ def test_a_reply_repeats_no_secret_nor_a_part_that_was_cut_off(
     assert not any(cleaned.endswith(secret.encode()[:n]) for n in range(5, len(secret)))
 
 
-def test_a_reply_without_a_secret_stays_as_it_is() -> None:
+def test_a_reply_without_a_secret_is_recorded_unchanged() -> None:
     headers = [("authorization", f"Bearer {LONG}"), ("x-team", "billing"), ("cookie", "a")]
     assert without_secrets(b"a billing error: Bearer", headers) == b"a billing error: Bearer"

@@ -1,4 +1,4 @@
-"""Callbacks are signed so that the public Standard Webhooks library accepts them."""
+"""The public Standard Webhooks library accepts the signatures of callbacks."""
 
 import base64
 import json
@@ -41,7 +41,7 @@ def headers(secrets: list[bytes], body: bytes, webhook_id: str = "t_1.0") -> dic
     }
 
 
-def test_the_example_of_the_specification_comes_out() -> None:
+def test_the_signature_of_the_specifications_example_is_computed() -> None:
     secret = secret_from("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     signed = signatures(
         [secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}'
@@ -55,14 +55,14 @@ def test_a_receiver_with_the_secret_accepts_the_callback(secret: bytes) -> None:
 
 
 @given(SECRETS, SECRETS)
-def test_while_two_secrets_live_a_receiver_needs_either(old: bytes, new: bytes) -> None:
+def test_a_receiver_accepts_either_of_two_live_secrets(old: bytes, new: bytes) -> None:
     sent = headers([new, old], BODY)
     for secret in (old, new):
         assert Webhook(text_of(secret)).verify(BODY, sent) == json.loads(BODY)
 
 
 @each_case("changed", ["webhook-id", "body", "secret"])
-def test_a_receiver_refuses_what_was_changed_on_the_way(changed: str) -> None:
+def test_a_receiver_refuses_a_callback_that_was_changed(changed: str) -> None:
     secret = bytes(range(32))
     sent = headers([secret], BODY)
     if changed == "webhook-id":
@@ -91,14 +91,14 @@ def test_secrets_are_read_with_and_without_padding(secret: bytes) -> None:
         text_of(bytes(24)).removeprefix("whsec_"),
         text_of(bytes(SECRET_BYTES_MIN - 1)),
         text_of(bytes(SECRET_BYTES_MAX + 1)),
-        "whsec_" + "a" * 33,  # no length that base64 can have
+        "whsec_" + "a" * 33,  # not a length of base64
         "whsec_" + "ä" * 32,
         "whsec_" + "a" * 31 + "\n",
         "whsec_" + "-_" * 16,
         "WHSEC_" + "a" * 32,
     ],
 )
-def test_what_is_no_secret_is_refused_and_not_repeated(text: str) -> None:
+def test_an_invalid_secret_is_refused_without_showing_it(text: str) -> None:
     with pytest.raises(ValueError, match="whsec_") as refused:
         secret_from(text)
     assert refused.value.__cause__ is None
@@ -106,7 +106,7 @@ def test_what_is_no_secret_is_refused_and_not_repeated(text: str) -> None:
 
 
 @given(SECRETS)
-def test_what_is_shown_of_a_secret_is_four_characters(secret: bytes) -> None:
+def test_four_characters_of_a_secret_are_shown(secret: bytes) -> None:
     text = text_of(secret)
     shown = hint_of(text).removeprefix("whsec_…")
     assert len(shown) == 4
@@ -164,7 +164,7 @@ def test_other_bodies_have_one_reading(body: str) -> None:
     assert not has_second_reading(body.encode(), NOW)
 
 
-def test_a_document_that_nests_too_deeply_to_be_read_has_a_second_reading() -> None:
+def test_a_document_nested_too_deeply_to_read_has_a_second_reading() -> None:
     body = "[" * 100_000 + f'".{LATER}."' + "]" * 100_000
     assert has_second_reading(body.encode(), NOW)
 
@@ -186,8 +186,8 @@ def is_json(text: str) -> bool:
 
 
 @given(DOCUMENTS)
-def test_what_follows_a_dot_in_a_json_document_is_no_json_document(document: object) -> None:
-    """Why such a body is signed, whatever numbers are in its texts."""
+def test_the_rest_of_a_json_document_after_a_dot_is_not_json(document: object) -> None:
+    """For this reason such a body is signed, whatever numbers its texts contain."""
     text = json.dumps(document)
     rests = [text[at + 1 :] for at, character in enumerate(text) if character == "."]
     for rest in rests:
@@ -196,7 +196,7 @@ def test_what_follows_a_dot_in_a_json_document_is_no_json_document(document: obj
 
 @contextmanager
 def clock_at(timestamp: str) -> Iterator[None]:
-    """The library's clock shows this instant; now, where it is none."""
+    """The library's clock shows this instant, or the current one if it is invalid."""
     shown = int(timestamp) if timestamp.isdecimal() and len(timestamp) < 12 else NOW
 
     class Clock(datetime):
@@ -209,7 +209,7 @@ def clock_at(timestamp: str) -> Iterator[None]:
 
 
 def readings(headers: dict[str, str], body: bytes) -> list[tuple[dict[str, str], bytes]]:
-    """Each split of what was signed: id, timestamp and body, all of them with dots."""
+    """Each split of the signed text into id, timestamp and body, all of them with dots."""
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
     parts = signed.decode().split(".")
     found = []
@@ -226,8 +226,8 @@ def readings(headers: dict[str, str], body: bytes) -> list[tuple[dict[str, str],
         max_size=8,
     ).map("".join)
 )
-def test_what_is_signed_is_believed_in_one_reading_alone(body: str) -> None:
-    """By the public library, now and on each later instant that the body names."""
+def test_a_signature_is_valid_for_one_reading_only(body: str) -> None:
+    """According to the public library, now and at each later instant that the body contains."""
     secret = bytes(range(32))
     if has_second_reading(body.encode(), NOW):
         return
@@ -241,6 +241,6 @@ def test_what_is_signed_is_believed_in_one_reading_alone(body: str) -> None:
         with clock_at(headers["webhook-timestamp"]), suppress(WebhookVerificationError):
             Webhook(text_of(secret)).verify(rest, headers, json_parse=False)
             believed.append((headers, rest))
-    if is_json(body):  # so is what its receiver takes
+    if is_json(body):  # a receiver accepts JSON only
         believed = [(headers, rest) for headers, rest in believed if is_json(rest.decode())]
     assert all(each == (sent, body.encode()) for each in believed)

@@ -1,4 +1,4 @@
-"""A callback's URL is taken apart in one way only, or refused with a reason."""
+"""The URL of a callback is parsed in exactly one way, or refused with a reason."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ from tests.support.cases import each_case
         ("https://example.com/?to=a@b:c", CallbackUrl("https", "example.com", 443, "/?to=a@b:c")),
     ],
 )
-def test_a_url_is_taken_apart(url: str, parsed: CallbackUrl) -> None:
+def test_a_url_is_parsed(url: str, parsed: CallbackUrl) -> None:
     assert parse_callback_url(url) == parsed
 
 
@@ -83,7 +83,7 @@ def test_every_spelling_of_an_ipv4_host_becomes_its_dotted_form(host: str) -> No
         ("http://example.com/" + "a" * 2_048, "longer"),
     ],
 )
-def test_what_cannot_be_called_is_refused_with_its_reason(url: str, reason: str) -> None:
+def test_an_invalid_url_is_refused_with_a_reason(url: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_callback_url(url)
 
@@ -98,14 +98,12 @@ def test_what_cannot_be_called_is_refused_with_its_reason(url: str, reason: str)
         ("http://[::1]:8080/", "[::1]:8080"),
     ],
 )
-def test_the_authority_names_the_port_unless_it_is_the_schemes_own(
-    url: str, authority: str
-) -> None:
+def test_the_authority_contains_the_port_unless_it_is_the_default(url: str, authority: str) -> None:
     assert parse_callback_url(url).authority == authority
 
 
 @given(st.text(max_size=60), st.text(max_size=20))
-def test_whatever_is_accepted_fits_into_a_request_line_and_a_host_header(
+def test_an_accepted_url_is_valid_in_a_request_line_and_a_host_header(
     authority: str, rest: str
 ) -> None:
     try:

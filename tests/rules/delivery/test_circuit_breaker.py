@@ -1,4 +1,4 @@
-"""A breaker opens by a clear failure rate alone, and never holds anybody for longer than it may."""
+"""A breaker opens only at a clear failure rate, and each wait is bounded."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +32,7 @@ BREAKERS = st.builds(
     owner_token=st.just("me"),
     probes_failed=st.integers(0, 10_000),
 )
-CALLS = st.tuples(st.integers(0, 2_000), st.booleans())  # milliseconds after the last, unwell
+CALLS = st.tuples(st.integers(0, 2_000), st.booleans())  # milliseconds after the last, failed
 
 
 def task_at(next_ms: int) -> Task:
@@ -50,7 +50,9 @@ def task_at(next_ms: int) -> Task:
 
 
 @given(st.lists(CALLS, max_size=200))
-def test_it_opens_only_if_most_of_many_recent_calls_failed(calls: list[tuple[int, bool]]) -> None:
+def test_a_breaker_opens_only_if_most_of_many_recent_calls_failed(
+    calls: list[tuple[int, bool]],
+) -> None:
     recent, now_ms, ended = RecentCalls(), NOON_MS, []
     for after_ms, is_unwell in calls:
         now_ms += after_ms
@@ -64,7 +66,7 @@ def test_it_opens_only_if_most_of_many_recent_calls_failed(calls: list[tuple[int
         assert len(recent.calls) <= CALLS_MAX
 
 
-def test_however_many_succeeded_before_a_host_that_dies_is_noticed_after_some_25_calls() -> None:
+def test_a_host_that_stops_working_is_noticed_after_some_25_calls() -> None:
     recent = RecentCalls()
     for number in range(10_000):
         recent = recent.with_call(HostSignal.HEALTHY, NOON_MS, NOON_MS + number)
@@ -102,7 +104,7 @@ def test_calls_that_began_before_the_breaker_opened_do_not_count() -> None:
         (Outcome(Verdict.STOP, "refused-address: ..."), None),
     ],
 )
-def test_what_a_call_says_of_its_host(outcome: Outcome, sign: HostSignal | None) -> None:
+def test_an_outcome_is_a_signal_of_its_host(outcome: Outcome, sign: HostSignal | None) -> None:
     assert signal_of(outcome) is sign
 
 
@@ -122,7 +124,7 @@ def test_breakers_are_for_hosts_of_http_callbacks(callback: Callback, host: str 
 
 
 @given(BREAKERS, UNITS)
-def test_each_wait_is_twice_the_last_up_to_a_bound(breaker: Breaker, unit: float) -> None:
+def test_each_wait_is_twice_the_one_before_up_to_a_bound(breaker: Breaker, unit: float) -> None:
     after = rules.reopened(breaker, NOON_MS, unit, "me")
     wait_ms = min(rules.WAIT_FIRST_MS * 2**after.probes_failed, rules.WAIT_MS_MAX)
     assert wait_ms <= after.until_ms - NOON_MS <= wait_ms * (1 + rules.JITTER)
@@ -132,7 +134,7 @@ def test_each_wait_is_twice_the_last_up_to_a_bound(breaker: Breaker, unit: float
 
 
 @given(BREAKERS, st.integers(0, 100), st.integers(1, 30_000), UNITS)
-def test_a_claimed_probe_is_over_before_another_is_let_through(
+def test_a_claimed_probe_ends_before_another_is_due(
     breaker: Breaker, in_ms: int, timeout_ms: int, unit: float
 ) -> None:
     probe = task_at(NOON_MS + in_ms)
@@ -143,7 +145,7 @@ def test_a_claimed_probe_is_over_before_another_is_let_through(
 
 
 @given(BREAKERS, st.lists(st.integers(-10_000, 10_000), min_size=1, max_size=30), UNITS)
-def test_who_is_put_off_comes_up_in_order_after_the_wait_and_never_before_its_instant(
+def test_postponed_tasks_fall_due_in_order_after_the_wait_and_never_before_their_instants(
     breaker: Breaker, after_ms: list[int], unit: float
 ) -> None:
     tasks: list[Task] = [task_at(NOON_MS + ms) for ms in sorted(after_ms)]
@@ -158,7 +160,7 @@ def test_who_is_put_off_comes_up_in_order_after_the_wait_and_never_before_its_in
 
 
 @each_case(("open_for_seconds", "spread_seconds"), [(60, 20), (3_600, 360), (86_400, 3_600)])
-def test_they_come_up_over_as_long_as_it_waits_or_a_tenth_of_how_long_it_has_been_open(
+def test_postponed_tasks_are_spread_over_the_wait_or_a_tenth_of_the_time_open(
     open_for_seconds: int, spread_seconds: int
 ) -> None:
     breaker = Breaker(
@@ -173,6 +175,6 @@ def test_they_come_up_over_as_long_as_it_waits_or_a_tenth_of_how_long_it_has_bee
     assert instants[-1] - instants[0] == spread_seconds * 990
 
 
-def test_of_a_breaker_that_has_closed_meanwhile_nobody_waits() -> None:
+def test_no_task_waits_for_a_breaker_that_has_closed() -> None:
     tasks = [task_at(NOON_MS - 5), task_at(NOON_MS + 5)]
     assert rules.postponed_instants_ms(None, tasks, NOON_MS, 0.9) == [NOON_MS, NOON_MS + 5]

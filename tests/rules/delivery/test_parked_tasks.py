@@ -1,4 +1,4 @@
-"""What a release makes of a parked item, by how its home stands."""
+"""The fate of a parked item in a release, by the state of its home."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,15 +31,17 @@ ELSEWHERE = replace(PARKED, entry=address_at(NOW_MS, b"another!"))
         (replace(ELSEWHERE, parked=False), Fate.DROP),
     ],
 )
-def test_only_what_is_parked_on_this_very_entry_is_released(home: Task | None, fate: Fate) -> None:
+def test_a_parked_item_is_released_only_if_its_task_is_parked_on_the_same_entry(
+    home: Task | None, fate: Fate
+) -> None:
     assert parked_tasks.fate_of(ITEM, home) is fate
 
 
-def test_the_slots_of_parked_tasks_hold_no_seconds() -> None:
+def test_slots_of_parked_tasks_are_not_slots_of_seconds() -> None:
     assert not any(map(holds_seconds, parked_slots("orders")))
 
 
-def test_what_is_due_later_or_expired_takes_no_turn() -> None:
+def test_a_task_that_is_due_later_or_expired_takes_no_turn() -> None:
     due = replace(PARKED, due_ms=NOW_MS, next_ms=NOW_MS)
     assert parked_tasks.is_called_on_release(due, NOW_MS)
     assert not parked_tasks.is_called_on_release(replace(due, next_ms=NOW_MS + 1), NOW_MS)
@@ -47,7 +49,9 @@ def test_what_is_due_later_or_expired_takes_no_turn() -> None:
     assert not parked_tasks.is_called_on_release(graceless, NOW_MS + 1_001)
 
 
-def test_a_record_goes_only_after_the_last_who_could_park_has_ended() -> None:
+def test_a_parking_record_is_deleted_only_after_the_last_notifier_that_could_park_has_ended() -> (
+    None
+):
     seen = Parking("orders", "mark", unpaused_ms=NOW_MS)
     over_ms = NOW_MS + 80_000 + timing.SKEW_MS
     assert parked_tasks.is_over(seen, over_ms, 80_000)
@@ -61,10 +65,11 @@ def test_a_record_goes_only_after_the_last_who_could_park_has_ended() -> None:
     lead_ms=st.integers(0, 2_000),
     writing_ms=st.integers(0, 999),
 )
-def test_what_is_released_comes_up_in_time_even_after_a_second_of_writing(
+def test_a_released_task_is_dispatched_in_time_even_after_a_second_of_writing(
     now_ms: int, ahead_seconds: int, lead_ms: int, writing_ms: int
 ) -> None:
-    """Where none is handed over ahead of the time it is not even near: pages bring it."""
+    """In a profile that dispatches no seconds ahead, the entry is not near either: a page contains
+    it."""
     written_ms = now_ms + writing_ms
     released = timing.first_timely_ms(now_ms, lead_ms) // 1000
     assert timing.delay_seconds(released * 1000, written_ms, lead_ms) >= NEAR_MARGIN_MS // 1000

@@ -1,4 +1,4 @@
-"""A limit of calls is kept, and late pages cost no task its place in the line."""
+"""A limit of calls is kept, and no task loses its place in the line because of late pages."""
 
 from collections.abc import Callable
 from random import Random
@@ -16,7 +16,7 @@ from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
 from tests.support.limited_business import LimitedBusiness, a_task
 
-TEN = Cursors(100_000, version=3)  # a second
+TEN_A_SECOND = Cursors(100_000, version=3)  # a second
 NOON_US = NOON_MS * 1_000
 
 Chances = Callable[[Random], Callable[[int], int]]
@@ -38,7 +38,7 @@ RATES = pytest.mark.parametrize(
 
 @LATENESSES
 @RATES
-def test_in_a_backlog_a_business_gets_its_rate_and_no_more_however_late_pages_are(
+def test_a_business_with_a_backlog_gets_exactly_its_rate_despite_late_pages(
     per_second: float, tasks: int, most_ms: int, lateness: Chances
 ) -> None:
     business = LimitedBusiness(per_second, lateness(Random(1)))
@@ -49,11 +49,13 @@ def test_in_a_backlog_a_business_gets_its_rate_and_no_more_however_late_pages_ar
     assert business.share_of_rate(most_ms + 10_000) >= 0.93
     assert sum(business.rescheduled) <= 2 * tasks
     assert max(business.rescheduled) <= 4
-    longest = max(per_second, 1) / per_second  # below one a second a place is longer than that
+    longest = (
+        max(per_second, 1) / per_second
+    )  # with less than one call a second, a place is longer than that
     assert business.overtaken_seconds() <= (2 * most_ms / 1000 + 1) * longest
 
 
-def test_on_time_each_task_is_put_off_once_and_called_at_its_place() -> None:
+def test_without_lateness_each_task_is_rescheduled_once_and_called_at_its_place() -> None:
     business = LimitedBusiness(5, lambda now_ms: 20)
     business.owes([0] * 100)
     business.works_off()
@@ -62,11 +64,11 @@ def test_on_time_each_task_is_put_off_once_and_called_at_its_place() -> None:
     assert sum(business.rescheduled) == 89
 
 
-def test_after_minutes_without_service_those_that_lapsed_come_before_those_on_time() -> None:
-    def none_for_8_minutes(now_ms: int) -> int:
+def test_tasks_that_missed_their_turns_in_an_outage_are_called_before_punctual_ones() -> None:
+    def no_page_for_8_minutes(now_ms: int) -> int:
         return max(20, 490_000 - now_ms) if now_ms > 5_000 else 20
 
-    business = LimitedBusiness(5, none_for_8_minutes)
+    business = LimitedBusiness(5, no_page_for_8_minutes)
     business.owes([0] * 4_000)
     business.works_off()
     assert len(business.calls) == 4_000
@@ -82,7 +84,7 @@ def test_after_minutes_without_service_those_that_lapsed_come_before_those_on_ti
     st.lists(st.tuples(st.integers(1, 250), st.integers(0, 90_000)), min_size=1, max_size=5),
     st.lists(st.booleans(), min_size=1, max_size=7),
 )
-def test_no_window_has_more_calls_than_the_rate_whatever_comes_how_late_and_twice(
+def test_no_window_has_more_calls_than_the_rate_with_late_and_repeated_pages(
     per_second: float, late_ms: list[int], due: list[tuple[int, int]], twice: list[bool]
 ) -> None:
     late, again = Random(1), Random(2)
@@ -97,8 +99,8 @@ def test_no_window_has_more_calls_than_the_rate_whatever_comes_how_late_and_twic
     assert business.most_ahead() <= business.allowed_ahead()
 
 
-def test_a_task_that_comes_for_the_first_time_does_not_jump_the_line() -> None:
-    line = replace(TEN, free_us=NOON_US, line_us=NOON_US + 300_000)
+def test_a_new_task_does_not_jump_the_line() -> None:
+    line = replace(TEN_A_SECOND, free_us=NOON_US, line_us=NOON_US + 300_000)
     plan = planned([a_task(1, NOON_MS)], line, NOON_MS)
     assert (plan.soon, [task.created_ms for task in plan.line]) == ([], [1])
     assert plan.moves.line == Step(add_us=100_000, least_us=NOON_US)
@@ -106,16 +108,16 @@ def test_a_task_that_comes_for_the_first_time_does_not_jump_the_line() -> None:
 
 def test_no_place_is_before_the_instant_of_its_task() -> None:
     tasks = [a_task(number, NOON_MS + 400 * number) for number in range(3)]
-    seen = replace(TEN, free_us=NOON_US, line_us=NOON_US + 300_000)
+    seen = replace(TEN_A_SECOND, free_us=NOON_US, line_us=NOON_US + 300_000)
     after = replace(seen, line_us=NOON_US + 600_000)
     soon, later = allocate(planned(tasks, seen, NOON_MS - 500), seen, after)
     assert soon == []
     assert [held.at_ms - NOON_MS for _, held in later] == [300, 400, 800]
 
 
-def test_a_free_turn_goes_to_a_task_that_came_back_however_late_it_is() -> None:
+def test_a_free_turn_goes_to_a_task_from_the_line_even_if_it_is_very_late() -> None:
     waited = in_line(a_task(1, NOON_MS), NOON_MS - 40_000)
-    plan = planned([waited], replace(TEN, free_us=NOON_US - 60_000_000), NOON_MS)
+    plan = planned([waited], replace(TEN_A_SECOND, free_us=NOON_US - 60_000_000), NOON_MS)
     (turn,) = turns(plan)
     assert turn == NOON_US - 100_000  # one call more than the rate in any window, and not two
 
@@ -124,17 +126,17 @@ def test_a_free_turn_goes_to_a_task_that_came_back_however_late_it_is() -> None:
     ("is_late", "free_ms", "is_called"),
     [(False, 2_000, True), (False, 2_001, False), (True, 5_100, True), (True, 5_101, False)],
 )
-def test_turns_further_ahead_are_open_to_the_late_alone(
+def test_only_late_tasks_get_turns_further_ahead(
     is_late: bool, free_ms: int, is_called: bool
 ) -> None:
-    cursors = replace(TEN, free_us=NOON_US + free_ms * 1_000)
+    cursors = replace(TEN_A_SECOND, free_us=NOON_US + free_ms * 1_000)
     waited = in_line(a_task(1, NOON_MS), NOON_MS, is_late=is_late)
     plan = planned([waited], cursors, NOON_MS)
     assert [bool(plan.soon), bool(plan.late)] == [is_called, not is_called]
 
 
-def test_a_place_of_other_settings_or_of_an_instant_that_was_changed_is_void() -> None:
-    cursors = replace(TEN, line_us=NOON_US + 60_000_000)
+def test_a_place_is_void_after_a_change_of_the_settings_or_of_the_instant() -> None:
+    cursors = replace(TEN_A_SECOND, line_us=NOON_US + 60_000_000)
     for task in (
         replace(in_line(a_task(1, NOON_MS), NOON_MS), next_ms=NOON_MS - 1_000),
         in_line(a_task(1, NOON_MS), NOON_MS, version=2),
@@ -142,7 +144,7 @@ def test_a_place_of_other_settings_or_of_an_instant_that_was_changed_is_void() -
         assert planned([task], cursors, NOON_MS).line == [task]
 
 
-def test_a_turn_that_an_older_release_took_holds_for_five_seconds() -> None:
+def test_a_turn_that_an_older_release_reserved_is_valid_for_five_seconds() -> None:
     task = replace(a_task(1, NOON_MS), reservation=Reservation(NOON_MS, 3, is_turn=True))
     assert holds_turn(task, 3, NOON_MS + 5_000)
     assert not holds_turn(task, 3, NOON_MS + 5_001)
@@ -150,9 +152,9 @@ def test_a_turn_that_an_older_release_took_holds_for_five_seconds() -> None:
     assert not holds_turn(in_line(task, NOON_MS), 3, NOON_MS)
 
 
-def test_turns_that_others_took_meanwhile_move_those_of_a_page_on() -> None:
+def test_turns_of_a_page_move_behind_turns_that_others_took() -> None:
     waited = [in_line(a_task(n, NOON_MS), NOON_MS + 100 * n) for n in range(3)]
-    seen = replace(TEN, free_us=NOON_US)
+    seen = replace(TEN_A_SECOND, free_us=NOON_US)
     plan = planned(waited, seen, NOON_MS)
     soon, later = allocate(plan, seen, replace(seen, free_us=NOON_US + 1_000_000))
     assert [from_ms - NOON_MS for _, from_ms in soon] == [700, 800, 900]

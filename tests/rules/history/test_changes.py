@@ -1,4 +1,4 @@
-"""What a change says of settings that differ, and what it never repeats."""
+"""A record of a change names the settings that differ, without secrets."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "lane": (Lane.SLOW, "slow"),
     "secrets": ((NamedSecret("token", b"sealed"),), None),
 }
-NAMES_ALONE = {"callback", "on_dead", "signing_secrets", "secrets"}
+ONLY_NAMED = {"callback", "on_dead", "signing_secrets", "secrets"}
 
 
 def configured(before: Business, **own: Any) -> Business:
@@ -79,16 +79,16 @@ def changed(before: Timer, *, enabled: bool = True, **rules: Any) -> Timer:
 
 
 @each_case("name", Own.__struct_fields__)
-def test_each_setting_of_a_business_is_named_and_shown_where_its_answer_shows_it(name: str) -> None:
+def test_a_changed_setting_is_named_and_its_value_shown_unless_it_is_hidden(name: str) -> None:
     value, shown = SETTINGS[name]
     first = configured(BLANK)
     change = business_configured(first, configured(first, **{name: value}), CALLER)
-    said = None if name in NAMES_ALONE else (None, shown)
+    said = None if name in ONLY_NAMED else (None, shown)
     assert change.differences == (Difference(name, said),)
     assert (change.version, change.at_ms, change.by) == (2, NOON_MS + 1, CALLER)
 
 
-def test_what_is_hidden_stays_so_when_it_goes() -> None:
+def test_a_hidden_value_is_not_shown_when_it_is_removed() -> None:
     first = configured(BLANK, callback=HOOK)
     change = business_configured(first, configured(first, callback=None), CALLER)
     assert change.differences == (Difference("callback"),)
@@ -107,13 +107,13 @@ def test_what_is_hidden_stays_so_when_it_goes() -> None:
         (configured(BLANK), {}, ChangeAction.CONFIGURED),
     ],
 )
-def test_what_was_done_to_a_business_has_a_word(
+def test_each_action_on_a_business_has_a_word(
     before: Business, settings: dict[str, Any], did: ChangeAction
 ) -> None:
     assert business_configured(before, configured(before, **settings), CALLER).did is did
 
 
-def test_a_new_timer_says_what_is_not_as_by_default() -> None:
+def test_a_new_timer_is_recorded_with_its_values_other_than_defaults() -> None:
     change = timer_created(timer(grace_seconds=5), CALLER)
     assert (change.version, change.at_ms, change.did) == (1, NOON_MS, ChangeAction.CREATED)
     assert change.differences == (
@@ -154,7 +154,9 @@ OTHER_SCHEDULE: dict[str, tuple[str, Any, tuple[Any, Any]]] = {
 
 
 @each_case("name", sorted({*Rules.__struct_fields__} - {"schedule"}))
-def test_each_rule_of_a_timer_is_named_and_shown_where_its_answer_shows_it(name: str) -> None:
+def test_a_changed_rule_of_a_timer_is_named_and_its_value_shown_unless_it_is_hidden(
+    name: str,
+) -> None:
     value, shown = OTHER_RULES[name]
     change = timer_changed(timer(), changed(timer(), **{name: value}), CALLER)
     assert change.differences == (Difference(name, shown),)
@@ -162,20 +164,20 @@ def test_each_rule_of_a_timer_is_named_and_shown_where_its_answer_shows_it(name:
 
 
 @each_case("field", Schedule.__struct_fields__)
-def test_each_part_of_a_schedule_is_named_as_requests_name_it(field: str) -> None:
+def test_each_part_of_a_schedule_has_its_name_in_requests(field: str) -> None:
     name, value, shown = OTHER_SCHEDULE[field]
     schedule = replace(timer().rules.schedule, **{field: value})
     change = timer_changed(timer(), changed(timer(), schedule=schedule), CALLER)
     assert change.differences == (Difference(name, shown),)
 
 
-def test_an_interval_that_is_counted_anew_is_named_though_it_stays() -> None:
+def test_an_interval_with_a_new_anchor_is_named_although_its_value_is_the_same() -> None:
     beat = timer(schedule=Schedule(every_seconds=60, anchor_second=1))
     anew = changed(beat, schedule=Schedule(every_seconds=60, anchor_second=2))
     assert timer_changed(beat, anew, CALLER).differences == (Difference("every_seconds", (60, 60)),)
 
 
-def test_what_was_done_to_a_timer_has_a_word() -> None:
+def test_each_action_on_a_timer_has_a_word() -> None:
     off = changed(timer(), enabled=False)
     assert timer_changed(timer(), off, CALLER).did is ChangeAction.DISABLED
     assert timer_changed(off, changed(off), CALLER).did is ChangeAction.ENABLED
@@ -183,7 +185,7 @@ def test_what_was_done_to_a_timer_has_a_word() -> None:
     assert timer_changed(timer(), both, CALLER).did is ChangeAction.CHANGED
 
 
-def test_a_deletion_is_one_version_more_and_never_earlier_than_what_was_there() -> None:
+def test_a_deletion_raises_the_version_and_is_never_earlier_than_the_last_change() -> None:
     business = configured(configured(BLANK))
     gone = deleted(business.version, business.updated_ms, CALLER, NOON_MS - 500)
     assert (gone.version, gone.at_ms, gone.did) == (3, business.updated_ms, ChangeAction.DELETED)
@@ -192,7 +194,7 @@ def test_a_deletion_is_one_version_more_and_never_earlier_than_what_was_there() 
 
 
 @each_case(("before", "after"), [("", "x"), ("x", ""), ("x", None), (None, "x")])
-def test_what_is_large_is_named_alone(before: str | None, after: str | None) -> None:
+def test_a_large_value_is_named_and_not_shown(before: str | None, after: str | None) -> None:
     def sized(text: str | None, length: int) -> str | None:
         return text and text * length
 
@@ -203,7 +205,7 @@ def test_what_is_large_is_named_alone(before: str | None, after: str | None) -> 
     assert differences({"name": larger[0]}, {"name": larger[1]}) == (Difference("name"),)
 
 
-def test_what_stays_is_not_named() -> None:
+def test_unchanged_settings_are_not_named() -> None:
     values = {"callback": Hidden(HOOK), "lane": "slow", "paused": None}
     assert differences(values, values) == ()
     assert differences({}, {"paused": None}) == ()

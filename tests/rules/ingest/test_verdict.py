@@ -1,4 +1,4 @@
-"""What a message asks for, and what becomes of it: pure decisions."""
+"""Verdicts on ingest messages, as pure functions."""
 
 import json
 import re
@@ -51,7 +51,7 @@ MESSAGE = IngestMessage(
     receives=1,
     attributes={},
 )
-PASSING = [
+TRANSIENT = [
     TooManyCreates(3_000),
     Unavailable("soon"),
     TooManyWrites(),
@@ -94,22 +94,23 @@ def test_a_record_is_read_as_lambda_writes_it() -> None:
     assert message_of(record()).key == "m-1"
 
 
-def test_a_key_that_is_no_text_is_refused_and_not_taken_for_none() -> None:
+def test_a_key_that_is_not_text_is_refused() -> None:
     binary = {"idempotency-key": {"dataType": "Binary", "binaryValue": "a2V5"}}
     with pytest.raises(InvalidField, match="idempotency-key"):
         request_of(message_of(record(messageAttributes=binary)), is_single=True)
 
 
 @each_case("key", ["", "a b", "é", "x" * 256])
-def test_a_key_that_is_none_is_not_in_the_letter(key: str) -> None:
-    """Made into one that can be, it would be shared at the redrive by all that were refused."""
+def test_an_invalid_key_is_left_out_of_the_dead_letter(key: str) -> None:
+    """If it were replaced by a valid key, all refused messages would share that key at the
+    redrive."""
     message = replace(MESSAGE, attributes={"idempotency-key": key})
     letter = judged(message, None, [FOR_GOOD[0]], 0, is_last=False).letter
     assert letter is not None
     assert "idempotency-key" not in letter.attributes
 
 
-def test_a_repeat_is_told_by_key_and_body_and_by_nothing_of_the_delivery() -> None:
+def test_a_repeat_is_recognised_by_key_and_body_only() -> None:
     first = request_of(MESSAGE, is_single=True)
     again = replace(MESSAGE, receipt_handle="other", receives=9, first_received_ms=NOW_MS + 9)
     assert request_of(again, is_single=True) == first
@@ -133,15 +134,17 @@ def test_a_body_with_tasks_is_a_batch_and_any_other_a_single_task() -> None:
     assert (first, type(second)) == (made, InvalidField)
 
 
-def test_the_last_try_is_told_by_how_often_and_for_how_long() -> None:
+def test_the_last_try_depends_on_receives_and_age() -> None:
     assert not is_last_try(replace(MESSAGE, receives=RECEIVES_MAX - 1), NOW_MS)
     assert is_last_try(replace(MESSAGE, receives=RECEIVES_MAX), NOW_MS)
     assert not is_last_try(MESSAGE, NOW_MS + LAST_TRY_AFTER_MS - 1)
     assert is_last_try(MESSAGE, NOW_MS + LAST_TRY_AFTER_MS)
 
 
-@each_case("refusal", PASSING)
-def test_what_passes_is_waited_for_and_at_last_given_up_with_its_reason(refusal: Refusal) -> None:
+@each_case("refusal", TRANSIENT)
+def test_a_transient_refusal_is_retried_and_becomes_a_dead_letter_at_the_last_try(
+    refusal: Refusal,
+) -> None:
     waits = judged(MESSAGE, None, [refusal], 0.5, is_last=False)
     assert waits.letter is None
     assert waits.wait_seconds is not None
@@ -152,27 +155,27 @@ def test_what_passes_is_waited_for_and_at_last_given_up_with_its_reason(refusal:
 
 
 @each_case("refusal", FOR_GOOD)
-def test_what_does_not_pass_is_a_dead_letter_at_once(refusal: Refusal) -> None:
+def test_a_permanent_refusal_becomes_a_dead_letter_immediately(refusal: Refusal) -> None:
     verdict = judged(MESSAGE, None, [refusal], 0.5, is_last=False)
     assert verdict.wait_seconds is None
     assert verdict.letter is not None
     assert verdict.letter.body == MESSAGE.body
 
 
-def test_what_was_made_is_done() -> None:
+def test_a_message_whose_tasks_were_created_is_done() -> None:
     made = Made(TASK)
     for bodies, results in ((None, [made]), ([Raw("{}")] * 2, [made, made])):
         verdict = judged(MESSAGE, bodies, results, 0.5, is_last=True)
         assert (verdict.wait_seconds, verdict.letter) == (None, None)
 
 
-def test_what_its_key_found_and_what_has_been_deleted_since_is_done() -> None:
+def test_a_message_whose_task_was_deleted_since_is_done() -> None:
     gone = UnknownTask("deleted since", "key")
     verdict = judged(MESSAGE, None, [gone], 0.5, is_last=False)
     assert (verdict.wait_seconds, verdict.letter) == (None, None)
 
 
-def test_what_is_left_of_a_batch_has_a_key_that_follows_from_message_and_rest() -> None:
+def test_the_key_of_a_rest_follows_from_its_message_and_its_tasks() -> None:
     def key(number: int, results: list[Made | Refusal], **message: Any) -> str:
         bodies = [Raw(str(index)) for index in range(len(results))]
         letter = judged(
@@ -183,20 +186,20 @@ def test_what_is_left_of_a_batch_has_a_key_that_follows_from_message_and_rest() 
         return letter.attributes["idempotency-key"]
 
     refused, made = FOR_GOOD[0], Made(TASK)
-    assert key(1, [refused, made, made]) == key(7, [PASSING[0], made, made])
+    assert key(1, [refused, made, made]) == key(7, [TRANSIENT[0], made, made])
     assert key(1, [refused, made, made]) != key(1, [made, refused, made])
     assert key(1, [refused, made, made]) != key(1, [refused, made, made], message_id="m-2")
 
 
 RESULTS = st.lists(
-    st.one_of(st.just(Made(TASK)), st.sampled_from(PASSING), st.sampled_from(FOR_GOOD)),
+    st.one_of(st.just(Made(TASK)), st.sampled_from(TRANSIENT), st.sampled_from(FOR_GOOD)),
     min_size=1,
     max_size=12,
 )
 
 
 @given(results=RESULTS, unit=st.floats(0, 1, exclude_max=True), is_last=st.booleans())
-def test_of_a_batch_every_task_is_made_waited_for_or_in_the_letter(
+def test_every_task_of_a_batch_is_created_retried_or_in_the_dead_letter(
     results: list[Made | Refusal], unit: float, is_last: bool
 ) -> None:
     bodies = [Raw(f'{{"payload":{n}}}') for n in range(len(results))]
@@ -204,7 +207,7 @@ def test_of_a_batch_every_task_is_made_waited_for_or_in_the_letter(
     message = replace(MESSAGE, body=body)
     verdict = judged(message, bodies, results, unit, is_last=is_last)
     refused = [n for n, result in enumerate(results) if isinstance(result, Refusal)]
-    waits = any(results[n] in PASSING for n in refused) and not is_last
+    waits = any(results[n] in TRANSIENT for n in refused) and not is_last
     assert (verdict.wait_seconds is not None) == waits
     assert (verdict.letter is not None) == (bool(refused) and not waits)
     if verdict.letter is not None:
@@ -222,7 +225,7 @@ def test_of_a_batch_every_task_is_made_waited_for_or_in_the_letter(
     receives=st.integers(1, RECEIVES_MAX),
     unit=st.floats(0, 1, exclude_max=True),
 )
-def test_a_wait_is_never_shorter_than_the_limit_says_nor_longer_than_a_quarter_of_an_hour(
+def test_a_wait_is_at_least_the_one_of_the_limit_and_at_most_a_quarter_of_an_hour(
     wait_ms: int, receives: int, unit: float
 ) -> None:
     refusal = TooManyCreates(wait_ms)
@@ -233,7 +236,9 @@ def test_a_wait_is_never_shorter_than_the_limit_says_nor_longer_than_a_quarter_o
 
 
 @each_case("refusal", [TooManyCreates(1_000), Unavailable("soon")])
-def test_what_waits_is_given_up_by_its_age_and_never_by_its_tries(refusal: Refusal) -> None:
+def test_a_waiting_message_is_given_up_by_age_before_it_runs_out_of_receives(
+    refusal: Refusal,
+) -> None:
     for seed in range(50):
         random = Random(seed)
         message, now_ms = MESSAGE, NOW_MS
@@ -247,7 +252,7 @@ def test_what_waits_is_given_up_by_its_age_and_never_by_its_tries(refusal: Refus
 
 
 @given(detail=st.text(max_size=2_000), field=st.text(max_size=2_000), key=st.text(max_size=500))
-def test_whatever_a_reason_holds_sqs_takes_it(detail: str, field: str, key: str) -> None:
+def test_sqs_accepts_a_dead_letter_with_any_reason(detail: str, field: str, key: str) -> None:
     message = replace(MESSAGE, attributes={"idempotency-key": key})
     refusals: list[Made | Refusal] = [InvalidField(detail, field)] * 500
     letter = judged(message, [Raw("1")] * 500, refusals, 0, is_last=False).letter
@@ -260,7 +265,7 @@ def test_whatever_a_reason_holds_sqs_takes_it(detail: str, field: str, key: str)
     assert json.loads(letter.attributes["problems"])
 
 
-def test_a_failure_says_where_to_look_and_nothing_else() -> None:
+def test_the_reason_of_a_failure_contains_only_the_request_id() -> None:
     reason = ingest_verdict.failed("r-1")
     assert (reason.problem, "r-1" in reason.detail) == ("internal", True)
 

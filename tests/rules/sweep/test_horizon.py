@@ -1,4 +1,4 @@
-"""How far the sweep may go, told as looks at the time pointer."""
+"""The last second that the sweep may reach, from earlier reads of the time pointer."""
 
 from itertools import accumulate
 
@@ -19,17 +19,17 @@ lags = st.integers(120_000, 300_000)
     ("notes", "now_ms", "second"),
     [
         ((), START_MS, None),
-        # seen too short ago
+        # read too short ago
         (((START, START_MS),), START_MS + LAG_MS - 1, None),
         (((START, START_MS),), START_MS + LAG_MS, START),
-        # what was dispatched by then counts, not what has been since
+        # only seconds that were dispatched by then count
         (((START, START_MS), (START + 60, START_MS + 60_000)), START_MS + LAG_MS, START),
         (((START, START_MS), (START + 60, START_MS + 60_000)), START_MS + 180_000, START + 60),
-        # the pointer is ahead of the clock by its lead: the second's own age counts too
+        # the pointer is ahead of the clock by its lead: the age of the second counts, too
         (((START + 5, START_MS),), START_MS + LAG_MS, START),
         (((START + 5, START_MS),), START_MS + LAG_MS + 999, START),
         (((START + 5, START_MS),), START_MS + LAG_MS + 1_000, START + 1),
-        # dispatch is an hour behind: its seconds are old, their dispatch is not
+        # dispatch is an hour behind: its seconds are old, and their dispatch is recent
         (((START - 3_600, START_MS),), START_MS + LAG_MS, START - 3_600),
     ],
 )
@@ -39,8 +39,8 @@ def test_a_second_may_be_swept_when_it_and_its_dispatch_are_older_than_the_lag(
     assert sweepable_second(notes, now_ms, LAG_MS) == second
 
 
-def looks(pauses_ms: list[int], advances: list[int]) -> list[tuple[int, int]]:
-    """When the sweeper looked, and where the time pointer stood: it only moves forward."""
+def reads_of_pointer(pauses_ms: list[int], advances: list[int]) -> list[tuple[int, int]]:
+    """The instants of the sweeper's reads, with the time pointer, which only moves forward."""
     instants = accumulate(pauses_ms, initial=START_MS)
     positions = accumulate(advances, initial=START)
     return list(zip(instants, positions, strict=True))
@@ -50,14 +50,14 @@ def same_length_lists(
     size: int, pauses_ms: st.SearchStrategy[int]
 ) -> st.SearchStrategy[list[tuple[int, int]]]:
     return st.builds(
-        looks,
+        reads_of_pointer,
         st.lists(pauses_ms, min_size=size, max_size=size),
         st.lists(st.integers(0, 300), min_size=size, max_size=size),
     )
 
 
 @given(same_length_lists(20, st.integers(0, 120_000)), st.integers(120_000, 3_600_000))
-def test_the_sweep_never_passes_the_lag_nor_what_was_dispatched_a_lag_ago(
+def test_the_sweep_never_passes_the_lag_nor_the_seconds_dispatched_a_lag_ago(
     seen: list[tuple[int, int]], lag_ms: int
 ) -> None:
     notes: Notes = ()
@@ -86,8 +86,8 @@ def test_a_sweeper_with_any_allowed_delay_follows_the_pointer(lag_ms: int) -> No
 def test_a_sweeper_that_runs_each_minute_follows_the_pointer_by_little_more_than_the_lag(
     starts_ms: list[int], lag_ms: int
 ) -> None:
-    """Somewhere within each minute, so that up to two minutes lie between two looks; one that
-    comes too soon after the last is not noted."""
+    """The sweeper runs at any moment within each minute, so that up to two minutes are between two
+    reads; a read that is too soon after the last is not noted."""
     notes: Notes = ()
     for minute, start_ms in enumerate(starts_ms):
         now_ms = START_MS + minute * 60_000 + start_ms

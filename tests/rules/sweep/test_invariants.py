@@ -1,6 +1,6 @@
-"""What holds of every verdict, whatever a slice looks like: above all, nothing owed is passed over.
+"""Invariants of every verdict on any slice: above all, no due entry is left out.
 
-Held against slices whose true state is known from how they were made.
+They are checked on slices whose true state is known from their construction.
 """
 
 from hypothesis import given, settings
@@ -36,8 +36,8 @@ many_slices = settings(max_examples=settings().max_examples * 5 // 2)
 
 @many_slices
 @given(slices())
-def test_nothing_owed_is_ever_passed_over(made: Slice) -> None:
-    """A verdict that lets the pointer go on gives every owed task a new entry."""
+def test_no_due_entry_is_ever_left_behind(made: Slice) -> None:
+    """A verdict that lets the pointer move on gives every due task a new entry."""
     verdict = made.verdict()
     if not verdict.unfinished:
         entered = {*addresses_of(verdict.due), *postponed(verdict)}
@@ -45,7 +45,7 @@ def test_nothing_owed_is_ever_passed_over(made: Slice) -> None:
 
 
 @given(slices())
-def test_only_what_is_owed_is_entered_anew_and_only_once(made: Slice) -> None:
+def test_only_due_tasks_get_new_entries_and_only_once(made: Slice) -> None:
     verdict = made.verdict()
     entered = addresses_of(verdict.due) + taken_apart(verdict) + postponed(verdict)
     assert len(set(entered)) == len(entered)
@@ -53,7 +53,7 @@ def test_only_what_is_owed_is_entered_anew_and_only_once(made: Slice) -> None:
 
 
 @given(slices())
-def test_direct_entries_wait_for_no_page_but_one_of_the_slow_lane(made: Slice) -> None:
+def test_due_direct_entries_wait_only_for_pages_of_the_slow_lane(made: Slice) -> None:
     slow = {place for lease in made.leases.values() for place in lease.slow}
     due = made.of_state(EntryState.DUE)
     direct = {address for address in due if address.direct and address.place not in slow}
@@ -70,8 +70,8 @@ def test_each_page_is_worked_on_once_and_a_slice_is_open_while_any_is(made: Slic
 
 
 @given(slices())
-def test_all_that_is_owed_is_entered_anew_or_in_a_page_that_is_open(made: Slice) -> None:
-    """Whatever page is held: what a page behind it owes is not left out."""
+def test_every_due_entry_gets_a_new_entry_or_is_in_an_open_page(made: Slice) -> None:
+    """If a page is held, the due entries of a page behind it are not left out."""
     verdict = made.verdict()
     owed = made.of_state(EntryState.DUE) - {*addresses_of(verdict.due)}
     left = owed - {*taken_apart(verdict), *postponed(verdict)}
@@ -80,8 +80,8 @@ def test_all_that_is_owed_is_entered_anew_or_in_a_page_that_is_open(made: Slice)
 
 
 def _pages_of(made: Slice, owed: set[Address]) -> dict[str, str]:
-    """By the leases, page after page, and by what each has passed on. A page keeps its rest until
-    it owes nothing of its own."""
+    """Maps the due places to pages, by the ends of the leases and by the entries that pages passed
+    on. A page keeps its rest until it has no due entry of its own."""
     found: dict[str, str] = {}
 
     def keep(page: str, places: list[str]) -> None:
@@ -111,7 +111,7 @@ def _pages_of(made: Slice, owed: set[Address]) -> dict[str, str]:
 
 
 @given(slices())
-def test_only_what_nobody_has_begun_in_the_slow_lane_is_put_off(made: Slice) -> None:
+def test_only_slow_pages_that_have_not_begun_are_postponed(made: Slice) -> None:
     for found, _ in made.verdict().postponed:
         assert is_slow_page(found.page)
         assert not found.done
@@ -119,7 +119,7 @@ def test_only_what_nobody_has_begun_in_the_slow_lane_is_put_off(made: Slice) -> 
 
 
 @given(slices())
-def test_a_page_that_is_done_or_held_is_left_in_peace(made: Slice) -> None:
+def test_a_finished_or_held_page_is_neither_sent_again_nor_taken_apart(made: Slice) -> None:
     verdict = made.verdict()
     for found, _ in [*verdict.resend, *verdict.take_apart]:
         assert not found.done
@@ -128,14 +128,14 @@ def test_a_page_that_is_done_or_held_is_left_in_peace(made: Slice) -> None:
         assert not (found.resends and found.resent_ms + RESEND_EVERY_MS > NOW_MS)
         assert max(found.tries, found.resends) < TRIES_MAX
     for page in verdict.waits_for:
-        if is_slow_page(page) and page not in made.leases:  # passed on a moment ago
+        if is_slow_page(page) and page not in made.leases:  # just passed on
             assert made.leases[page[:-1]].until_ms > NOW_MS - SLOW_BEGUN_WITHIN_MS
             continue
         assert not made.leases[page].done
 
 
 @given(slices())
-def test_a_page_is_sent_again_as_it_was_cut_and_covers_something_owed(made: Slice) -> None:
+def test_a_page_is_sent_again_with_its_range_and_contains_a_due_entry(made: Slice) -> None:
     due = {address.place for address in made.of_state(EntryState.DUE)}
     for found, message in made.verdict().resend:
         assert (message.second, message.shard, message.page) == (SECOND, SHARD, found.page)
@@ -153,7 +153,7 @@ def test_a_page_is_sent_again_as_it_was_cut_and_covers_something_owed(made: Slic
 
 
 @given(slices())
-def test_a_page_that_was_begun_is_taken_apart_into_a_pages_worth_of_owed_entries_in_order(
+def test_a_begun_page_is_taken_apart_into_at_most_one_page_of_due_entries_in_order(
     made: Slice,
 ) -> None:
     for found, due in made.verdict().take_apart:
@@ -165,9 +165,9 @@ def test_a_page_that_was_begun_is_taken_apart_into_a_pages_worth_of_owed_entries
 
 @many_slices
 @given(slices())
-def test_the_sweep_alone_brings_any_slice_to_its_end(made: Slice) -> None:
-    """No notifier is alive: each minute's verdict is carried out, and after some of them
-    every owed task has got exactly one new entry, with one message a minute at most."""
+def test_the_sweep_finishes_any_slice_without_notifiers(made: Slice) -> None:
+    """No notifier is alive: each minute's verdict is carried out. In the end every due task has
+    exactly one new entry, and each page got one message a minute at most."""
     due = {made.entries[address] for address in made.of_state(EntryState.DUE)}
     entered: list[Address] = []
     for minute in range(200):
@@ -179,7 +179,7 @@ def test_the_sweep_alone_brings_any_slice_to_its_end(made: Slice) -> None:
             break
     assert not verdict.unfinished
     assert sorted(entered, key=str) == sorted(due, key=str)
-    assert made.verdict(NOW_MS + 10**9) == Verdict(), "a second look finds nothing more"
+    assert made.verdict(NOW_MS + 10**9) == Verdict(), "another read finds nothing more"
 
 
 def next_page_or_none(found: PageLease) -> str | None:
@@ -187,7 +187,7 @@ def next_page_or_none(found: PageLease) -> str | None:
 
 
 def carry_out(made: Slice, verdict: Verdict, now_ms: int) -> list[Address]:
-    """What the sweeper does with a verdict; returns the homes that got a new entry."""
+    """The sweeper's work for a verdict. Returns the homes that got a new entry."""
     apart = [seen for _, due in [*verdict.take_apart, *verdict.postponed] for seen in due]
     entered = []
     for seen in [*verdict.due, *apart]:

@@ -1,4 +1,4 @@
-"""What the sweep books of the homes it meets in a second."""
+"""The statistics that the sweep counts from the homes it reads in a second."""
 
 from math import inf
 
@@ -73,7 +73,7 @@ def test_a_task_waiting_for_a_retry_is_pending_in_its_minute() -> None:
     assert (counted.created, counted.pending, counted.failed_attempts) == (1, 1, 1)
 
 
-def test_what_settles_later_counts_in_the_minute_in_which_the_task_came_up() -> None:
+def test_a_task_that_settles_later_counts_in_the_minute_in_which_it_first_fell_due() -> None:
     settled = replace(DELIVERED, entry=at(LATER), failed_seconds=(SECOND,), lateness_ms=3_600_000)
     assert met(settled, LATER) == {
         ("orders", MINUTE): {(LATER, ELSEWHERE): delivered_so_late(3_600_000)}
@@ -89,56 +89,56 @@ def test_a_failed_attempt_counts_in_its_own_minute() -> None:
     assert tally(facts) == Tally(created=1, failed_attempts=1)
 
 
-def test_several_attempts_within_one_second_all_count() -> None:
+def test_all_attempts_within_one_second_count() -> None:
     hasty = replace(PENDING, entry=at(LATER), failed_seconds=(SECOND, SECOND, SECOND))
     assert tally(met(hasty, SECOND)).failed_attempts == 3
 
 
-def test_a_task_brought_forward_and_settled_counts_where_it_came_up_and_only_there() -> None:
+def test_a_task_that_was_brought_forward_counts_only_where_it_fell_due() -> None:
     run = replace(DELIVERED, home=at(LATER), entry=at(SECOND))
     assert tally(met(run, SECOND)) == Tally(created=1) + delivered_so_late(30)
     assert met(run, LATER) == {}
 
 
-def test_each_end_is_told_apart() -> None:
+def test_each_final_status_is_counted_separately() -> None:
     for status in (Status.DEAD, Status.EXPIRED, Status.CANCELLED):
         counted = tally(met(replace(PENDING, status=status), SECOND))
         assert counted == Tally(created=1) + Tally(**{status.value: 1})
         assert counted.pending == 0
 
 
-def test_a_redrive_takes_its_task_out_of_the_dead_again() -> None:
+def test_a_redriven_task_does_not_count_as_dead() -> None:
     redriven = replace(DELIVERED, entry=at(LATER), revivals=((SECOND, LATER),))
     whole = tally(met(redriven, SECOND, LATER))
     assert (whole.created, whole.dead, whole.delivered, whole.pending) == (1, 0, 1, 0)
 
 
-def test_a_death_is_booked_alike_whether_it_was_redriven_before_or_after_the_sweep() -> None:
+def test_a_death_counts_the_same_with_a_redrive_before_or_after_the_sweep() -> None:
     dead = replace(PENDING, status=Status.DEAD)
     redriven = replace(PENDING, entry=at(LATER), revivals=((SECOND, LATER),))
     assert met(dead, SECOND) == met(redriven, SECOND)
 
 
-def test_a_death_and_its_redrive_in_one_second_cancel_each_other_out() -> None:
+def test_a_death_with_a_redrive_in_the_same_second_does_not_count() -> None:
     hasty = replace(PENDING, entry=at(LATER), revivals=((SECOND, SECOND),))
     assert tally(met(hasty, SECOND)) == Tally(created=1)
 
 
-def test_a_task_that_died_before_its_home_came_up_counts_where_it_died() -> None:
+def test_a_task_that_died_before_its_home_fell_due_counts_where_it_died() -> None:
     early = replace(DELIVERED, home=at(LATER), entry=at(SECOND), revivals=((EARLIER, SECOND),))
     facts = met(early, EARLIER, SECOND, LATER)
     assert set(facts) == {("orders", EARLIER // 60)}
     assert tally(facts, EARLIER // 60).delivered == 1
 
 
-def test_a_task_whose_entries_stand_in_several_slices_of_a_second_counts_once() -> None:
+def test_a_task_with_entries_in_several_slices_of_a_second_counts_once() -> None:
     again = replace(DELIVERED, home=at(EARLIER), failed_seconds=(SECOND, SECOND))
     facts = facts_of(SECOND, [again], [DELIVERED, again])
     assert facts == facts_of(SECOND, [], [again, DELIVERED])
     assert tally(facts).failed_attempts == 2
 
 
-def test_businesses_are_counted_apart() -> None:
+def test_businesses_are_counted_separately() -> None:
     other = replace(DELIVERED, biz_type="invoices")
     facts = facts_of(SECOND, [DELIVERED, other, DELIVERED])
     assert tally(facts).delivered == 2
@@ -154,10 +154,10 @@ statuses = st.sampled_from(Status)
     st.integers(0, 90),
     st.lists(st.integers(1, 30), max_size=4),
 )
-def test_over_all_seconds_a_task_is_created_once_and_settled_as_it_is(
+def test_a_task_counts_once_as_created_and_once_with_its_status_over_all_seconds(
     status: Status, named_after: int, waited: int, gaps: list[int]
 ) -> None:
-    """Whatever became of it and however often it was redriven."""
+    """For any outcome and any number of redrives."""
     seconds, revivals = SECOND + named_after, []
     for gap in gaps:
         revivals.append((seconds, seconds + gap))
@@ -178,7 +178,7 @@ def test_over_all_seconds_a_task_is_created_once_and_settled_as_it_is(
 
 
 class Life:
-    """How a task stands, from which second on."""
+    """The states of a task, each with the second from which it holds."""
 
     def __init__(self) -> None:
         self.now = SECOND - 60
@@ -192,10 +192,10 @@ class Life:
             created_ms=0,
             updated_ms=0,
         )
-        self.stood = [(self.now, self.task)]
+        self.states = [(self.now, self.task)]
 
     def step(self, passed: int, ahead: int, is_last_attempt: bool) -> None:
-        """It is brought forward, called once it has come up, or redriven."""
+        """The task is brought forward, called once it has fallen due, or redriven."""
         self.now += passed
         new, now_ms = at(self.now + ahead), self.now * 1000
         attempt = Attempt(
@@ -217,13 +217,13 @@ class Life:
 
     def becomes(self, task: Task) -> None:
         self.task = task
-        self.stood.append((self.now, task))
+        self.states.append((self.now, task))
 
-    def met_in(self, second: int) -> Facts:
-        """By a sweep that finishes a second at once, when the task has ended or names no entry of
-        it any more."""
-        until = [began for began, _ in self.stood[1:]]
-        for (_, task), end in zip(self.stood, [*until, inf], strict=True):
+    def facts_of_sweep(self, second: int) -> Facts:
+        """The facts that a sweep reads which finishes the second as soon as the task has ended or
+        names no entry of it any more."""
+        until = [began for began, _ in self.states[1:]]
+        for (_, task), end in zip(self.states, [*until, inf], strict=True):
             if end > second and not (task.is_live and task.entry.second == second):
                 return met(state_of(task), second)
         raise AssertionError(f"{second} is never finished")
@@ -244,14 +244,14 @@ steps = st.tuples(st.integers(0, 60), st.integers(0, 60), st.booleans())
 
 
 @given(st.lists(steps, max_size=6))
-def test_a_task_is_created_once_and_in_one_minute_in_whatever_order_its_seconds_are_finished(
+def test_a_task_counts_once_in_one_minute_in_any_order_of_finished_seconds(
     steps: list[tuple[int, int, bool]],
 ) -> None:
     life = Life()
     for passed, ahead, is_last_attempt in steps:
         life.step(passed, ahead, is_last_attempt)
     life.becomes(lifecycle.cancelled(life.task, "", life.now * 1000, 0))
-    facts = merge(life.met_in(second) for second in range(SECOND - 60, SECOND + 800))
+    facts = merge(life.facts_of_sweep(second) for second in range(SECOND - 60, SECOND + 800))
     by_minute = [tally(facts, minute) for _, minute in facts]
     assert sum(counted.created for counted in by_minute) == 1
     assert [counted.settled for counted in by_minute if counted.created] == [1]
@@ -259,8 +259,8 @@ def test_a_task_is_created_once_and_in_one_minute_in_whatever_order_its_seconds_
 
 
 @given(st.lists(st.integers(0, 20), max_size=6), st.integers(0, 25))
-def test_a_sheet_enters_each_second_once(repeats: list[int], up_to: int) -> None:
-    """Whichever stretches are passed again after a crash."""
+def test_a_record_counts_each_second_once(repeats: list[int], up_to: int) -> None:
+    """For any ranges that are swept again after a crash."""
     by_second = {second: Tally(created=second + 1) for second in range(21)}
     stats = MinuteStats("orders", 0)
     for last in [*repeats, up_to]:
@@ -285,8 +285,8 @@ def test_tallies_add_up_and_keep_the_greatest_lateness() -> None:
     assert both + NOTHING == both
 
 
-def test_a_task_whose_home_lies_behind_the_sweep_counts_where_it_first_comes_up() -> None:
-    """Of a timer: planned when it was due already."""
+def test_a_task_whose_home_is_behind_the_sweep_counts_where_it_first_falls_due() -> None:
+    """For example, an occurrence that was planned when it was due already."""
     late = replace(PENDING, home=at(EARLIER), entry=at(SECOND), first_second=SECOND)
     assert tally(met(late, SECOND)) == Tally(created=1)
     assert met(late, EARLIER) == {}
@@ -294,14 +294,14 @@ def test_a_task_whose_home_lies_behind_the_sweep_counts_where_it_first_comes_up(
     assert tally(met(missed, SECOND)) == Tally(created=1, cancelled=1)
 
 
-def test_what_plans_a_timer_counts_nowhere() -> None:
+def test_a_chain_is_not_counted() -> None:
     plan = replace(PENDING, is_plan=True, failed_seconds=(SECOND,))
     assert met(plan, SECOND) == {}
     assert met(replace(plan, status=Status.CANCELLED), SECOND) == {}
 
 
 class Wheel:
-    """A sheet and the pointer that sweepers leave behind; each second has a fact of its own."""
+    """The record and the pointer that sweepers leave behind; each second has a fact of its own."""
 
     def __init__(self, with_facts: set[int]) -> None:
         self.stats = MinuteStats("orders", 0)
@@ -309,8 +309,9 @@ class Wheel:
         self.facts = {second: Tally(created=1 << second) for second in with_facts}
 
     def run(self, steps: list[tuple[int, bool]], dies: str) -> None:
-        """One sweeper: of each step the second is taken if it is open or the next one, and found
-        finished or not; it books, and may die before the books, before the pointer, or never."""
+        """The run of one sweeper. Each step takes an open second or the next one, and finds it
+        finished or not. The sweeper writes the record, and may die before that, before it writes
+        the pointer, or never."""
         position, is_open, finished = self.position, set(self.open), set[int]()
         for number, is_finished in steps:
             looked_at = sorted(is_open)[number] if number < len(is_open) else position + 1
@@ -336,7 +337,7 @@ sweepers = st.tuples(
 
 
 @given(st.lists(sweepers, max_size=12), st.sets(st.integers(0, 40)))
-def test_each_fact_is_booked_once_in_whatever_order_seconds_close_and_sweepers_die(
+def test_each_fact_counts_once_in_any_order_of_finished_seconds_and_deaths(
     runs: list[tuple[list[tuple[int, bool]], str]], with_facts: set[int]
 ) -> None:
     wheel = Wheel(with_facts)
@@ -344,7 +345,7 @@ def test_each_fact_is_booked_once_in_whatever_order_seconds_close_and_sweepers_d
         wheel.run(steps, dies)
     while wheel.open:
         wheel.run([(0, True)], "never")
-    ahead = wheel.stats.up_to - wheel.position  # of who died between the books and the pointer
+    ahead = wheel.stats.up_to - wheel.position  # of a sweeper that died between record and pointer
     wheel.run([(99, True)] * max(0, ahead), "never")
     finished = sum(1 << second for second in with_facts if second <= wheel.position)
     assert wheel.stats.tally.created == finished
@@ -355,11 +356,12 @@ lives = st.lists(st.tuples(st.integers(1, SHARDS), st.sampled_from(["sheet", "pl
 
 
 @given(lives, st.sets(st.sampled_from([*range(SHARDS), ELSEWHERE])))
-def test_each_part_of_a_large_second_is_booked_once_however_far_each_run_comes(
+def test_each_part_of_a_large_second_counts_once_over_any_runs(
     runs: list[tuple[int, str]], with_facts: set[int]
 ) -> None:
-    """Each run books some shards from the noted one on, and dies before the sheet, before the
-    place is noted, or never; other seconds are booked for the same sheet meanwhile."""
+    """Each run counts some shards after those counted before, and dies before it writes the record,
+    before it notes the place, or never. Other seconds are counted into the same record in
+    between."""
     facts = {(7, part): Tally(created=1 << part % 100) for part in with_facts}
     stats, counted = MinuteStats("orders", 0), 0
     for number, (shards, dies_before) in enumerate(runs):
@@ -372,7 +374,7 @@ def test_each_part_of_a_large_second_is_booked_once_however_far_each_run_comes(
             counted = reached
     assert not stats.holds(7, ELSEWHERE)
     left = {part: tally for part, tally in facts.items() if part[1] >= counted}
-    for _ in range(2):  # the second time by who died before the list was written
+    for _ in range(2):  # the second time after a death before the list was written
         stats = merge_into(stats, left, 100)
     assert stats.tally == sum(facts.values(), NOTHING)
     assert stats.partly == {}

@@ -1,4 +1,4 @@
-"""What a statistics call may ask for."""
+"""Requests for statistics."""
 
 import pytest
 
@@ -10,7 +10,7 @@ NOW_MS = 1_900_000_020_000  # 2030-03-17T17:47:00Z, the first of a minute
 MINUTE = NOW_MS // 60_000
 
 
-def test_the_last_hour_is_meant_when_nothing_is_said() -> None:
+def test_the_default_range_is_the_last_hour() -> None:
     assert stats_request("", NOW_MS) == StatsRequest(MINUTE - 60, MINUTE)
 
 
@@ -27,7 +27,7 @@ def test_an_instant_may_have_any_offset() -> None:
     assert asked == StatsRequest(MINUTE - 17, MINUTE - 17)
 
 
-def test_a_day_can_be_asked_for_at_once_and_no_minute_more() -> None:
+def test_the_longest_range_is_a_day() -> None:
     day = "from=2030-03-16T17:47:00Z&to=2030-03-17T17:47:00Z"
     asked = stats_request(day, NOW_MS)
     assert asked.last_minute - asked.first_minute + 1 == MINUTES_MAX
@@ -47,7 +47,7 @@ def test_a_day_can_be_asked_for_at_once_and_no_minute_more() -> None:
         ("step=60", "step"),
     ],
 )
-def test_what_makes_no_range_is_refused_by_its_name(query: str, field: str) -> None:
+def test_an_invalid_range_is_refused_by_its_parameter(query: str, field: str) -> None:
     with pytest.raises(InvalidField) as refused:
         stats_request(query, NOW_MS)
     assert refused.value.field == field

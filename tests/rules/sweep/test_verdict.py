@@ -1,4 +1,4 @@
-"""Whether a second is finished and what it still needs: a table for each branch."""
+"""Whether a second is finished, and the work that it still needs: a table for each branch."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ from tests.support.known_slices import (
 )
 
 
-def owed_homes(count: int) -> Slice:
+def due_homes(count: int) -> Slice:
     made = Slice()
     for number in range(count):
         made.add_home(here(number), here(number), EntryState.DUE)
@@ -54,7 +54,7 @@ def with_leases(made: Slice, *leases: PageLease) -> Slice:
 # One entry
 
 
-def test_a_pending_home_that_names_itself_is_owed() -> None:
+def test_a_pending_home_that_names_itself_is_due() -> None:
     made = Slice()
     made.add_home(here(1, direct=True), here(1, direct=True), EntryState.DUE)
     assert addresses_of(made.verdict().due) == [here(1, direct=True)]
@@ -75,7 +75,7 @@ def test_a_home_that_names_an_entry_ahead_is_finished(named: Address) -> None:
 
 
 @each_case("named", [BEHIND, here(999), here(1, direct=True)])
-def test_a_home_whose_named_entry_is_lost_is_owed_without_waiting_for_any_page(
+def test_a_home_whose_named_entry_is_lost_is_due_without_waiting_for_a_page(
     named: Address,
 ) -> None:
     made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
@@ -85,7 +85,7 @@ def test_a_home_whose_named_entry_is_lost_is_owed_without_waiting_for_any_page(
     assert not verdict.unfinished
 
 
-def test_of_a_home_and_the_entry_it_names_in_the_same_second_only_the_entry_is_owed() -> None:
+def test_only_the_named_entry_is_due_when_its_home_is_in_the_same_second() -> None:
     made = Slice()
     named = here(2, direct=True)
     made.add_pair(here(1), named)
@@ -95,10 +95,10 @@ def test_of_a_home_and_the_entry_it_names_in_the_same_second_only_the_entry_is_o
 @each_case(
     ("named", "status"),
     [
-        (None, Status.PENDING),  # the home is gone
+        (None, Status.PENDING),  # the home is missing
         (ELSEWHERE, Status.PENDING),
         (AHEAD, Status.PENDING),
-        *((here(1), status) for status in SETTLED),  # worked off, but its deletion got lost
+        *((here(1), status) for status in SETTLED),  # worked off, but not deleted
     ],
 )
 def test_a_reentry_that_may_never_fire_is_deleted(named: Address | None, status: Status) -> None:
@@ -125,8 +125,11 @@ def test_an_empty_slice_is_finished() -> None:
         (lease(owner="alive", until_ms=NOW_MS + 1, tries=TRIES_MAX), "wait"),
         (lease(resends=1, resent_ms=JUST_NOW), "wait"),
         (lease(resends=1, resent_ms=LONG_AGO), "resend"),
-        (lease(resends=TRIES_MAX, resent_ms=JUST_NOW), "wait"),  # the fifth may yet arrive
-        (lease(resends=TRIES_MAX, resent_ms=LONG_AGO), "wait"),  # longer with each
+        (
+            lease(resends=TRIES_MAX, resent_ms=JUST_NOW),
+            "wait",
+        ),  # the fifth message may still arrive
+        (lease(resends=TRIES_MAX, resent_ms=LONG_AGO), "wait"),  # the pause grows with each message
         (lease(resends=TRIES_MAX, resent_ms=NOW_MS - UNBEGUN_EVERY_MS_MAX), "take apart"),
         (lease(resends=2, resent_ms=LONG_AGO), "wait"),
         (lease(resends=2, resent_ms=NOW_MS - 2 * RESEND_EVERY_MS), "resend"),
@@ -134,17 +137,17 @@ def test_an_empty_slice_is_finished() -> None:
         (lease(owner="dead", until_ms=NOW_MS, tries=TRIES_MAX), "take apart"),
         (
             lease(owner="dead", until_ms=0, tries=TRIES_MAX, resends=1, resent_ms=JUST_NOW),
-            "take apart",  # nobody can begin it any more
+            "take apart",  # it has used up its tries
         ),
         (lease(done=True), "rescue"),
         (lease(done=True, tries=TRIES_MAX, resends=TRIES_MAX, resent_ms=LONG_AGO), "rescue"),
         (lease(done=True, owner="alive", until_ms=NOW_MS + 1), "rescue"),
     ],
 )
-def test_what_is_done_about_a_page_that_still_owes_calls(
+def test_each_state_of_a_page_with_due_entries_has_its_action(
     found: PageLease | None, action: str
 ) -> None:
-    made = with_leases(owed_homes(2), *(() if found is None else (found,)))
+    made = with_leases(due_homes(2), *(() if found is None else (found,)))
     verdict = made.verdict()
     assert {
         "resend": [one.page for one, _ in verdict.resend],
@@ -157,28 +160,28 @@ def test_what_is_done_about_a_page_that_still_owes_calls(
     assert (not verdict.unfinished) == (action == "rescue")
 
 
-def test_a_page_of_which_nothing_is_owed_is_not_waited_for() -> None:
+def test_a_page_without_due_entries_is_finished() -> None:
     made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
     made.add_home(here(1), here(1), EntryState.FINISHED, Status.DELIVERED)
     assert not made.verdict().unfinished
 
 
-def test_what_is_taken_apart_at_once_is_no_more_than_a_page() -> None:
-    made = with_leases(owed_homes(PAGE_SIZE + 2), lease(owner="dead", tries=TRIES_MAX))
+def test_a_begun_page_is_taken_apart_one_page_at_a_time() -> None:
+    made = with_leases(due_homes(PAGE_SIZE + 2), lease(owner="dead", tries=TRIES_MAX))
     assert taken_apart(made.verdict()) == [here(number) for number in range(PAGE_SIZE)]
 
 
-def test_a_page_that_nobody_has_begun_is_entered_anew_with_all_that_lies_behind_it() -> None:
-    made = with_leases(owed_homes(PAGE_SIZE + 2), lease(resends=TRIES_MAX, resent_ms=0))
+def test_a_page_that_never_began_is_taken_apart_with_all_entries_behind_it() -> None:
+    made = with_leases(due_homes(PAGE_SIZE + 2), lease(resends=TRIES_MAX, resent_ms=0))
     assert taken_apart(made.verdict()) == [here(number) for number in range(PAGE_SIZE + 2)]
 
 
 # Several pages
 
 
-def test_the_pages_behind_a_done_one_are_looked_at_in_turn() -> None:
+def test_pages_behind_a_finished_page_are_checked() -> None:
     made = with_leases(
-        owed_homes(4),
+        due_homes(4),
         lease("0", done=True, end=here(1).place),
         lease("1", after=here(1).place),
     )
@@ -188,15 +191,15 @@ def test_the_pages_behind_a_done_one_are_looked_at_in_turn() -> None:
     assert (message.page, message.after) == ("1", here(1).place)
 
 
-def test_a_page_that_was_never_announced_is_sent_from_where_the_one_before_it_ends() -> None:
-    made = with_leases(owed_homes(4), lease("0", done=True, end=here(2).place))
+def test_a_page_without_a_lease_is_sent_from_the_end_of_the_page_before() -> None:
+    made = with_leases(due_homes(4), lease("0", done=True, end=here(2).place))
     ((_, message),) = made.verdict().resend
     assert (message.page, message.after, message.places) == ("1", here(2).place, ())
 
 
-def test_a_page_that_is_held_hides_none_of_those_behind_it() -> None:
+def test_pages_behind_a_held_page_are_checked() -> None:
     made = with_leases(
-        owed_homes(6),
+        due_homes(6),
         lease("0", owner="alive", until_ms=NOW_MS + 1, tries=1, end=here(1).place),
         lease("1", after=here(1).place, end=here(3).place, done=True),
         lease("2", after=here(3).place),
@@ -207,25 +210,25 @@ def test_a_page_that_is_held_hides_none_of_those_behind_it() -> None:
     assert [message.page for _, message in verdict.resend] == ["2"]
 
 
-def test_what_lies_behind_a_page_whose_end_is_not_recorded_belongs_to_it() -> None:
-    made = with_leases(owed_homes(6), lease("0", owner="alive", until_ms=NOW_MS + 1, tries=1))
+def test_entries_behind_a_page_without_a_recorded_end_belong_to_it() -> None:
+    made = with_leases(due_homes(6), lease("0", owner="alive", until_ms=NOW_MS + 1, tries=1))
     assert made.verdict().unfinished == [("0", Why.HELD)]
 
 
-def test_a_lost_rest_message_is_sent_again_with_all_its_places() -> None:
+def test_a_lost_message_of_a_rest_page_is_sent_again_with_all_its_places() -> None:
     rest = (here(0).place, here(2).place)
-    made = with_leases(owed_homes(3), lease(done=True, rest=rest))
+    made = with_leases(due_homes(3), lease(done=True, rest=rest))
     verdict = made.verdict()
     assert addresses_of(verdict.due) == [here(1)]
     ((_, message),) = verdict.resend
     assert (message.page, message.places) == (rest_page("0"), rest)
 
 
-def test_what_a_rest_page_passed_on_in_turn_is_looked_at_as_well() -> None:
+def test_the_rest_page_of_a_rest_page_is_checked() -> None:
     first = (here(0).place, here(1).place, here(2).place)
     second = (here(2).place,)
     made = with_leases(
-        owed_homes(3),
+        due_homes(3),
         lease("0", done=True, rest=first),
         lease("0r", done=True, rest=second),
     )
@@ -252,9 +255,9 @@ SLOW = (here(0).place, here(1).place)
         (lease("0s", done=True), "rescue"),
     ],
 )
-def test_what_is_done_about_a_page_of_the_slow_lane(found: PageLease | None, action: str) -> None:
+def test_each_state_of_a_slow_page_has_its_action(found: PageLease | None, action: str) -> None:
     parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - SLOW_BEGUN_WITHIN_MS)
-    verdict = with_leases(owed_homes(2), parent, *(() if found is None else (found,))).verdict()
+    verdict = with_leases(due_homes(2), parent, *(() if found is None else (found,))).verdict()
     assert {
         "put off": [one.page for one, _ in verdict.postponed],
         "wait": verdict.waits_for,
@@ -268,15 +271,15 @@ def test_what_is_done_about_a_page_of_the_slow_lane(found: PageLease | None, act
     assert (not verdict.unfinished) == (action in ("put off", "rescue"))
 
 
-def test_the_slow_lane_is_given_the_time_its_queue_may_hide_a_message() -> None:
+def test_a_slow_page_is_left_for_as_long_as_its_queue_may_hide_the_message() -> None:
     parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - SLOW_BEGUN_WITHIN_MS + 1)
-    verdict = with_leases(owed_homes(2), parent).verdict()
+    verdict = with_leases(due_homes(2), parent).verdict()
     assert verdict == Verdict(waits_for=["0s"], unfinished=[("0s", Why.UNBEGUN)])
 
 
-def test_nobody_waits_behind_a_page_of_the_slow_lane() -> None:
+def test_pages_behind_a_slow_page_are_checked() -> None:
     made = with_leases(
-        owed_homes(4),
+        due_homes(4),
         lease("0", done=True, end=here(1).place, slow=SLOW),
         lease("0s", owner="alive", until_ms=NOW_MS + 1, tries=1),
         lease("1", after=here(1).place),
@@ -286,7 +289,9 @@ def test_nobody_waits_behind_a_page_of_the_slow_lane() -> None:
     assert [message.page for _, message in verdict.resend] == ["1"]
 
 
-def test_direct_entries_that_were_passed_to_the_slow_lane_are_judged_with_their_page() -> None:
+def test_direct_entries_that_were_passed_to_the_slow_lane_are_checked_with_their_slow_page() -> (
+    None
+):
     made = Slice()
     for number in range(3):
         address = here(number, direct=True)

@@ -1,4 +1,4 @@
-"""What becomes of an entry that has come up."""
+"""The decision about an entry that has fallen due."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from tests.support.cases import each_case
 
 SECOND = 1_900_000_000
 DUE_MS = SECOND * 1000 + 250
-NOW_MS = SECOND * 1000 - 500  # the slice has just been opened
+NOW_MS = SECOND * 1000 - 500  # the slice has just opened
 
 HOME = address_at(DUE_MS, bytes(TOKEN_BYTES))
 TASK = Task(
@@ -55,9 +55,9 @@ def test_an_entry_of_an_ended_task_is_dropped(status: Status) -> None:
 @each_case(
     ("named", "found"),
     [
-        (entry_at(DUE_MS), HOME),  # the home itself, after a retry was entered
+        (entry_at(DUE_MS), HOME),  # the home itself, after an entry for a retry was written
         (HOME, entry_at(DUE_MS)),
-        (entry_at(DUE_MS, 1), entry_at(DUE_MS, 2)),  # only their random parts differ
+        (entry_at(DUE_MS, 1), entry_at(DUE_MS, 2)),  # they differ only in their random parts
         (HOME, replace(HOME, direct=True)),
         (HOME, replace(HOME, shard=1)),
     ],
@@ -69,20 +69,20 @@ def test_an_entry_that_its_home_does_not_name_is_dropped(named: Address, found: 
 @each_case(
     ("next_ms", "now_ms", "decision"),
     [
-        # moved to a later second, which is still to come
+        # moved to a later second, which has not come yet
         (DUE_MS + 1_000, NOW_MS, Decision.PLACE_LATER),
         (DUE_MS + 86_400_000, NOW_MS, Decision.PLACE_LATER),
         ((SECOND + 1) * 1000, NOW_MS, Decision.PLACE_LATER),
-        # later within its own second: waited for, not placed anew
+        # later within its own second: waited for, without a new entry
         (SECOND * 1000 + 999, NOW_MS, Decision.DELIVER),
-        # moved later, but by now due
+        # moved to later, and due by now
         (DUE_MS + 1_000, DUE_MS + 1_000, Decision.DELIVER),
         (DUE_MS + 1_000, DUE_MS + 999, Decision.PLACE_LATER),
         # placed at the clock of its writer, because it was due in the past
         (DUE_MS - 60_000, NOW_MS, Decision.DELIVER),
     ],
 )
-def test_a_task_that_was_moved_is_followed_to_its_new_second(
+def test_a_task_that_was_moved_to_a_later_second_gets_a_new_entry(
     next_ms: int, now_ms: int, decision: Decision
 ) -> None:
     assert decide(HOME, replace(TASK, next_ms=next_ms), now_ms) is decision
@@ -111,7 +111,7 @@ def test_grace_is_counted_from_the_due_instant_through_all_retries() -> None:
     assert decide(entry, task, DUE_MS + 60_000) is Decision.EXPIRE
 
 
-def test_an_ended_task_does_not_expire_as_well() -> None:
+def test_an_ended_task_does_not_expire() -> None:
     task = replace(TASK, status=Status.DELIVERED, expires_after_seconds=1.0)
     assert decide(HOME, task, DUE_MS + 86_400_000) is Decision.DROP
 
@@ -123,7 +123,7 @@ def test_an_ended_task_does_not_expire_as_well() -> None:
     st.none() | st.floats(0.001, 100),
     st.booleans(),
 )
-def test_nothing_fires_unless_its_home_is_pending_names_it_and_is_not_due_in_a_later_second(
+def test_an_entry_fires_only_if_its_home_is_pending_names_it_and_is_not_due_in_a_later_second(
     status: Status, next_after_ms: int, now_after_ms: int, grace: float | None, is_named: bool
 ) -> None:
     task = replace(

@@ -1,11 +1,11 @@
 """The protocol by which a key gets its task, as a model: every interleaving is explored.
 
-Creators look at the key, read the home that it names, claim the key for a home of their own, and
-put that home if absent. A claim without its home is buried first: a tombstone takes the place of
-the home, so its creator's put fails. A redriver makes a dead task live again, together with its
-key. Each of them may crash before any step. A write may arrive a second time, as late as it likes
-while anyone is at work. A task may end, and the release of its key may come late or never. Once
-everybody is finished a day may pass: what has ended is deleted, and tombstones are.
+Creators read the key and the home that it names, claim the key for a home of their own, and put
+that home if absent. A claim without its home is buried first: a tombstone takes the place of the
+home, so its creator's put fails. A redriver makes a dead task live again, together with its key.
+Each actor may crash before any step. A write may arrive a second time, at any later moment while an
+actor is at work. A task may end, and the release of its key may come late or never. Once all actors
+are finished, a day may pass: ended tasks and tombstones are deleted.
 
 The rules of the model are those of `stores/tasks/keys.py` and `workflows/tasks/keyed_tasks.py`.
 Each fault of `FAULTS` leaves one of them out, and has to be found.
@@ -19,7 +19,7 @@ import pytest
 
 ABSENT, PENDING, ENDED, BURIED = "absent", "pending", "ended", "buried"
 DEAD_TASK = 0  # the home of the task that had the key before
-PLACES_EACH = 2  # a creator whose home was buried is placed anew, once
+PLACES_EACH = 2  # a creator whose home was buried gets another place, once
 
 
 class Key(NamedTuple):
@@ -53,9 +53,9 @@ class State(NamedTuple):
     key: Key | None
     homes: tuple[Home, ...]
     actors: tuple[Actor, ...]
-    answered: frozenset[int] = frozenset()  # homes that callers were told of
+    answered: frozenset[int] = frozenset()  # homes that were returned to callers
     lived: frozenset[int] = frozenset()  # homes that were pending at some time
-    late: frozenset[Write] = frozenset()  # writes that arrive yet, or never
+    late: frozenset[Write] = frozenset()  # writes that may still arrive
     crashes: int = 1
     repeats: int = 1
     ends: int = 1
@@ -67,13 +67,13 @@ class Broken(AssertionError):
 
 
 class Model:
-    """`faults`: rules that are left out."""
+    """`faults`: the rules that are left out."""
 
     def __init__(self, *faults: str) -> None:
         self.faults = faults
         self._looked_at: set[object] = set()
 
-    # What DynamoDB does
+    # DynamoDB
 
     def written(self, state: State, write: Write) -> tuple[State, bool]:
         key, home = state.key, state.homes[write.home]
@@ -112,13 +112,13 @@ class Model:
         lived = state.lived | {number} if home.status == PENDING else state.lived
         return state._replace(homes=homes, lived=lived)
 
-    # What the actors do
+    # The actors
 
     def home_of(self, number: int, actor: Actor) -> int:
         return 1 + number * PLACES_EACH + actor.place
 
     def next_write(self, number: int, actor: Actor) -> Write | None:
-        """What the actor writes in its next step; None if it reads."""
+        """The write of the actor's next step; None if the step reads."""
         mine, seen = self.home_of(number, actor), actor.seen
         match actor.kind, actor.step:
             case _, "bury" if seen is not None:
@@ -147,7 +147,7 @@ class Model:
             was = state.homes[DEAD_TASK]
             return actor._replace(step="write" if was.status == ENDED else "refused", was=was)
         if actor.step == "key" and "the home is read before the key" in self.faults:
-            # The home that the key names at that moment, and then the key once more.
+            # The home that the key names at that moment, and then the key again.
             was = None if state.key is None else state.homes[state.key.home]
             return actor._replace(step="key again", was=was)
         if actor.step in ("key", "key again", "whose key"):
@@ -189,7 +189,7 @@ class Model:
         is_there = is_done or state.homes[actor.seen.home].status == BURIED
         if is_there:
             return self._acts(state, number, actor._replace(step="write"))
-        # The home was put after all.
+        # The home had been put after all.
         step = "refused" if actor.kind == "redriver" else "key"
         return self._acts(state, number, actor._replace(step=step, seen=None))
 
@@ -238,7 +238,7 @@ class Model:
             actor = Actor(actor.kind, actor.step, actor.place)
         return state._replace(actors=(*state.actors[:number], actor, *state.actors[number + 1 :]))
 
-    # What happens
+    # Events
 
     def following(self, state: State) -> Iterator[State]:
         for number, actor in enumerate(state.actors):
@@ -275,7 +275,7 @@ class Model:
             days=state.days - 1,
         )
 
-    # What holds
+    # Invariants
 
     def check(self, state: State) -> None:
         for number, home in enumerate(state.homes):
@@ -285,7 +285,8 @@ class Model:
             raise Broken(f"{lost} were answered, and never lived: {state}")
 
     def check_progress(self, state: State) -> None:
-        """Left alone, each comes to its end; a creator who has a place left creates or finds."""
+        """An actor that runs alone comes to its end; a creator that has a place left creates or
+        finds a task."""
         for number, actor in enumerate(state.actors):
             situation = state.key, state.homes, number, actor
             if situation in self._looked_at or is_finished(actor):
@@ -302,7 +303,7 @@ class Model:
                 raise Broken(f"{number} ends without an answer: {state}")
 
     def explore(self, begin: State) -> int:
-        """The number of states, all of which hold what is promised."""
+        """Returns the number of states, all of which keep the promises."""
         known, left = {begin}, deque([begin])
         while left:
             state = left.popleft()
@@ -316,7 +317,7 @@ class Model:
 
 
 def in_order(state: State) -> State:
-    """Creators differ by their numbers alone: of states that are the same but for these, one."""
+    """Creators differ only by their numbers: states that are otherwise equal become one state."""
     alike = [n for n, actor in enumerate(state.actors) if actor.kind == "creator"]
 
     def looks(number: int) -> int:
@@ -385,12 +386,12 @@ CREATOR, OLD_CREATOR, REDRIVER = "creator", "old creator", "redriver"
 STILL = {"ends": 0, "days": 0}
 
 
-def test_of_two_creators_one_has_the_key() -> None:
+def test_only_one_of_two_creators_gets_the_key() -> None:
     assert Model().explore(begun(*OF_A_DEAD_TASK, CREATOR, CREATOR, **STILL)) > 500
 
 
 @pytest.mark.exhaustive
-def test_of_two_creators_and_a_redriver_one_has_the_key() -> None:
+def test_only_one_of_two_creators_and_a_redriver_gets_the_key() -> None:
     assert Model().explore(begun(*OF_A_DEAD_TASK, CREATOR, CREATOR, REDRIVER, **STILL)) > 10_000
 
 
@@ -402,7 +403,7 @@ def test_tasks_end_and_are_deleted_between_creators_and_a_redriver(beginning: st
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("crashes", "repeats"), [(1, 0), (0, 1)])
-def test_of_three_creators_and_a_redriver_one_has_the_key(crashes: int, repeats: int) -> None:
+def test_only_one_of_three_creators_and_a_redriver_gets_the_key(crashes: int, repeats: int) -> None:
     kinds = CREATOR, CREATOR, CREATOR, REDRIVER
     begin = begun(*OF_A_DEAD_TASK, *kinds, **STILL, crashes=crashes, repeats=repeats)
     assert Model().explore(begin) > 10_000
@@ -422,20 +423,22 @@ def test_each_rule_is_needed(fault: str) -> None:
         Model(fault).explore(begun(*OF_A_DEAD_TASK, CREATOR, CREATOR, REDRIVER, **STILL))
 
 
-# Beside the release before, which takes a key together with its task, and buries nothing
+# Beside the release before, which takes a key together with its task, and buries no home
 
 
 @pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_a_creator_and_one_of_the_release_before_work_side_by_side(beginning: str) -> None:
+def test_a_creator_and_one_of_the_release_before_keep_the_promises(beginning: str) -> None:
     Model().explore(begun(*BEGINNINGS[beginning], CREATOR, OLD_CREATOR, **STILL))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("others", [(CREATOR,), (OLD_CREATOR, REDRIVER)])
-def test_both_releases_and_a_redriver_work_side_by_side(others: tuple[str, ...]) -> None:
+def test_creators_of_both_releases_and_a_redriver_keep_the_promises(
+    others: tuple[str, ...],
+) -> None:
     Model().explore(begun(*OF_A_DEAD_TASK, CREATOR, OLD_CREATOR, *others, **STILL))
 
 
-def test_the_release_before_must_not_take_a_claim_for_a_key() -> None:
+def test_the_release_before_must_not_read_a_claim_as_a_key() -> None:
     with pytest.raises(Broken):
         Model("a claim has the usual v").explore(begun(*FREE, CREATOR, OLD_CREATOR, **STILL))

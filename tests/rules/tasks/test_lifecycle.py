@@ -1,4 +1,4 @@
-"""How a task's record changes with each attempt, and how it ends."""
+"""Changes of a task's record with each attempt, and at its end."""
 
 from collections.abc import Callable
 
@@ -113,7 +113,7 @@ def test_an_expiry_is_set_when_and_only_when_the_task_is_settled(
 
 
 @given(any_change, tasks, attempts, instants)
-def test_who_the_task_is_and_what_it_owes_never_changes(
+def test_id_due_instant_callback_and_payload_never_change(
     change: Change, task: Task, attempt: Attempt, now_ms: int
 ) -> None:
     after = change(task, attempt, now_ms)
@@ -153,7 +153,7 @@ def test_lateness_is_never_negative(
 
 
 @given(st.text())
-def test_an_attempt_keeps_what_came_of_it_with_a_short_note(note: str) -> None:
+def test_an_attempt_keeps_its_outcome_with_a_short_note(note: str) -> None:
     outcome = Outcome(Verdict.RETRY, note, status_code=503)
     attempt = lifecycle.attempt_made(TASK, outcome, NOW_MS + 3, NOW_MS + 45)
     assert attempt == Attempt(
@@ -170,7 +170,7 @@ def test_an_attempt_keeps_what_came_of_it_with_a_short_note(note: str) -> None:
 # Delivered
 
 
-def test_a_delivery_after_failures_leaves_no_error_behind() -> None:
+def test_a_delivery_after_failures_removes_the_error() -> None:
     task = replace(TASK, last_error="busy", attempts=3)
     attempt = lifecycle.attempt_made(
         task, Outcome(Verdict.DELIVERED, "ok", status_code=200), NOW_MS, NOW_MS
@@ -178,7 +178,9 @@ def test_a_delivery_after_failures_leaves_no_error_behind() -> None:
     assert delivered(task, attempt, NOW_MS).last_error is None
 
 
-def test_the_lateness_of_a_delivery_counts_from_the_due_instant_not_from_the_last_retry() -> None:
+def test_the_lateness_of_a_delivery_counts_from_the_due_instant_and_not_from_the_last_retry() -> (
+    None
+):
     task = replace(TASK, next_ms=NOW_MS + 60_000)
     attempt = lifecycle.attempt_made(
         task, Outcome(Verdict.DELIVERED, "ok", status_code=200), NOW_MS + 60_002, NOW_MS + 60_040
@@ -223,13 +225,13 @@ def test_a_retry_is_never_planned_before_now(
         (0, None, Outcome(Verdict.STOP, "", status_code=410, retry_after_seconds=30.0), None),
     ],
 )
-def test_whether_and_when_a_failed_task_is_tried_again(
+def test_a_failed_task_is_retried_according_to_its_policy_and_outcome(
     attempts_before: int, policy: RetryPolicy | None, outcome: Outcome, next_after_ms: int | None
 ) -> None:
     task = replace(TASK, attempts=attempts_before, retry=policy)
     expected_ms = None if next_after_ms is None else NOW_MS + next_after_ms
     assert lifecycle.retry_at_ms(task, RetryPolicy(), outcome, NOW_MS, 1.0) == expected_ms
-    if policy is not None:  # of its business, it holds like one of the task's own
+    if policy is not None:  # a policy of the business has the same effect as one of the task
         plain, own = replace(task, retry=None), RetryPolicy(100, 7.0)
         assert lifecycle.retry_at_ms(plain, policy, outcome, NOW_MS, 1.0) == expected_ms
         assert lifecycle.retry_at_ms(task, own, outcome, NOW_MS, 1.0) == expected_ms
@@ -261,7 +263,7 @@ def test_age_counts_from_the_due_instant_or_the_latest_redrive(
         (REFUSED, NOW_MS + 1, "older than max_age_seconds"),
     ],
 )
-def test_a_task_that_will_not_be_tried_again_says_why(
+def test_a_task_that_is_not_retried_is_dead_with_a_reason(
     outcome: Outcome, next_ms: int | None, reason: str
 ) -> None:
     attempt = lifecycle.attempt_made(TASK, outcome, NOW_MS, NOW_MS)
@@ -270,14 +272,14 @@ def test_a_task_that_will_not_be_tried_again_says_why(
     assert (after.status, after.reason, after.last_error) == (Status.DEAD, reason, outcome.note)
 
 
-def test_one_whose_grace_ends_before_its_next_attempt_is_expired_and_keeps_its_error() -> None:
+def test_a_task_whose_grace_ends_before_its_next_attempt_expires_and_keeps_its_error() -> None:
     attempt = lifecycle.attempt_made(TASK, REFUSED, NOW_MS, NOW_MS)
     after = lifecycle.expired_after(TASK, attempt, NOW_MS, RETENTION_SECONDS)
     assert (after.status, after.last_error, after.attempts) == (Status.EXPIRED, "busy", 1)
     assert after.reason == "not delivered within expires_after_seconds"
 
 
-def test_an_entry_before_the_second_in_which_the_task_was_to_come_up_first_is_that_second() -> None:
+def test_an_entry_before_the_first_second_of_a_task_becomes_its_first_second() -> None:
     second = HOME.second
     earlier, between, later = (at_second(second + ahead) for ahead in (-60, -30, 60))
     brought_forward = lifecycle.brought_to(TASK, earlier)
@@ -287,9 +289,7 @@ def test_an_entry_before_the_second_in_which_the_task_was_to_come_up_first_is_th
     assert lifecycle.brought_to(TASK, later).first_second is None
 
 
-def test_a_redrive_by_a_clock_that_is_behind_tells_in_which_second_the_task_comes_up_first() -> (
-    None
-):
+def test_a_redrive_by_a_clock_that_is_behind_sets_the_first_second() -> None:
     died = lifecycle.cancelled(TASK, "", NOW_MS, RETENTION_SECONDS)
     behind = at_second(HOME.second - 1)
     assert lifecycle.redriven(died, behind, NOW_MS - 1_000).first_second == behind.second
@@ -300,7 +300,7 @@ def at_second(second: int) -> Address:
     return address_at(second * 1000, bytes(TOKEN_BYTES))
 
 
-def test_a_cancel_gives_its_reason() -> None:
+def test_a_cancelled_task_has_the_reason_of_the_cancel() -> None:
     after = lifecycle.cancelled(TASK, "superseded", NOW_MS, RETENTION_SECONDS)
     assert (after.status, after.reason, after.attempts) == (Status.CANCELLED, "superseded", 0)
 
@@ -314,7 +314,7 @@ def test_a_task_is_postponed_by_as_long_as_it_is_late_within_bounds(late_ms: int
         assert wait_ms == late_ms
 
 
-def test_to_postpone_uses_up_no_attempt_and_no_turn() -> None:
+def test_a_postponement_uses_up_no_attempt_and_no_turn() -> None:
     due_ms = NOW_MS - 125_000
     task = replace(TASK, due_ms=due_ms, reservation=Reservation(due_ms, 1), attempts=2)
     after = lifecycle.postponed_by_lateness(task, NOW_MS)

@@ -1,4 +1,4 @@
-"""What a list call may ask for; everything else is refused by its name."""
+"""Parameters of a request for a list; any other is refused by its name."""
 
 import pytest
 from hypothesis import given
@@ -12,11 +12,11 @@ from tests.support.cases import each_case
 NOON_MS = 1_893_499_200_000  # 2030-01-01T12:00:00Z
 
 
-def test_a_business_is_all_that_is_needed() -> None:
+def test_only_the_business_is_required() -> None:
     assert list_request("biz_type=orders") == ListRequest(ListQuery("orders"), 50, None)
 
 
-def test_everything_can_be_asked_for() -> None:
+def test_all_parameters_are_read() -> None:
     assert list_request(
         "biz_type=orders&status=dead&due_from=2030-01-01T12:00:00Z&due_to=2030-01-01T12:00:00.001Z"
         "&order=desc&limit=100&cursor=abc_-"
@@ -30,13 +30,13 @@ def test_everything_can_be_asked_for() -> None:
 
 
 @each_case("encoded", ["+02:00", "%2B02:00", "%2b02%3A00"])
-def test_an_offset_arrives_encoded_or_not(encoded: str) -> None:
+def test_an_offset_is_read_encoded_or_not(encoded: str) -> None:
     request = list_request(f"biz_type=orders&due_from=2030-01-01T14:00:00{encoded}")
     assert request.query.due_from_ms == NOON_MS
 
 
 @each_case("query", ["&biz_type=orders", "biz_type=orders&&", "biz%5Ftype=order%73"])
-def test_the_same_query_can_be_written_in_other_ways(query: str) -> None:
+def test_equivalent_spellings_of_a_query_are_read_alike(query: str) -> None:
     assert list_request(query).query == ListQuery("orders")
 
 
@@ -80,13 +80,13 @@ def test_the_same_query_can_be_written_in_other_ways(query: str) -> None:
         ("biz_type=a&" + "x" * 500, "x" * 100 + "…"),
     ],
 )
-def test_what_is_not_understood_is_refused_by_its_name(query: str, field: str) -> None:
+def test_an_invalid_parameter_is_refused_by_its_name(query: str, field: str) -> None:
     with pytest.raises(InvalidField) as refused:
         list_request(query)
     assert refused.value.field == field
 
 
 @given(st.text())
-def test_any_text_is_understood_or_refused(query: str) -> None:
+def test_any_text_is_read_or_refused(query: str) -> None:
     with pytest.raises(InvalidField):
         list_request(query)

@@ -1,4 +1,4 @@
-"""Pages of a list, over an index that is played by sorted lists, one for each partition."""
+"""Pages of a list, from an index that sorted lists simulate, one for each partition."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -40,8 +40,8 @@ def listed(due_ms: int, number: int) -> Listed:
     return Listed(due_ms, address_at(1_000_000, number.to_bytes(8, "big")))
 
 
-def in_the_index(key: Listed) -> tuple[int, bytes]:
-    """Due instant first; what decides between equals is the index's own business."""
+def index_order(key: Listed) -> tuple[int, bytes]:
+    """By due instant; the index itself decides between equals."""
     return key.due_ms, sha256(key.home.name.encode()).digest()
 
 
@@ -49,12 +49,12 @@ def first_keys(stretch: Stretch, index: Iterable[Listed], count: int) -> Found:
     def is_behind(key: Listed) -> bool:
         if stretch.after is None:
             return True
-        is_later = in_the_index(key) > in_the_index(stretch.after)
-        return is_later if stretch.is_ascending else in_the_index(key) < in_the_index(stretch.after)
+        is_later = index_order(key) > index_order(stretch.after)
+        return is_later if stretch.is_ascending else index_order(key) < index_order(stretch.after)
 
     keys = [
         key
-        for key in sorted(index, key=in_the_index, reverse=not stretch.is_ascending)
+        for key in sorted(index, key=index_order, reverse=not stretch.is_ascending)
         if partition_of_business("orders", key.home) == stretch.partition
         and stretch.low_ms <= key.due_ms <= stretch.high_ms
         and is_behind(key)
@@ -64,7 +64,7 @@ def first_keys(stretch: Stretch, index: Iterable[Listed], count: int) -> Found:
 
 @dataclass(frozen=True)
 class Size:
-    """How many keys are read of each partition, and how many of them make a page."""
+    """How many keys are read from each partition, and how many make a page."""
 
     read: int = 1_000
     limit: int = 1_000
@@ -90,13 +90,13 @@ def walk(
         walked += found.keys
         if not found.goes_on:
             return walked
-        assert found.keys, "a page that stops has got somewhere"
+        assert found.keys, "a page that is not the last is not empty"
         cursor = cursor_at(found.keys[-1], query, SECRET)
         between_pages(found.keys[-1])
     raise AssertionError("the listing has no end")
 
 
-# Few instants, so that many tasks share one; few partitions of few tasks never come about.
+# Few instants, so that many tasks have the same one, and enough tasks for all partitions.
 dues = st.lists(st.integers(100, 105), min_size=8, max_size=60)
 indexes = st.builds(
     lambda dues, first: {listed(due_ms, first + n) for n, due_ms in enumerate(dues)},
@@ -111,7 +111,7 @@ bounds = st.none() | st.integers(99, 107)
 
 
 @given(indexes, orders, sizes, bounds, bounds)
-def test_all_pages_together_are_what_matches_once_and_in_order(
+def test_all_pages_together_contain_each_matching_task_once_in_order(
     index: set[Listed], order: Order, size: Size, low: int | None, high: int | None
 ) -> None:
     query = ListQuery("orders", due_from_ms=low, due_to_ms=high, order=order)
@@ -128,28 +128,28 @@ def test_all_pages_together_are_what_matches_once_and_in_order(
 
 
 @given(indexes, orders, sizes, st.randoms(use_true_random=False))
-def test_what_comes_and_goes_meanwhile_moves_nothing_else(
+def test_tasks_that_are_added_or_removed_between_pages_do_not_move_others(
     index: set[Listed], order: Order, size: Size, random: Random
 ) -> None:
     untouched = set(index)
     numbers = iter(range(1, 10_000))
 
-    def others_come_and_go(last: Listed) -> None:
-        for key in sorted(index, key=in_the_index):
+    def add_and_remove_others(last: Listed) -> None:
+        for key in sorted(index, key=index_order):
             if random.random() < 0.1:
                 index.discard(key)
                 untouched.discard(key)
-        index.discard(last)  # the very task that the cursor was made at
+        index.discard(last)  # the task at which the cursor points
         index.add(listed(random.randrange(100, 106), 2**64 - next(numbers)))
 
-    walked = walk(ListQuery("orders", order=order), index, size, others_come_and_go)
+    walked = walk(ListQuery("orders", order=order), index, size, add_and_remove_others)
 
     assert len(walked) == len(set(walked))
     assert untouched <= set(walked)
 
 
 @given(indexes, orders, sizes)
-def test_pages_may_be_of_any_size_one_after_the_other(
+def test_the_size_may_differ_from_page_to_page(
     index: set[Listed], order: Order, size: Size
 ) -> None:
     query = ListQuery("orders", order=order)
@@ -160,7 +160,7 @@ def test_pages_may_be_of_any_size_one_after_the_other(
     assert [*first.keys, *rest.keys] == walk(query, index, Size())
 
 
-def test_a_new_listing_looks_at_every_partition_and_one_that_has_ended_at_none() -> None:
+def test_a_new_list_reads_every_partition_and_an_ended_one_reads_none() -> None:
     assert len(stretches(ORDERS, None)) == LIST_PARTITIONS
     last = listed(5_000, 1)
     ended = stretches(replace(ORDERS, due_to_ms=5_001), last)
@@ -177,7 +177,7 @@ QUERY = ListQuery(
 
 
 @given(st.integers(0, 10**13), st.integers(0, 10**13), st.binary(min_size=8, max_size=8))
-def test_a_cursor_leads_back_to_its_position(due_ms: int, home_ms: int, token: bytes) -> None:
+def test_a_cursor_is_read_as_its_position(due_ms: int, home_ms: int, token: bytes) -> None:
     position = Listed(due_ms, address_at(home_ms, token))
     assert position_of(cursor_at(position, QUERY, SECRET), QUERY, SECRET) == position
 
@@ -205,7 +205,7 @@ def test_a_cursor_of_another_deployment_is_refused() -> None:
         position_of(cursor_at(POSITION, QUERY, b"another secret"), QUERY, SECRET)
 
 
-def test_a_cursor_with_any_character_altered_is_refused() -> None:
+def test_a_cursor_with_any_altered_character_is_refused() -> None:
     cursor = cursor_at(POSITION, QUERY, SECRET)
     for index, character in enumerate(cursor):
         altered = cursor[:index] + ("A" if character != "A" else "B") + cursor[index + 1 :]
@@ -222,12 +222,12 @@ def test_a_cursor_with_anything_added_is_refused(extra: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_what_is_no_cursor_is_refused(text: str) -> None:
+def test_an_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidField):
         position_of(text, QUERY, SECRET)
 
 
-def test_a_cursor_shows_nothing_but_a_position() -> None:
+def test_a_cursor_contains_only_a_position() -> None:
     home: Address = POSITION.home
     assert len(cursor_at(POSITION, QUERY, SECRET)) < 120
     assert home.task_id not in cursor_at(POSITION, QUERY, SECRET)

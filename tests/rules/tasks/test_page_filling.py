@@ -1,4 +1,4 @@
-"""A page ends at its limit or its size, and says where it ended."""
+"""A page ends at its limit or its size, and contains the key at which it ended."""
 
 from duewheel.rules.tasks.listing import PAYLOAD_BYTES_MAX, filled
 
@@ -9,14 +9,14 @@ def evens(limit: int, payload: str | None = None, *, goes_on: bool = False) -> o
     return filled(range(10), EVEN.get, lambda _: payload, str, limit, goes_on=goes_on)
 
 
-def test_a_page_ends_with_the_last_that_it_has_room_for() -> None:
+def test_a_page_ends_with_the_last_task_that_it_has_room_for() -> None:
     assert evens(2) == (["0", "2"], "2")
     assert evens(5) == (list(EVEN.values()), "8")
     assert evens(6) == (list(EVEN.values()), None)
     assert evens(6, goes_on=True) == (list(EVEN.values()), "9")
 
 
-def test_the_last_page_has_no_key_to_go_on_from() -> None:
+def test_the_last_page_has_no_key_of_a_next_page() -> None:
     def odd(number: int) -> str | None:
         return str(number) if number % 2 else None
 

@@ -44,25 +44,25 @@ def test_a_small_request_gets_the_defaults() -> None:
     )
 
 
-def test_a_callback_and_what_it_says_may_be_left_to_the_business() -> None:
+def test_a_callback_and_its_fields_may_be_left_to_the_business() -> None:
     text = '{"biz_type": "orders", "delay_seconds": 5}'
     assert single_request(text, NOW_MS).callback is None
     for callback in ({}, {"type": "http"}):
         assert single_request(body(callback=callback), NOW_MS).callback == HttpCallback("", "", ())
 
 
-def test_jitter_and_age_belong_to_a_retry() -> None:
+def test_a_retry_may_set_jitter_and_age() -> None:
     retry = {"jitter": False, "max_age_seconds": 60}
     assert single_request(body(retry=retry), NOW_MS).retry == RetryPolicy(
         has_jitter=False, max_age_seconds=60
     )
-    ladder = {"delays_seconds": [1], "max_age_seconds": 60}
-    assert single_request(body(retry=ladder), NOW_MS).retry == RetryPolicy(
+    delays = {"delays_seconds": [1], "max_age_seconds": 60}
+    assert single_request(body(retry=delays), NOW_MS).retry == RetryPolicy(
         attempts_max=2, delays_seconds=(1,), max_age_seconds=60
     )
 
 
-def test_a_full_request_is_taken_whole() -> None:
+def test_all_fields_of_a_request_are_read() -> None:
     text = body(
         payload={"order": 17},
         callback={
@@ -106,7 +106,7 @@ def test_a_full_request_is_taken_whole() -> None:
         ("delay_seconds", TEN_YEARS_MS // 1000, NOW_MS + TEN_YEARS_MS),
     ],
 )
-def test_the_due_instant_is_what_was_asked_for(field: str, value: Any, due_ms: int) -> None:
+def test_each_due_field_sets_the_due_instant(field: str, value: Any, due_ms: int) -> None:
     assert single_request(due(**{field: value}), NOW_MS).due_ms == due_ms
 
 
@@ -132,7 +132,7 @@ def test_the_due_instant_is_what_was_asked_for(field: str, value: Any, due_ms: i
         ("delay_seconds", TEN_YEARS_MS),
     ],
 )
-def test_a_due_instant_that_is_none_is_refused(field: str, value: Any) -> None:
+def test_an_invalid_due_instant_is_refused(field: str, value: Any) -> None:
     refusal = refused(due(**{field: value}))
     assert isinstance(refusal, InvalidField)
     assert refusal.field == field
@@ -167,12 +167,12 @@ def test_exactly_one_due_field_is_needed() -> None:
         '"\\"}]"',
     ],
 )
-def test_the_payload_survives_as_it_was_written(source: str) -> None:
+def test_the_payload_is_kept_byte_for_byte(source: str) -> None:
     text = body(payload="?").replace('"?"', f" \n{source}\t")
     assert single_request(text, NOW_MS).payload == source
 
 
-def test_no_payload_is_not_a_null_payload() -> None:
+def test_a_missing_payload_differs_from_null() -> None:
     assert single_request(body(), NOW_MS).payload is None
 
 
@@ -189,7 +189,7 @@ def test_a_payload_may_have_64_kib_of_utf_8_and_not_a_byte_more() -> None:
 
 
 @each_case("source", ["[NaN]", "-Infinity", r'"\ud800"', "01", '"\x00"'])
-def test_what_is_no_json_is_malformed(source: str) -> None:
+def test_invalid_json_is_malformed(source: str) -> None:
     text = f'{{"biz_type": "orders", "delay_seconds": 5, "payload": {source}}}'
     assert isinstance(refused(text), MalformedBody)
 
@@ -247,11 +247,11 @@ def test_a_bad_field_is_refused_by_its_path(text: str, field: str) -> None:
 
 
 @each_case("biz_type", ["a", "7", "a" * 63, "order.mail_v2-eu"])
-def test_a_business_name_may_be(biz_type: str) -> None:
+def test_a_valid_name_of_a_business_is_accepted(biz_type: str) -> None:
     assert single_request(body(biz_type=biz_type), NOW_MS).biz_type == biz_type
 
 
-def test_of_a_repeated_member_the_last_one_counts_wherever_it_is_read() -> None:
+def test_the_last_one_of_repeated_members_counts() -> None:
     twice = body().replace('"biz_type"', '"biz_type": "x", "biz_type"')
     assert single_request(twice, NOW_MS) == single_request(body(), NOW_MS)
     twice = body().replace('"url"', '"url": "https://a.example", "url"')
@@ -262,7 +262,7 @@ def test_of_a_repeated_member_the_last_one_counts_wherever_it_is_read() -> None:
 
 
 @each_case("written", ["60", "60.0", "6e1", "6.0E+1"])
-def test_a_whole_number_may_be_written_as_any_number_that_is_whole(written: str) -> None:
+def test_a_whole_number_may_be_written_in_any_number_format(written: str) -> None:
     text = body(retry={"attempts": "?"}, payload=[1.0]).replace('"?"', written)
     new = single_request(text, NOW_MS)
     assert new.retry is not None
@@ -273,7 +273,7 @@ def test_a_whole_number_may_be_written_as_any_number_that_is_whole(written: str)
 
 
 @each_case("text", ["", "[]", "null", '"x"', "{", body() + "x"])
-def test_what_is_no_json_object_is_malformed(text: str) -> None:
+def test_a_body_that_is_not_a_json_object_is_malformed(text: str) -> None:
     assert isinstance(refused(text), MalformedBody)
 
 
@@ -313,7 +313,7 @@ def test_a_very_long_field_name_is_cut_in_the_answer() -> None:
         "É",
     ],
 )
-def test_a_header_that_the_delivery_decides_on_or_that_is_none_is_refused(name: str) -> None:
+def test_a_reserved_or_invalid_header_is_refused(name: str) -> None:
     assert refused(with_callback(headers={name: "x"})).field == (
         f"callback.headers.{name}" if name else "callback.headers"
     )
@@ -329,7 +329,7 @@ def test_headers_that_differ_only_in_case_are_refused() -> None:
     assert refusal.field == "callback.headers.x-a"
 
 
-def test_there_may_be_20_headers_of_4_kib_together() -> None:
+def test_headers_are_limited_to_20_and_to_4_kib_together() -> None:
     fits = {f"x-{index:02d}": "v" for index in range(20)}
     assert len(single_request(with_callback(headers=fits), NOW_MS).callback.headers) == 20
     assert refused(with_callback(headers=fits | {"one": "more"})).field == "callback.headers"
@@ -340,21 +340,21 @@ def test_there_may_be_20_headers_of_4_kib_together() -> None:
 # ---------------------------------------------------------------- retry
 
 
-def test_a_ladder_sets_the_number_of_attempts_unless_told_otherwise() -> None:
-    ladder = {"delays_seconds": [1, 2.5, 0]}
-    assert single_request(body(retry=ladder), NOW_MS).retry == RetryPolicy(
+def test_listed_delays_set_the_number_of_attempts_unless_it_is_given() -> None:
+    delays = {"delays_seconds": [1, 2.5, 0]}
+    assert single_request(body(retry=delays), NOW_MS).retry == RetryPolicy(
         attempts_max=4, delays_seconds=(1.0, 2.5, 0.0)
     )
-    assert single_request(body(retry=ladder | {"attempts": 9}), NOW_MS).retry == RetryPolicy(
+    assert single_request(body(retry=delays | {"attempts": 9}), NOW_MS).retry == RetryPolicy(
         attempts_max=9, delays_seconds=(1.0, 2.5, 0.0)
     )
 
 
-def test_an_empty_retry_is_the_usual_one() -> None:
+def test_an_empty_retry_has_the_default_values() -> None:
     assert single_request(body(retry={}), NOW_MS).retry == RetryPolicy()
 
 
-def test_a_long_first_delay_lifts_the_usual_largest_one() -> None:
+def test_a_long_first_delay_raises_the_default_largest_delay() -> None:
     retry = single_request(body(retry={"first_delay_seconds": 90_000}), NOW_MS).retry
     assert retry is not None
     assert retry.delay_max_seconds == 90_000
@@ -376,7 +376,7 @@ def test_a_batch_answers_for_each_task_in_order() -> None:
     assert fourth.payload == "1"
 
 
-def test_a_large_payload_in_a_batch_harms_no_other_task() -> None:
+def test_a_large_payload_in_a_batch_affects_no_other_task() -> None:
     big = json.loads(body(payload="x" * 70_000))
     large, good = batch_request(json.dumps({"tasks": [big, json.loads(body())]}), NOW_MS)
     assert isinstance(large, TooLarge)
@@ -405,7 +405,7 @@ def test_a_batch_has_1_to_500_tasks() -> None:
         ("[]", None),
     ],
 )
-def test_a_batch_that_is_none_is_refused_whole(text: str, field: str | None) -> None:
+def test_an_invalid_batch_is_refused_as_a_whole(text: str, field: str | None) -> None:
     with pytest.raises(Refusal) as caught:
         batch_request(text, NOW_MS)
     assert caught.value.field == field
@@ -423,7 +423,7 @@ NAMES = ["biz_type", "due_at", "due_ms", "delay_seconds", "payload", "callback",
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(NAMES), ANY_JSON))
-def test_whatever_comes_is_taken_or_refused(changes: dict[str, Any]) -> None:
+def test_any_body_is_accepted_or_refused(changes: dict[str, Any]) -> None:
     try:
         request = single_request(body(**changes), NOW_MS)
     except Refusal:
@@ -432,7 +432,7 @@ def test_whatever_comes_is_taken_or_refused(changes: dict[str, Any]) -> None:
 
 
 @each_case("depth", [700, 900, 960, 980, 990, 1_000])
-def test_deep_nesting_anywhere_is_taken_or_refused(depth: int) -> None:
+def test_deep_nesting_in_any_field_is_accepted_or_refused(depth: int) -> None:
     deep = "[" * depth + "]" * depth
     for name in ("biz_type", "payload", "callback", "retry", "due_ms"):
         text = body(**{name: "?"}).replace('"?"', deep)

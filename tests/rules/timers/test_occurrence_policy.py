@@ -1,4 +1,4 @@
-"""Whether an occurrence that comes up is called, by its timer as it then stands."""
+"""Whether an occurrence that has fallen due is called, by the current state of its timer."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,16 +47,16 @@ def decided(of: Timer | None, one: Occurrence, now: float = ZERO, **task: object
     return skip_reason(replace(made, **task), one, of, round(now * 1000))  # type: ignore[arg-type]
 
 
-def test_what_its_timer_contains_is_called() -> None:
+def test_an_occurrence_that_its_timer_contains_is_called() -> None:
     assert decided(timer(), occurrence(timer())) is None
 
 
-def test_nothing_is_called_of_a_timer_that_is_gone() -> None:
+def test_no_occurrence_of_a_deleted_timer_is_called() -> None:
     assert decided(None, occurrence(timer())) is Reason.DELETED
     assert decided(None, occurrence(timer(), manual=True)) is Reason.DELETED
 
 
-def test_nothing_is_called_of_a_disabled_timer_but_what_somebody_asked_for() -> None:
+def test_only_runs_requested_by_hand_are_called_for_a_disabled_timer() -> None:
     disabled = replace(timer(), enabled=False)
     assert decided(disabled, occurrence(disabled)) is Reason.DISABLED
     assert decided(disabled, occurrence(disabled, number=0, manual=True)) is None
@@ -73,7 +73,7 @@ def test_nothing_is_called_of_a_disabled_timer_but_what_somebody_asked_for() -> 
         (ZERO + HOUR, {"redrives": 1}, None),
     ],
 )
-def test_nothing_new_is_called_for_seconds_in_which_its_timer_was_disabled(
+def test_an_occurrence_of_a_second_in_which_its_timer_was_disabled_is_not_called_anew(
     second: int, task: dict[str, int], reason: Reason | None
 ) -> None:
     of = replace(timer(misfire=Misfire.ALL), gaps=(Gap(1, 2), Gap(ZERO, ZERO + 2 * HOUR)))
@@ -87,7 +87,7 @@ def test_a_late_run_is_not_superseded_by_one_for_a_second_in_which_its_timer_was
 
 
 @each_case(
-    "now_stands",
+    "current",
     [
         timer(Schedule(every_seconds=7 * 61)),
         timer(Schedule(every_seconds=HOUR, start_second=ZERO + 1)),
@@ -96,11 +96,11 @@ def test_a_late_run_is_not_superseded_by_one_for_a_second_in_which_its_timer_was
         timer(max_runs=1),
     ],
 )
-def test_what_its_timer_no_longer_contains_is_not_called(now_stands: Timer) -> None:
-    assert decided(now_stands, occurrence(timer(), number=2)) is Reason.CHANGED
+def test_an_occurrence_that_its_timer_no_longer_contains_is_not_called(current: Timer) -> None:
+    assert decided(current, occurrence(timer(), number=2)) is Reason.CHANGED
 
 
-def test_of_two_jitters_the_one_in_force_counts() -> None:
+def test_an_occurrence_planned_with_another_jitter_is_not_called() -> None:
     before, after = timer(jitter_seconds=600), timer(jitter_seconds=900)
     moved = next(
         second
@@ -113,13 +113,13 @@ def test_of_two_jitters_the_one_in_force_counts() -> None:
     assert skip_reason(as_planned, one, after, as_planned.due_ms) is Reason.CHANGED
 
 
-def test_other_changes_leave_what_was_planned_as_it_is() -> None:
+def test_changes_of_payload_and_callback_keep_planned_occurrences() -> None:
     changed = timer(payload='"new"', callback=HttpCallback("https://new.example/"), max_runs=9)
     assert decided(changed, occurrence(timer())) is None
 
 
-# An hourly timer, and nobody at work from 0:30 to 3:10: what becomes of the runs of 1:00, 2:00 and
-# 3:00, and of that of 4:00, which comes up in time.
+# An hourly timer, and no notifier from 0:30 to 3:10: the fate of the runs of 1:00, 2:00 and 3:00,
+# and of that of 4:00, which falls due on time.
 OUTAGE = {
     Misfire.ALL: [None, None, None, None],
     Misfire.LATEST: [Reason.SUPERSEDED, Reason.SUPERSEDED, None, None],
@@ -128,7 +128,7 @@ OUTAGE = {
 
 
 @each_case("policy", Misfire)
-def test_after_an_outage_the_misfire_policy_decides(policy: Misfire) -> None:
+def test_the_misfire_policy_decides_after_an_outage(policy: Misfire) -> None:
     of = timer(misfire=policy, grace_seconds=60)
     back, later = ZERO + 3 * HOUR + 600, ZERO + 4 * HOUR
     runs = [
@@ -146,12 +146,12 @@ def test_within_its_grace_a_run_is_only_late(policy: Misfire) -> None:
 
 
 @each_case("more", [{"attempts": 1}, {"redrives": 1}])
-def test_what_has_been_called_is_never_misfired(more: dict[str, int]) -> None:
+def test_an_occurrence_that_has_been_called_is_never_misfired(more: dict[str, int]) -> None:
     of = timer(misfire=Misfire.SKIP)
     assert decided(of, occurrence(of), ZERO + 9 * HOUR, **more) is None
 
 
-def test_what_somebody_asked_for_is_never_misfired() -> None:
+def test_a_run_requested_by_hand_is_never_misfired() -> None:
     of = timer(misfire=Misfire.SKIP)
     assert decided(of, occurrence(of, manual=True), ZERO + 9 * HOUR) is None
 
@@ -160,13 +160,15 @@ def test_what_somebody_asked_for_is_never_misfired() -> None:
     ("schedule", "rules"),
     [(Schedule(every_seconds=HOUR, end_second=ZERO), {}), (HOURLY, {"max_runs": 1})],
 )
-def test_the_last_run_of_all_is_not_superseded(schedule: Schedule, rules: dict[str, int]) -> None:
+def test_the_last_run_of_a_timer_is_not_superseded(
+    schedule: Schedule, rules: dict[str, int]
+) -> None:
     of = timer(schedule, misfire=Misfire.LATEST, **rules)
     assert decided(of, occurrence(of), ZERO + 9 * HOUR) is None
 
 
 @given(st.integers(0, 300), st.integers(7, 90), st.integers(0, 300))
-def test_of_what_is_late_the_latest_by_the_schedule_is_called_whatever_the_jitter(
+def test_the_latest_of_late_occurrences_by_schedule_is_called_with_any_jitter(
     jitter: int, every: int, outage: int
 ) -> None:
     of = timer(
@@ -187,7 +189,7 @@ def test_of_what_is_late_the_latest_by_the_schedule_is_called_whatever_the_jitte
         assert misfire(task, one, of, now * 1000) is expected
 
 
-def test_a_call_has_what_its_timer_says_of_it() -> None:
+def test_a_call_has_payload_callback_and_policy_of_its_timer() -> None:
     of = timer(
         payload='{ "at": "{{due_at}}", "ms":"{{due_ms}}", "n": ["{{number}}", 1.0],\n'
         '"ids": "{{task_id}}/{{timer_id}}", "kept": "{due_at}} \\u007b{number}}" }',
@@ -222,9 +224,11 @@ GONE = Outcome(Verdict.STOP, "", status_code=410)
         (Outcome(Verdict.DELIVERED, "", status_code=200), False),
     ],
 )
-def test_a_410_and_a_stop_of_the_receiver_stop_the_timer(outcome: Outcome, stops: bool) -> None:
+def test_status_410_and_a_stop_by_the_receiver_disable_the_timer(
+    outcome: Outcome, stops: bool
+) -> None:
     assert should_disable_timer(timer(disable_on_stop=True), outcome) is stops
 
 
-def test_a_timer_that_is_not_to_be_stopped_goes_on() -> None:
+def test_a_timer_without_disable_on_stop_stays_enabled() -> None:
     assert not should_disable_timer(timer(), GONE)

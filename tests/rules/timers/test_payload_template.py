@@ -1,4 +1,4 @@
-"""Placeholders are found where they mean something, and nowhere else."""
+"""Placeholders are found in strings of the payload, and nowhere else."""
 
 import json
 
@@ -27,25 +27,25 @@ from tests.support.cases import each_case
         "null",
     ],
 )
-def test_what_is_known_or_is_none_is_taken(payload: str) -> None:
+def test_known_placeholders_and_other_texts_are_accepted(payload: str) -> None:
     json.loads(payload)
     assert wrong_placeholder(payload) is None
 
 
 @each_case("payload", ['"{{colour}}"', '"{{ due_at }}"', '["{{}}"]', '"{{{x}}}"'])
-def test_what_is_unknown_is_refused(payload: str) -> None:
+def test_an_unknown_placeholder_is_refused(payload: str) -> None:
     wrong = wrong_placeholder(payload)
     assert wrong is not None
     assert "{{due_at}}" in wrong
 
 
-def test_there_are_only_so_many() -> None:
+def test_the_number_of_placeholders_is_limited() -> None:
     assert wrong_placeholder(json.dumps("{{number}}" * PLACEHOLDERS_MAX)) is None
     assert wrong_placeholder(json.dumps("{{number}}" * (PLACEHOLDERS_MAX + 1))) is not None
 
 
 @given(st.text(alphabet='{}\\"u0abdue_t') | st.text())
-def test_a_text_without_placeholders_says_the_same_and_has_none(text: str) -> None:
+def test_an_escaped_text_has_the_same_meaning_and_no_placeholders(text: str) -> None:
     source = without_placeholders(json.dumps(text))
     assert json.loads(source) == text
     assert not PLACEHOLDER.search(source)

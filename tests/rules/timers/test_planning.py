@@ -1,4 +1,5 @@
-"""Which occurrences a planning entry writes, where, and when it comes up again."""
+"""The occurrences that a step of planning writes, their places, and the instant of the next
+step."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -48,12 +49,12 @@ def timer(schedule: Schedule | None = None, /, **rules: object) -> Timer:
     )
 
 
-def begun(first: int = NOW + 1, numbered: int = 0) -> Plan:
+def new_plan(first: int = NOW + 1, numbered: int = 0) -> Plan:
     return Plan(TIMER_ID, first, numbered)
 
 
 def planned(of: Timer, plan: Plan, now: int, until: int) -> Iterator[tuple[int, Step]]:
-    """What a chain does that always comes up on time."""
+    """The steps of a chain that always falls due on time."""
     now_ms = now * 1000
     while now_ms is not None and now_ms < until * 1000:
         step = next_step(of, plan, now_ms)
@@ -68,7 +69,7 @@ def homes(of: Timer, step: Step) -> set[Address]:
 def test_a_minutely_timer_is_planned_two_hours_ahead_and_again_in_the_second_half_of_an_hour() -> (
     None
 ):
-    step = next_step(timer(), begun(), NOW * 1000)
+    step = next_step(timer(), new_plan(), NOW * 1000)
     assert [one.second for one in step.occurrences][:2] == [NOW + 60, NOW + 120]
     assert step.plan.planned_until_second == NOW + 2 * STEP_SECONDS
     assert len(step.occurrences) == 119
@@ -76,14 +77,14 @@ def test_a_minutely_timer_is_planned_two_hours_ahead_and_again_in_the_second_hal
     assert NOW + STEP_SECONDS // 2 <= step.next_ms // 1000 <= NOW + STEP_SECONDS
 
 
-def test_from_then_on_it_is_planned_once_an_hour() -> None:
-    run = list(planned(timer(), begun(), NOW, NOW + 2 * DAY))
+def test_a_minutely_timer_is_planned_once_an_hour_after_the_first_step() -> None:
+    run = list(planned(timer(), new_plan(), NOW, NOW + 2 * DAY))
     assert len(run) <= 50
     assert {len(step.occurrences) for _, step in run[1:]} == {60}
 
 
 def test_a_timer_of_every_second_is_planned_a_thousand_at_a_time_and_never_runs_out() -> None:
-    run = list(planned(timer(Schedule(every_seconds=1)), begun(), NOW, NOW + DAY))
+    run = list(planned(timer(Schedule(every_seconds=1)), new_plan(), NOW, NOW + DAY))
     assert {len(step.occurrences) for _, step in run} == {OCCURRENCES_MAX}
     assert [at for at, _ in run[:2]] == [NOW, NOW], "two steps at first"
     for (_, step), (comes_up, _) in pairwise(run[1:]):
@@ -91,22 +92,22 @@ def test_a_timer_of_every_second_is_planned_a_thousand_at_a_time_and_never_runs_
     assert len(run) <= 2 + DAY / OCCURRENCES_MAX + 1
 
 
-def test_a_yearly_timer_is_looked_at_once_a_day() -> None:
+def test_a_yearly_timer_is_planned_once_a_day() -> None:
     yearly = timer(Schedule(cron="0 8 15 1 *"))
-    run = list(planned(yearly, begun(), NOW, NOW + 366 * DAY))
+    run = list(planned(yearly, new_plan(), NOW, NOW + 366 * DAY))
     assert len(run) <= 368
     found = [one.second for _, step in run for one in step.occurrences]
     assert found == [NOW + 365 * DAY]
 
 
 def test_many_timers_on_the_same_minute_enabled_together_make_no_hot_spot() -> None:
-    """Which all writers of the same second's slot, and all planning entries, would be."""
+    """Neither the writers of the same second's slot nor the planning entries come together."""
     noon = Schedule(cron="0 * * * *")
     planned_in: Counter[int] = Counter()
-    written_in: dict[int, Counter[int]] = defaultdict(Counter)  # by what is due
+    written_in: dict[int, Counter[int]] = defaultdict(Counter)  # by the due second
     for n in range(TIMERS):
         of = replace(timer(noon), timer_id=str(2**40 + n))
-        later = islice(planned(of, begun(), NOW, NOW + 6 * STEP_SECONDS), 1, None)
+        later = islice(planned(of, new_plan(), NOW, NOW + 6 * STEP_SECONDS), 1, None)
         for at, step in later:
             planned_in[at] += 1
             for one in step.occurrences:
@@ -119,10 +120,10 @@ def test_many_timers_on_the_same_minute_enabled_together_make_no_hot_spot() -> N
         assert max(at) - min(at) > STEP_SECONDS / 3
 
 
-def test_a_crowd_after_a_long_rest_is_planned_in_time() -> None:
-    """More than a step holds, all within minutes of a day."""
+def test_many_seconds_after_a_long_gap_are_planned_in_time() -> None:
+    """The schedule has more seconds than a step holds, all within minutes of a day."""
     crowd = timer(Schedule(cron="* 0-29 3 * * *"))
-    run = list(planned(crowd, begun(), NOW, NOW + 3 * DAY))
+    run = list(planned(crowd, new_plan(), NOW, NOW + 3 * DAY))
     written = [(at, one.second) for at, step in run for one in step.occurrences]
     assert [second for _, second in written] == seconds_from(
         crowd.rules.schedule, NOW + 1, len(written)
@@ -131,15 +132,15 @@ def test_a_crowd_after_a_long_rest_is_planned_in_time() -> None:
     assert all(second - at >= STEP_SECONDS / 4 for at, second in written)
 
 
-def test_numbers_go_on_where_the_plan_stands() -> None:
-    step = next_step(timer(), begun(numbered=41), NOW * 1000)
+def test_numbers_continue_from_the_plan() -> None:
+    step = next_step(timer(), new_plan(numbered=41), NOW * 1000)
     assert [one.number for one in step.occurrences[:2]] == [42, 43]
     assert step.plan.numbered == 41 + len(step.occurrences)
 
 
-def test_there_are_no_more_than_max_runs_and_then_it_ends() -> None:
+def test_a_timer_ends_after_max_runs_when_the_last_one_has_fallen_due() -> None:
     thrice = timer(max_runs=3)
-    step = next_step(thrice, begun(), NOW * 1000)
+    step = next_step(thrice, new_plan(), NOW * 1000)
     assert [one.number for one in step.occurrences] == [1, 2, 3]
     over_ms = (NOW + 180 + 1) * 1000
     assert step.next_ms == over_ms, "not before the last one is due"
@@ -147,32 +148,32 @@ def test_there_are_no_more_than_max_runs_and_then_it_ends() -> None:
     assert (last.occurrences, last.next_ms) == ((), None)
 
 
-def test_it_ends_with_its_schedule_when_the_last_one_may_have_come() -> None:
+def test_a_timer_ends_with_its_schedule_when_the_last_run_with_jitter_has_fallen_due() -> None:
     ends = timer(Schedule(every_seconds=60, end_second=NOW + 120), jitter_seconds=30)
-    step = next_step(ends, begun(), NOW * 1000)
+    step = next_step(ends, new_plan(), NOW * 1000)
     assert [one.second for one in step.occurrences] == [NOW + 60, NOW + 120]
     assert step.next_ms == (NOW + 121 + 30) * 1000
     assert next_step(ends, step.plan, step.next_ms).next_ms is None
 
 
-def test_what_contains_nothing_any_more_ends_at_once() -> None:
+def test_a_timer_whose_schedule_is_over_ends_immediately() -> None:
     over = timer(Schedule(every_seconds=60, end_second=NOW - 60))
-    assert next_step(over, begun(), NOW * 1000 + 1500).next_ms is None
+    assert next_step(over, new_plan(), NOW * 1000 + 1500).next_ms is None
 
 
-def test_after_an_outage_a_thousand_are_planned_at_a_time_and_it_comes_up_again_at_once() -> None:
+def test_after_an_outage_a_thousand_runs_are_planned_at_a_time_in_immediate_steps() -> None:
     every_second = timer(Schedule(every_seconds=1))
-    step = next_step(every_second, begun(NOW - 3 * STEP_SECONDS), NOW * 1000)
+    step = next_step(every_second, new_plan(NOW - 3 * STEP_SECONDS), NOW * 1000)
     assert step.occurrences[0].second == NOW - 3 * STEP_SECONDS
     assert len(step.occurrences) == OCCURRENCES_MAX
     assert step.next_ms == NOW * 1000
-    run = list(planned(every_second, begun(NOW - 3 * STEP_SECONDS), NOW, NOW + 1))
+    run = list(planned(every_second, new_plan(NOW - 3 * STEP_SECONDS), NOW, NOW + 1))
     found = [one.second for _, step in run for one in step.occurrences]
     assert found == list(range(NOW - 3 * STEP_SECONDS, found[-1] + 1))
     assert found[-1] >= NOW + 1_500
 
 
-def test_a_chain_begins_behind_the_second_that_has_begun() -> None:
+def test_a_chain_begins_with_the_next_second() -> None:
     placement = Placement(now_ms=NOW * 1000 + 1, pointer_second=NOW, lead_ms=500)
     chain = chain_home(timer(), placement, bytes(8))
     assert chain.plan == Plan(TIMER_ID, NOW + 1, 0)
@@ -183,14 +184,14 @@ def test_a_chain_that_moves_on_is_another_version_of_itself() -> None:
     chain = chain_home(
         timer(), Placement(now_ms=NOW * 1000, pointer_second=NOW, lead_ms=500), bytes(8)
     )
-    step = next_step(timer(), begun(), NOW * 1000)
+    step = next_step(timer(), new_plan(), NOW * 1000)
     entry = address_at(step.next_ms or 0, bytes(8))
     after = moved_on(chain, step, entry, step.next_ms or 0, NOW * 1000)
     assert (after.home, after.entry, after.plan) == (chain.home, entry, step.plan)
     assert (after.version, after.next_ms) == (chain.version + 1, step.next_ms)
 
 
-def test_jitter_puts_off_by_whole_seconds_within_its_bound_and_always_by_the_same() -> None:
+def test_jitter_delays_by_whole_seconds_within_its_bound_and_always_by_the_same() -> None:
     offs = [due_second(TIMER_ID, NOW + n, 30) - (NOW + n) for n in range(500)]
     assert (min(offs), max(offs)) == (0, 30)
     assert offs == [due_second(TIMER_ID, NOW + n, 30) - (NOW + n) for n in range(500)]
@@ -199,15 +200,15 @@ def test_jitter_puts_off_by_whole_seconds_within_its_bound_and_always_by_the_sam
 
 def test_two_occurrences_that_jitter_brings_together_have_homes_of_their_own() -> None:
     crowd = timer(Schedule(every_seconds=1), jitter_seconds=300)
-    step = next_step(crowd, begun(), NOW * 1000)
+    step = next_step(crowd, new_plan(), NOW * 1000)
     dues = {occurrence_task(crowd, one, 0).due_ms for one in step.occurrences}
     assert len(homes(crowd, step)) == len(step.occurrences) > len(dues)
 
 
 def test_another_timer_has_other_homes_at_the_same_instants() -> None:
     other = replace(timer(), timer_id="4503599627370498")
-    one = next_step(timer(), begun(), NOW * 1000)
-    two = next_step(other, replace(begun(), timer_id=other.timer_id), NOW * 1000)
+    one = next_step(timer(), new_plan(), NOW * 1000)
+    two = next_step(other, replace(new_plan(), timer_id=other.timer_id), NOW * 1000)
     assert not homes(timer(), one) & homes(other, two)
 
 
@@ -227,13 +228,13 @@ schedules = st.builds(Schedule, every_seconds=st.integers(1, 5_000)) | st.sample
     st.lists(st.integers(0, 9_000), min_size=1, max_size=6),
     st.integers(0, 6_000),
 )
-def test_planning_twice_by_two_chains_at_whatever_moments_gives_the_same_homes(
+def test_two_chains_at_any_moments_plan_the_same_homes(
     schedule: Schedule, jitter: int, max_runs: int | None, pauses: list[int], apart: int
 ) -> None:
-    """One chain comes up when it wants to; another began with it and comes up whenever, late or
-    early. Whatever both have written is the same, with the same numbers."""
+    """One chain falls due on time; the other begins with it and falls due at any time, early or
+    late. Both write the same homes with the same numbers."""
     of = timer(schedule, jitter_seconds=jitter, max_runs=max_runs)
-    first, second = begun(), begun()
+    first, second = new_plan(), new_plan()
     until = NOW + 9_000
     on_time = [step for _, step in planned(of, first, NOW, until)][:40]
     moments, now = [], NOW
@@ -259,10 +260,10 @@ def test_planning_twice_by_two_chains_at_whatever_moments_gives_the_same_homes(
 
 
 @given(schedules, st.integers(0, 20_000), st.integers(0, 999))
-def test_a_step_leaves_nothing_out_and_comes_up_before_what_it_has_planned_runs_out(
+def test_a_step_leaves_no_second_out_and_the_next_one_comes_in_time(
     schedule: Schedule, behind: int, ms: int
 ) -> None:
-    of, plan, now_ms = timer(schedule), begun(NOW - behind), NOW * 1000 + ms
+    of, plan, now_ms = timer(schedule), new_plan(NOW - behind), NOW * 1000 + ms
     step = next_step(of, plan, now_ms)
     until = step.plan.planned_until_second
     seconds = [one.second for one in step.occurrences]
@@ -277,8 +278,8 @@ def test_a_step_leaves_nothing_out_and_comes_up_before_what_it_has_planned_runs_
 
 
 @each_case("behind", [0, 3_000, 100_000])
-def test_a_chain_that_comes_up_at_once_gets_ahead_each_time(behind: int) -> None:
-    plan, of = begun(NOW - behind), timer(Schedule(every_seconds=1))
+def test_a_chain_moves_on_with_each_immediate_step(behind: int) -> None:
+    plan, of = new_plan(NOW - behind), timer(Schedule(every_seconds=1))
     run = 0
     while (step := next_step(of, plan, NOW * 1000)).next_ms == NOW * 1000:
         assert step.plan.planned_until_second > plan.planned_until_second
@@ -294,10 +295,10 @@ def test_a_chain_that_comes_up_at_once_gets_ahead_each_time(behind: int) -> None
     behind=st.integers(0, 4_000),
     max_runs=st.none() | st.integers(1, 900),
 )
-def test_what_is_counted_alone_would_have_been_cancelled_one_by_one(
+def test_occurrences_that_are_only_counted_would_each_have_been_cancelled(
     misfire: Misfire, every: int, jitter: int, grace: int, behind: int, max_runs: int | None
 ) -> None:
-    """And what is counted and what is written are all there is, under the same numbers."""
+    """The counted and the written occurrences together are all of them, with the same numbers."""
     of = timer(
         Schedule(every_seconds=every, anchor_second=NOW - behind),
         misfire=misfire,
@@ -305,7 +306,7 @@ def test_what_is_counted_alone_would_have_been_cancelled_one_by_one(
         grace_seconds=grace,
         max_runs=max_runs,
     )
-    plan = begun(NOW - behind)
+    plan = new_plan(NOW - behind)
     step = next_step(of, plan, NOW * 1000)
     of_all = timer(of.rules.schedule, max_runs=max_runs, jitter_seconds=of.rules.jitter_seconds)
     seconds = seconds_from(of.rules.schedule, plan.planned_until_second, step.misfired)
@@ -320,9 +321,9 @@ def test_what_is_counted_alone_would_have_been_cancelled_one_by_one(
     assert written.plan.numbered == step.misfired + len(written.occurrences)
 
 
-def test_so_many_misfires_are_counted_in_one_step_and_it_comes_up_again_at_once() -> None:
+def test_a_step_counts_a_bounded_number_of_misfires_and_the_next_one_is_immediate() -> None:
     of = timer(Schedule(every_seconds=1), misfire=Misfire.SKIP)
-    plan, steps = begun(NOW - 259_200), 0
+    plan, steps = new_plan(NOW - 259_200), 0
     while plan.planned_until_second <= NOW:
         step = next_step(of, plan, NOW * 1000)
         assert step.next_ms == NOW * 1000 or step.plan.planned_until_second > NOW

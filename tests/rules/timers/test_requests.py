@@ -1,4 +1,4 @@
-"""What a timer may be, and what each refusal names."""
+"""Timers in requests, and the fields that refusals name."""
 
 import json
 from typing import Any
@@ -50,11 +50,11 @@ def made(**members: Any) -> NewTimer:
     return new_timer(json.dumps(LEAST | members), NOW_MS)
 
 
-def test_the_least_that_makes_a_timer() -> None:
+def test_a_timer_needs_only_a_business_a_name_and_a_schedule() -> None:
     assert made() == NewTimer("orders", Rules("close orders", Schedule(cron="0 3 * * *")), True)
 
 
-def test_everything_that_may_be_said() -> None:
+def test_all_fields_of_a_timer_are_read() -> None:
     assert new_timer(json.dumps(EVERYTHING), NOW_MS) == NewTimer(
         "orders",
         Rules(
@@ -177,7 +177,7 @@ def test_bad_bodies_are_refused(body: str, kind: type[Refusal]) -> None:
         new_timer(body, NOW_MS)
 
 
-def test_a_change_holds_what_it_names() -> None:
+def test_a_change_contains_the_fields_of_its_body() -> None:
     body = '{"cron": "5 3 * * *", "max_runs": null, "payload": null, "enabled": false}'
     values = {"cron": "5 3 * * *", "max_runs": None, "payload": "null"}
     assert timer_change(body) == TimerChange(values, enabled=False)
@@ -186,7 +186,7 @@ def test_a_change_holds_what_it_names() -> None:
 
 
 @each_case("body", ["{}", '{"biz_type": "other"}', '{"timer_id": "1"}'])
-def test_what_cannot_be_changed_is_refused(body: str) -> None:
+def test_a_change_without_changeable_fields_is_refused(body: str) -> None:
     with pytest.raises((InvalidField, MalformedBody)):
         timer_change(body)
 
@@ -195,7 +195,7 @@ def changed(rules: Rules, **members: Any) -> Rules:
     return changed_rules(rules, timer_change(json.dumps(members)).values, NOW + 1_000)
 
 
-def test_a_change_is_checked_together_with_what_stands() -> None:
+def test_a_change_is_checked_together_with_the_fields_that_stay() -> None:
     interval = made(cron=None, every_seconds=60).rules
     with pytest.raises(InvalidField, match="every_seconds"):
         changed(interval, cron="* * * * *")
@@ -208,7 +208,7 @@ def test_a_change_is_checked_together_with_what_stands() -> None:
         changed(raw, payload={"order": 17})
 
 
-def test_an_interval_is_counted_anew_only_when_it_changes() -> None:
+def test_an_interval_gets_a_new_anchor_only_when_it_changes() -> None:
     interval = made(cron=None, every_seconds=60).rules
     assert changed(interval, name="other").schedule == interval.schedule
     assert changed(interval, every_seconds=90).schedule.anchor_second == NOW + 1_000
@@ -216,7 +216,7 @@ def test_an_interval_is_counted_anew_only_when_it_changes() -> None:
     assert changed(interval, **start).schedule.anchor_second == 1_801_440_000
 
 
-def test_what_is_over_may_still_be_changed_but_not_into_something_else_that_is() -> None:
+def test_a_timer_past_its_end_may_be_changed_but_not_to_another_schedule_past_its_end() -> None:
     rules = made().rules
     over = replace(rules, schedule=replace(rules.schedule, end_second=NOW - 1))
     assert changed(over, payload=[1]).payload == "[1]"

@@ -1,4 +1,4 @@
-"""How cron expressions are read, form by form, in both dialects; and what is refused."""
+"""Cron expressions in both dialects: each form is read or refused."""
 
 from datetime import UTC, datetime
 
@@ -45,13 +45,13 @@ def first_of(
         ("0 0 1 JAN,Apr-jun *", ["01 00:00", "01 00:00", "01 00:00"]),
         ("0 0 31 * *", ["31 00:00", "31 00:00", "31 00:00"]),
         ("0 0 ? * ?", ["01 00:00", "02 00:00", "03 00:00"]),
-        # Two restricted day fields: either will do, unless one begins with an asterisk.
+        # Two restricted day fields: either one matches, unless one of them begins with an asterisk.
         ("0 0 13 * FRI", ["06 00:00", "13 00:00", "20 00:00"]),
         ("0 0 10 * 2", ["03 00:00", "10 00:00", "17 00:00"]),
         ("0 0 */2 * 2", ["03 00:00", "17 00:00", "31 00:00"]),
         ("0 0 1-31 * 2", ["01 00:00", "02 00:00", "03 00:00"]),
         ("0 0 ? * 2", ["03 00:00", "10 00:00", "17 00:00"]),
-        # Seconds first: both must fit.
+        # With seconds first, both day fields must match.
         ("0 0 0 13 * FRI", ["13 00:00", "13 00:00", "13 00:00"]),
         ("*/30 * * * * *", ["01 00:00", "01 00:00", "01 00:01"]),
         ("0 0 9-17 * * MON-FRI", ["02 09:00", "02 10:00", "02 11:00"]),
@@ -112,7 +112,7 @@ def test_last_days_working_days_and_the_nth_of_a_weekday(cron: str, expected: li
     assert first_of(cron, "2026-01-01", len(expected), form="%d.%m") == expected
 
 
-def test_the_rarest_dates_are_found() -> None:
+def test_the_rarest_dates_of_a_schedule_are_found() -> None:
     leap_mondays = first_of("0 0 0 29 2 MON", "2026-01-01", 3, form="%Y-%m-%d")
     assert leap_mondays == ["2044-02-29", "2072-02-29", "2112-02-29"]
     assert first_of("0 0 29 2 *", "2096-03-01", 2, form="%Y") == ["2104", "2108"]
@@ -152,14 +152,14 @@ def test_the_rarest_dates_are_found() -> None:
         ("* * * * monday", "day of week 'monday' is not understood."),
         ("? * * * *", "minute '?' is not understood."),
         ("0 0 1,? * *", "day of month '?' is not understood."),
-        # croniter alone has these.
+        # Only croniter has these.
         ("H * * * *", "minute 'h' is not understood."),
         ("H/15 * * * *", "minute 'h/15' is not understood."),
         ("R(0-30) * * * *", "minute 'r(0-30)' is not understood."),
         ("0 0 w15 * *", "day of month 'w15' is not understood."),
         ("0 0 * * L5", "day of week 'l5' is not understood."),
         ("0 0 * * 1-5#2", "day of week '1-5#2' is not understood."),
-        # Quartz alone has these.
+        # Only Quartz has these.
         ("0 0 0 ? * L", "day of week 'l' is not understood."),
         ("0 0 0 L-3W * ?", "day of month 'l-3w' is not understood."),
         ("0 0 5C * *", "day of month '5c' is not understood."),
@@ -173,7 +173,7 @@ def test_the_rarest_dates_are_found() -> None:
         ("99999999999 * * * *", "minute '99999999999' is not understood."),
     ],
 )
-def test_what_is_not_understood_is_refused_with_its_reason(cron: str, reason: str) -> None:
+def test_an_invalid_expression_is_refused_with_a_reason(cron: str, reason: str) -> None:
     with pytest.raises(NotUnderstood) as refused:
         cron_of(Schedule(cron=cron))
     assert str(refused.value).startswith(reason)
@@ -181,7 +181,7 @@ def test_what_is_not_understood_is_refused_with_its_reason(cron: str, reason: st
 
 @each_case(
     ("cron", "after", "expected"),
-    [  # the cases by which cronexpr itself is tested
+    [  # the cases of cronexpr's own tests
         ("*/9 * * * * * *", "2013-02-28T23:59:55", "2013-03-01 00:00:00"),
         ("*/5 * * * * * *", "2013-01-01T00:00:56", "2013-01-01 00:01:00"),
         ("17-43/5 * * * *", "2013-01-01T00:30:01", "2013-01-01 00:32:00"),
@@ -199,7 +199,7 @@ def test_what_is_not_understood_is_refused_with_its_reason(cron: str, reason: st
         ("* * * * * 2050", "2013-08-31", "2050-01-01 00:00:00"),
         ("30 0 0 1-31/5 Oct-Dec * 2000,2006,2008,2013-2015", "2009-01-01", "2013-10-01 00:00:30"),
         ("0 0 0 * Feb-Nov/2 thu#3 2000-2050", "2026-03-01", "2026-04-16 00:00:00"),
-        # How it counts fields, and what else is its own.
+        # How cronexpr counts fields, and its other peculiarities.
         ("30 8 1 1 * 2030", "2026-01-01", "2030-01-01 08:30:00"),
         ("15 30 8 1 1 * 2030", "2026-01-01", "2030-01-01 08:30:15"),
         ("0 30 8 * * * * whatever 99", "2026-01-01", "2026-01-01 08:30:00"),
@@ -214,9 +214,9 @@ def test_what_is_not_understood_is_refused_with_its_reason(cron: str, reason: st
         ("0 0 * september-October *", "2026-01-01", "2026-09-01 00:00:00"),
         ("0 0 * * saturdayL", "2026-01-01", "2026-01-31 00:00:00"),
         ("0 0 * * 07", "2026-01-01", "2026-01-04 00:00:00"),
-        # A week ends with 6 there: this is Friday alone, and no Sunday.
+        # Here, a week ends with 6: this is Friday only, and no Sunday.
         ("0 0 * * 5/2", "2026-01-03", "2026-01-09 00:00:00"),
-        # Restricted is what has no asterisk of its own; then either day will do.
+        # A field is restricted unless it has an asterisk; then either day matches.
         ("0 0 13 * fri", "2026-02-07", "2026-02-13 00:00:00"),
         ("0 0 */2 * fri", "2026-01-01T01:00", "2026-01-02 00:00:00"),
         ("0 0 */2 * fri", "2026-01-02T01:00", "2026-01-03 00:00:00"),
@@ -225,7 +225,7 @@ def test_what_is_not_understood_is_refused_with_its_reason(cron: str, reason: st
         ("0 0 ? * fri", "2026-01-03", "2026-01-09 00:00:00"),
     ],
 )
-def test_the_other_dialect_is_read_as_cronexpr_reads_it(
+def test_the_cronexpr_dialect_is_read_as_cronexpr_reads_it(
     cron: str, after: str, expected: str
 ) -> None:
     assert first_of(cron, after, 1, CRONEXPR, "%Y-%m-%d %H:%M:%S") == [expected]
@@ -247,13 +247,13 @@ def test_the_other_dialect_is_read_as_cronexpr_reads_it(
         ("0 0 * * 5#6", "day of week '5#6' has no 1 to 5"),
         ("* * * * * 1969", "year '1969' is not from 1970 to 2099."),
         ("* * * * * 2100", "year '2100' is not from 1970 to 2099."),
-        # It takes these for no time at all.
+        # cronexpr accepts these and never fires.
         ("50-10 * * * *", "minute '50-10' runs backwards;"),
         ("0 0 * * 5-7", "day of week '5-7' runs backwards;"),
         ("0 0 * * fri-sun", "day of week 'fri-sun' runs backwards;"),
     ],
 )
-def test_the_other_dialect_refuses_what_cronexpr_refuses_or_never_fires_on(
+def test_the_cronexpr_dialect_refuses_expressions_that_cronexpr_refuses_or_never_fires(
     cron: str, reason: str
 ) -> None:
     with pytest.raises(NotUnderstood) as refused:

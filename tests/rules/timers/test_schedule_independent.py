@@ -1,6 +1,6 @@
-"""The seconds of a schedule against two other readers: cronsim, over what both know, and brute
-force over every minute about the changes of the clocks. `make prove` takes ten thousand of each.
-"""
+"""The seconds of a schedule, compared with two other implementations: cronsim, for the forms that
+both support, and brute force over every minute around the changes of the clocks. `make prove` tries
+ten thousand of each."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
@@ -31,7 +31,7 @@ SEEDS = st.integers(0, 2**63)
 HOUR = 3_600
 
 
-# Wall times at which clocks are set: by an hour, at midnight, by half an hour, by two hours, back
+# Local times at which clocks are set: by an hour, at midnight, by half an hour, by two hours, back
 # over midnight, over a whole day, by a quarter of an hour at midnight, and a day without a change.
 CHANGES = [
     ("America/New_York", "2026-03-08T02:00"),

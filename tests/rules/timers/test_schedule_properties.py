@@ -1,4 +1,4 @@
-"""What holds of every schedule about every change of the clocks."""
+"""Properties of every schedule around every change of the clocks."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -33,7 +33,7 @@ CHANGE_DAYS = ("2026-03-08", "2026-03-29", "2026-04-05", "2026-04-24", "2026-10-
 
 
 def some_schedule(chance: Random) -> tuple[Schedule, int]:
-    """With an instant about which its zone may change its clocks."""
+    """With an instant around which its zone may change its clocks."""
     day = datetime.fromisoformat(chance.choice(CHANGE_DAYS)) + timedelta(days=chance.randint(-1, 1))
     exclude = tuple(f"{day + timedelta(days=days):%Y-%m-%d}" for days in chance.choices(range(9)))
     expression = chance.choice((cron_expression, cronexpr_expression))(chance)
@@ -54,7 +54,7 @@ def some_schedule(chance: Random) -> tuple[Schedule, int]:
 
 
 @given(SEEDS)
-def test_it_contains_what_it_lists_and_nothing_else(seed: int) -> None:
+def test_a_schedule_contains_exactly_the_seconds_that_it_lists(seed: int) -> None:
     chance = Random(seed)
     schedule, at = some_schedule(chance)
     note(f"{schedule} at {at}")
@@ -69,7 +69,9 @@ def test_it_contains_what_it_lists_and_nothing_else(seed: int) -> None:
 
 
 @given(SEEDS)
-def test_the_next_is_the_first_that_is_later_and_parts_make_the_whole(seed: int) -> None:
+def test_the_next_second_is_the_first_later_one_and_parts_of_a_list_make_the_whole(
+    seed: int,
+) -> None:
     chance = Random(seed)
     schedule, at = some_schedule(chance)
     note(f"{schedule} at {at}")
@@ -89,7 +91,7 @@ def test_the_next_is_the_first_that_is_later_and_parts_make_the_whole(seed: int)
 
 
 @given(SEEDS)
-def test_shift_and_both_only_add_and_lose_no_local_time(seed: int) -> None:
+def test_shift_and_both_only_add_seconds(seed: int) -> None:
     chance = Random(seed)
     expression = cron_expression(chance)
     _, at = some_schedule(chance)

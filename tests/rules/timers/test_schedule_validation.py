@@ -1,4 +1,4 @@
-"""Which schedules are refused, by which field and for which reason."""
+"""Refused schedules, with the field and the reason."""
 
 from datetime import datetime
 
@@ -13,7 +13,9 @@ def at(text: str) -> int:
 
 NOW = at("2026-11-21T12:00Z")
 PAST, LATER = at("2026-11-20T00:00Z"), at("2026-11-22T00:00Z")
-HALF_PAST_MIDNIGHT = "0 30 0 ? 4 5L"  # on the day on which Cairo's clocks go forward at midnight
+HALF_PAST_MIDNIGHT = (
+    "0 30 0 ? 4 5L"  # on the day on which Cairo's clocks are set forward at midnight
+)
 
 
 @each_case(
@@ -33,7 +35,7 @@ HALF_PAST_MIDNIGHT = "0 30 0 ? 4 5L"  # on the day on which Cairo's clocks go fo
         Schedule(cron="* * * * *", start_second=PAST, end_second=NOW),
     ],
 )
-def test_what_will_fire_is_taken(schedule: Schedule) -> None:
+def test_a_schedule_that_will_fire_is_accepted(schedule: Schedule) -> None:
     assert refusal_of(schedule, NOW) is None
 
 

@@ -1,4 +1,4 @@
-"""When a timer gets another chain, and how many occurrences it has had by then."""
+"""When a timer gets another chain, and the number of occurrences that it has had by then."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def after(**fields: Any) -> Timer:
     return replace(TIMER, **fields)
 
 
-def test_nothing_that_changes_leaves_the_timer_itself() -> None:
+def test_an_update_without_a_difference_returns_the_same_timer() -> None:
     assert changed(TIMER, EACH_MINUTE, enabled=True, now_ms=NOW * 1000) is TIMER
     other = changed(TIMER, replace(EACH_MINUTE, name="b"), enabled=True, now_ms=NOW * 1000)
     assert (other.version, other.updated_ms) == (4, NOW * 1000)
@@ -63,11 +63,11 @@ def test_nothing_that_changes_leaves_the_timer_itself() -> None:
         ({"jitter_seconds": 5}, False),
     ],
 )
-def test_a_chain_goes_on_while_what_it_plans_stays(rules: dict[str, Any], keeps: bool) -> None:
+def test_a_chain_is_kept_while_its_schedule_stays(rules: dict[str, Any], keeps: bool) -> None:
     assert keeps_plan(TIMER, after(rules=replace(EACH_MINUTE, **rules))) is keeps
 
 
-def test_enabling_and_disabling_are_another_chain() -> None:
+def test_enabling_and_disabling_need_another_chain() -> None:
     assert not keeps_plan(TIMER, after(enabled=False))
     assert not keeps_plan(after(enabled=False), TIMER)
 
@@ -75,7 +75,7 @@ def test_enabling_and_disabling_are_another_chain() -> None:
 @each_case(
     ("now", "numbered"),
     [
-        (NOW - 61, 9),  # the seconds planned are NOW, NOW + 60, ... NOW + 540
+        (NOW - 61, 9),  # the planned seconds are NOW, NOW + 60, ... NOW + 540
         (NOW - 1, 10),
         (NOW, 11),
         (NOW + 59, 11),
@@ -84,22 +84,22 @@ def test_enabling_and_disabling_are_another_chain() -> None:
         (NOW + 100_000, 20),
     ],
 )
-def test_what_is_planned_ahead_has_not_been(now: int, numbered: int) -> None:
+def test_occurrences_that_are_planned_ahead_do_not_count(now: int, numbered: int) -> None:
     plan = Plan(TIMER.timer_id, NOW + 600, 20)
     assert numbered_until(TIMER, plan, now) == numbered
 
 
-def test_without_its_chain_a_timer_has_had_what_it_says() -> None:
+def test_a_timer_without_a_chain_has_its_recorded_number_of_occurrences() -> None:
     assert numbered_until(TIMER, None, NOW) == 5
 
 
-def test_a_timer_that_is_unchained_has_not_ended() -> None:
+def test_a_timer_whose_chain_is_removed_has_not_ended() -> None:
     chain = replace(home(), plan=Plan(TIMER.timer_id, NOW + 600, 20))
     freed = without_chain(TIMER, after(version=4, ended=True), chain, NOW)
     assert freed == after(version=4, chain=None, numbered=11, ended=False)
 
 
-def test_a_timer_knows_the_latest_gaps_in_which_it_was_disabled() -> None:
+def test_a_timer_records_the_latest_gaps_in_which_it_was_disabled() -> None:
     timer, gaps = TIMER, []
     for number in range(GAPS_MAX + 1):
         begins = NOW + 100 * number
@@ -121,7 +121,7 @@ def home() -> Any:
     )
 
 
-def test_a_chain_is_due_at_once_and_plans_from_the_next_second_on() -> None:
+def test_a_chain_is_due_now_and_plans_from_the_next_second() -> None:
     chain = home()
     assert chain.home.direct
     assert (chain.due_ms, chain.next_ms) == (NOW * 1000 + 250, NOW * 1000 + 250)
@@ -142,12 +142,12 @@ def test_a_chain_ends_with_its_reason(timer: Timer | None, reason: str) -> None:
     assert ended.expires_at == NOW + 86_400
 
 
-def test_the_next_one_is_after_the_second_that_has_begun() -> None:
+def test_the_next_occurrence_is_after_the_current_second() -> None:
     assert next_second(TIMER, None, NOW) == NOW + 60
     assert next_second(after(enabled=False), None, NOW) is None
 
 
-def test_runs_that_are_used_up_leave_nothing() -> None:
+def test_no_occurrence_is_next_when_max_runs_is_used_up() -> None:
     few = after(rules=replace(EACH_MINUTE, max_runs=12))
     plan = Plan(TIMER.timer_id, NOW + 120, 12)  # the eleventh at NOW, the twelfth a minute later
     assert next_second(few, plan, NOW) == NOW + 60
@@ -162,7 +162,7 @@ def test_a_timer_is_ended_when_nothing_is_ahead_of_it() -> None:
     assert state_of(after(enabled=False), None) is State.DISABLED
 
 
-def test_a_look_ahead_begins_where_it_is_told_to() -> None:
+def test_a_preview_begins_at_its_from() -> None:
     assert first_second(None, NOW) == NOW + 1
     assert first_second(NOW * 1000, NOW) == NOW
     assert first_second(NOW * 1000 + 1, NOW) == NOW + 1

@@ -1,4 +1,4 @@
-"""Which planned occurrences are deleted instead of being ended one by one."""
+"""The planned occurrences that are deleted together, instead of being ended one by one."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ def planned(of: Timer, second: int, number: int = 1) -> Task:
     max_runs=st.none() | st.integers(1, 200),
     later=st.integers(0, 100_000),
 )
-def test_what_is_taken_back_would_be_ended_whenever_it_came_up_and_the_latest_are_left(
+def test_withdrawn_occurrences_would_be_ended_at_any_time_and_the_latest_ones_are_left(
     misfire: Misfire,
     every: int,
     jitter: int,
@@ -92,8 +92,8 @@ def test_what_is_taken_back_would_be_ended_whenever_it_came_up_and_the_latest_ar
     assert tasks == [*taken, *left], "the latest are left"
 
 
-def test_what_a_chain_may_write_again_is_left_to_it() -> None:
-    """It counts what it writes."""
+def test_occurrences_that_a_chain_may_write_again_are_not_withdrawn() -> None:
+    """The chain counts the occurrences that it writes."""
     of = timer(behind=1_000)
     met = planned(of, NOW - 1_000)
     seconds = missed_range(of, Plan(TIMER_ID, NOW - 600, 400), met, NOW)
@@ -112,7 +112,7 @@ def test_what_a_chain_may_write_again_is_left_to_it() -> None:
         {"occurrence": None},
     ],
 )
-def test_only_what_stands_as_it_was_planned_is_taken_back(change: dict[str, Any]) -> None:
+def test_only_unchanged_occurrences_are_withdrawn(change: dict[str, Any]) -> None:
     of = timer(behind=1_000)
     task = planned(of, NOW - 500)
     assert reason_to_take_back(task, of, NOW * 1000, NOW) is Reason.MISSED
@@ -121,7 +121,7 @@ def test_only_what_stands_as_it_was_planned_is_taken_back(change: dict[str, Any]
         assert reason_to_take_back(replace(task, **change), timer_now, NOW * 1000, NOW) is None
 
 
-def test_what_a_changed_timer_does_not_contain_is_taken_back_and_what_it_contains_is_left() -> None:
+def test_only_occurrences_that_a_changed_timer_does_not_contain_are_withdrawn() -> None:
     of = timer()
     changed = timer(every=2)
     reasons = [
@@ -141,7 +141,7 @@ def test_what_a_changed_timer_does_not_contain_is_taken_back_and_what_it_contain
         ([(0, TAKEN_BACK_MIN - 1)], [None]),
     ],
 )
-def test_each_stretch_is_claimed_once(
+def test_each_range_of_seconds_is_claimed_once(
     ranges: list[tuple[int, int]], claimed: list[tuple[int, int] | None]
 ) -> None:
     claims = Claims()

@@ -1,4 +1,4 @@
-"""Every form in which Lambda takes a function's name, each read as one function."""
+"""Each form in which Lambda accepts a function's name is read as the same function."""
 
 import re
 
@@ -84,9 +84,7 @@ def test_all_forms_name_one_function_with_or_without_a_qualifier(text: str) -> N
         ),
     ],
 )
-def test_partitions_regions_and_accounts_are_those_that_are_named(
-    text: str, named: FunctionName
-) -> None:
+def test_partition_region_and_account_of_the_name_are_read(text: str, named: FunctionName) -> None:
     assert function_name(text, GOV) == named
 
 
@@ -104,7 +102,7 @@ def test_no_other_text_names_a_function(text: str) -> None:
     assert function_name(text, HERE) is None
 
 
-def test_only_a_name_with_no_part_of_an_arn_before_it_is_plain() -> None:
+def test_a_plain_name_has_no_part_of_an_arn_before_it() -> None:
     assert [text for text in ("close", "close:prod", "close:$LATEST") if not is_plain(text)] == []
     forms = ("function:close", "123456789012:close", "eu-west-1:close", ARN, "close.js")
     assert [text for text in forms if is_plain(text)] == []
@@ -116,7 +114,7 @@ PARTS = st.sampled_from(
 
 
 @given(st.lists(PARTS, max_size=6).map("".join))
-def test_what_is_read_is_a_form_of_the_sdk_and_its_arn_is_read_alike(text: str) -> None:
+def test_an_accepted_name_fits_the_pattern_of_the_sdk_and_equals_its_arn(text: str) -> None:
     model = botocore.session.get_session().get_service_model("lambda")
     shape = model.operation_model("Invoke").input_shape
     assert shape is not None

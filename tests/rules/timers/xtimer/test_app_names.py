@@ -1,4 +1,4 @@
-"""Every app has a business of its own, and every business an app."""
+"""Every app has its own business, and every business has an app."""
 
 import pytest
 from hypothesis import given
@@ -29,13 +29,13 @@ APPS = (st.text(LETTERS, min_size=1, max_size=20) | st.text("aA._-x0 é订", min
         (" ", "x._20"),
     ],
 )
-def test_an_app_is_the_business_of_its_name_or_written_as_one(app: str, biz_type: str) -> None:
+def test_an_app_is_the_business_of_its_name_or_of_its_encoded_name(app: str, biz_type: str) -> None:
     assert biz_type_of(app) == biz_type
     assert app_of(biz_type) == app
 
 
 @given(APPS)
-def test_an_app_comes_back_from_its_business(app: str) -> None:
+def test_an_app_is_decoded_from_its_business(app: str) -> None:
     biz_type = biz_type_of(app)
     assert BIZ_TYPE.fullmatch(biz_type)
     assert app_of(biz_type) == app
@@ -44,12 +44,12 @@ def test_an_app_comes_back_from_its_business(app: str) -> None:
 @given(
     st.from_regex(BIZ_TYPE, fullmatch=True) | st.from_regex(r"x\.[a-z0-9._-]{0,8}", fullmatch=True)
 )
-def test_every_business_has_an_app_to_be_shown_by(biz_type: str) -> None:
+def test_every_business_has_the_name_of_an_app(biz_type: str) -> None:
     app = app_of(biz_type)
     assert app == biz_type or biz_type_of(app) == biz_type
 
 
 @each_case("app", ["a" * 64, "A" * 21, "订" * 7])
-def test_what_would_be_too_long_is_refused(app: str) -> None:
+def test_an_app_whose_business_would_be_too_long_is_refused(app: str) -> None:
     with pytest.raises(InvalidField):
         biz_type_of(app)

@@ -1,4 +1,4 @@
-"""What the xTimer interface reads, what it cannot read, and what it refuses."""
+"""Requests of the xTimer interface: those that are read, malformed or refused."""
 
 import json
 from typing import Any
@@ -43,7 +43,7 @@ def with_param(**members: Any) -> str:
     return with_(notifyHTTPParam=PARAM | members)
 
 
-def test_a_definition_becomes_a_disabled_timer_that_sends_the_very_body() -> None:
+def test_a_definition_becomes_a_disabled_timer_that_sends_its_body_unchanged() -> None:
     new = new_timer(with_(creator="somebody", status=2, id=7), NOW_MS)
     assert (new.biz_type, new.enabled, new.rules.name) == (
         "x._4frder_53ervice",
@@ -62,7 +62,7 @@ def test_a_definition_becomes_a_disabled_timer_that_sends_the_very_body() -> Non
     assert new.rules.callback == HttpCallback(PARAM["url"], "POST", headers, is_raw=True)
     assert new.rules.payload is not None
     assert json.loads(new.rules.payload) == PARAM["body"]
-    assert "{{" not in new.rules.payload, "its braces mean nothing here"
+    assert "{{" not in new.rules.payload, "braces have no meaning here"
 
 
 @each_case("members", [{}, {"body": ""}, {"body": None, "header": None}])
@@ -95,7 +95,7 @@ def test_header_and_body_may_be_left_out(members: dict[str, Any]) -> None:
         '{"app": "a", "app": "b"}',
     ],
 )
-def test_what_its_own_server_could_not_read_is_malformed(body: str) -> None:
+def test_a_body_that_the_original_server_could_not_read_is_malformed(body: str) -> None:
     with pytest.raises(MalformedBody):
         new_timer(body, NOW_MS)
 
@@ -115,18 +115,18 @@ def test_what_its_own_server_could_not_read_is_malformed(body: str) -> None:
         (with_param(header={"x": ["1"] * 21}), "notifyHTTPParam.header"),
     ],
 )
-def test_what_is_understood_and_cannot_be_is_refused_by_its_field(body: str, field: str) -> None:
+def test_an_impossible_value_is_refused_by_its_field(body: str, field: str) -> None:
     with pytest.raises(InvalidField) as refused:
         new_timer(body, NOW_MS)
     assert refused.value.field == field
 
 
-def test_a_body_is_no_larger_than_a_payload() -> None:
+def test_a_body_is_limited_to_the_size_of_a_payload() -> None:
     with pytest.raises(TooLarge):
         new_timer(with_param(body="x" * 65_536), NOW_MS)
 
 
-def test_a_timer_is_named_by_its_id_and_its_app() -> None:
+def test_a_timer_is_addressed_by_its_id_and_its_app() -> None:
     assert named_in_body('{"id": 17, "app": "a", "more": 1}') == Named("17", "a")
     assert named_in_query("id=17&app=my%20app&x=1") == Named("17", "my app")
     assert named_in_query("app=my+app&id=17&id=18") == Named("17", "my app")
@@ -172,6 +172,6 @@ def test_pages_are_numbered_from_one(query: str, paging: Paging) -> None:
     assert timers_of(f"app=a{query}") == ("a", paging)
 
 
-def test_a_page_that_is_no_number_is_malformed() -> None:
+def test_a_page_that_is_not_a_number_is_malformed() -> None:
     with pytest.raises(MalformedBody):
         timers_of("app=a&pageIndex=first")
