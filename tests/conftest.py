@@ -29,7 +29,7 @@ from tests.support.second_opinion import SecondOpinion, Server
 from tests.support.world import World
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
-SECOND_OPINION = "SECOND_OPINION"  # the interpreter that has ministack
+SECOND_OPINION = "SECOND_OPINION"  # the interpreter with ministack
 
 hypothesis_settings.register_profile("quick", deadline=None, max_examples=8, derandomize=True)
 hypothesis_settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)
@@ -57,30 +57,32 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """A fifth of the tests' time went into looking for garbage among what stays for good."""
+    """A fifth of the tests' time was spent on collecting garbage among objects that are never
+    freed."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
 
 
-asking.set(None)  # what a test asks for by itself, it may
+asking.set(None)  # a test's own requests need no permission
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _whoever_asks_is_known_in_pools() -> Iterator[None]:
+def _pools_keep_the_calling_function() -> Iterator[None]:
     with pools_keep_the_context():
         yield
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _the_sdk_tries_again_at_once() -> Iterator[None]:
+def _the_sdk_retries_without_a_pause() -> Iterator[None]:
     with patch("botocore.endpoint.time", SimpleNamespace(sleep=lambda seconds: None)):
         yield
 
 
 @pytest.fixture(autouse=True)
 def aws_guard() -> Iterator[AwsGuard]:
-    """Every request of every test goes past it, the local stack's and the simulation's too."""
+    """Every request of every test passes it, including those of the local stack and the
+    simulation."""
     _guard.taken()
     yield _guard
     assert _guard.taken() == []
@@ -88,7 +90,7 @@ def aws_guard() -> Iterator[AwsGuard]:
 
 @pytest.fixture(autouse=True)
 def _no_call_without_a_right() -> Iterator[None]:
-    """Also where the function caught the refusal."""
+    """Checked even if the function caught the refusal."""
     taken_refusals()
     yield
     assert taken_refusals() == []
@@ -111,7 +113,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture(scope="session")
 def ministack() -> Iterator[Server | None]:
-    """Who answers instead of moto, if anybody does: `make second-opinion` wants it so."""
+    """The server that answers instead of moto, if there is one: set by `make second-opinion`."""
     python = os.environ.get(SECOND_OPINION)
     server = Server(python) if python else None
     yield server
@@ -134,8 +136,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @cache
 def the_template(profile: str = "") -> Template:
-    """`PROFILE` names the one that all tests run on for which it does not matter. With API keys
-    and the ingest queue there are two functions more."""
+    """`PROFILE` is the profile of all tests for which it does not matter. With API keys and the
+    ingest queue, there are two more functions."""
     profile = profile or os.environ.get("PROFILE") or PRECISE.name
     everything = {"AuthMode": "keys", "IngestQueue": "on"}
     return load_template(TEMPLATE, {"Profile": profile, **everything})

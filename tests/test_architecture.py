@@ -1,4 +1,4 @@
-"""Rules of the house that no linter holds, read off the syntax trees of the sources."""
+"""Rules of the code that no linter checks, read from the syntax trees of the sources."""
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ LINES_OF_A_MODULE = 500
 LINES_OF_A_FUNCTION = 60
 FIELDS_BY_POSITION = 4
 OF_MANY_BY_POSITION = 2
-LINES_OF_A_HANDLER = 200  # the api's is a table of calls, a few lines each
+LINES_OF_A_HANDLER = 200  # that of the api is a table of calls, a few lines each
 
 Check = Callable[[ast.Module], Iterable[ast.AST]]
 
@@ -33,7 +33,8 @@ def nodes_of(module: ast.Module) -> tuple[ast.AST, ...]:
 
 
 def offenders(check: Check, paths: Iterable[Path], *, but: Path | None = None) -> list[str]:
-    """Where a check finds something; `but` is the file, or the room, that may do it."""
+    """The lines in which a check finds something; `but` is the file, or the folder, that may do
+    it."""
     return [
         f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {first_line(node)}"
         for path in paths
@@ -46,13 +47,13 @@ def first_line(node: ast.AST) -> str:
     return ast.unparse(node).partition("\n")[0]
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_the_sources_are_found() -> None:
     assert len(HANDLERS) >= 4
     assert CORE / "rules" / "wheel" / "addresses.py" in DEPLOYED
     assert ROOT / "local" / "stack.py" in SOURCES
 
 
-# Who may do what
+# Dependencies
 
 
 def imports_of(*packages: str) -> Check:
@@ -69,18 +70,18 @@ def imports_of(*packages: str) -> Check:
     return check
 
 
-def test_aws_is_spoken_to_by_the_stores_and_the_calls_of_targets() -> None:
+def test_only_stores_and_targets_call_aws() -> None:
     calls = CORE / "targets" / "aws" / "calls.py"
     check = imports_of("boto3", "botocore")
     others = [path for path in DEPLOYED if path != calls]
     assert offenders(check, others, but=CORE / "stores") == []
     sessions = imports_of("boto3", "botocore.session")
     assert offenders(sessions, DEPLOYED, but=CORE / "stores") == []
-    assert offenders(sessions, DEPLOYED) != [], "the check sees what it looks for"
+    assert offenders(sessions, DEPLOYED) != [], "the check finds such code"
 
 
-def test_the_types_of_aws_clients_are_needed_by_no_running_code() -> None:
-    """`mypy_boto3_*` is not packaged, so it may stand behind TYPE_CHECKING only."""
+def test_running_code_does_not_import_types_of_aws_clients() -> None:
+    """`mypy_boto3_*` is not packaged, so it may be imported under TYPE_CHECKING only."""
 
     def unguarded(module: ast.Module) -> Iterator[ast.AST]:
         guarded = {
@@ -110,38 +111,38 @@ def clock_reads(module: ast.Module) -> Iterator[ast.AST]:
 
 def test_the_clock_is_read_in_one_place() -> None:
     assert offenders(clock_reads, DEPLOYED, but=CORE / "clock.py") == []
-    assert offenders(clock_reads, DEPLOYED) != [], "the check sees what it looks for"
+    assert offenders(clock_reads, DEPLOYED) != [], "the check finds such code"
 
 
-# Work that is begun beside the caller: only where it is awaited, however the caller ends
+# Concurrent work: begun only where it is awaited, however the caller ends
 
-BEGINNING = {"map", "submit", "to_thread", "run_in_executor", "gather", "create_task"}
-BEGINNING |= {"ensure_future", "Thread", "TaskGroup", "call_soon", "call_later"}
+BEGINS_WORK = {"map", "submit", "to_thread", "run_in_executor", "gather", "create_task"}
+BEGINS_WORK |= {"ensure_future", "Thread", "TaskGroup", "call_soon", "call_later"}
 
 
-def begun_beside(module: ast.Module) -> Iterator[ast.AST]:
-    """`pool.map(...)`, `asyncio.gather(...)`, `Thread(...)`; a `map(...)` alone begins nothing."""
+def concurrent_work(module: ast.Module) -> Iterator[ast.AST]:
+    """`pool.map(...)`, `asyncio.gather(...)`, `Thread(...)`; a `map(...)` alone begins no work."""
     for node in nodes_of(module):
         match node:
-            case ast.Call(func=ast.Attribute(attr=name)) if name in BEGINNING:
+            case ast.Call(func=ast.Attribute(attr=name)) if name in BEGINS_WORK:
                 yield node
-            case ast.Call(func=ast.Name(id=name)) if name in BEGINNING - {"map"}:
+            case ast.Call(func=ast.Name(id=name)) if name in BEGINS_WORK - {"map"}:
                 yield node
 
 
-def test_no_write_is_begun_that_is_not_awaited() -> None:
-    """Targets make callbacks and look hosts up, and write nothing."""
+def test_concurrent_work_is_begun_only_where_it_is_awaited() -> None:
+    """Targets make callbacks and look hosts up; they write no items."""
     fan_out = (CORE / "fan_out.py", CORE / "workflows" / "gather_all.py")
     writers = [path for path in DEPLOYED if path not in fan_out]
-    assert offenders(begun_beside, writers, but=CORE / "targets") == []
+    assert offenders(concurrent_work, writers, but=CORE / "targets") == []
     for path in fan_out:
-        assert offenders(begun_beside, [path]) != [], "the check sees what it looks for"
+        assert offenders(concurrent_work, [path]) != [], "the check finds such code"
 
 
 @each_case("line", ["self.writers.map(f, x)", "asyncio.to_thread(f)", "Thread(target=f).start()"])
-def test_the_check_sees_work_that_is_begun_beside_its_caller(line: str) -> None:
-    assert list(begun_beside(ast.parse(line)))
-    assert not list(begun_beside(ast.parse("list(map(f, x))")))
+def test_the_check_finds_concurrent_work(line: str) -> None:
+    assert list(concurrent_work(ast.parse(line)))
+    assert not list(concurrent_work(ast.parse("list(map(f, x))")))
 
 
 # Keys are built and parsed in one module
@@ -193,18 +194,18 @@ def test_slots_places_and_task_ids_are_built_and_parsed_in_one_module() -> None:
         "f'{second:011d}.'",
     ],
 )
-def test_the_check_sees_a_key_that_is_built_or_taken_apart(line: str) -> None:
+def test_the_check_finds_a_key_that_is_built_or_parsed(line: str) -> None:
     assert list(keys_built_or_parsed(ast.parse(line)))
 
 
 # Size and shape
 
 
-def test_every_module_says_what_it_is_for() -> None:
+def test_every_module_has_a_docstring() -> None:
     assert [path for path in SOURCES if not ast.get_docstring(tree(path))] == []
 
 
-def test_every_module_can_be_read_in_one_go() -> None:
+def test_every_module_has_a_limited_length() -> None:
     assert [path for path in SOURCES if lines_of(path) > LINES_OF_A_MODULE] == []
     assert [path for path in HANDLERS if lines_of(path) >= LINES_OF_A_HANDLER] == []
 
@@ -213,7 +214,7 @@ def lines_of(path: Path) -> int:
     return len(path.read_text("utf-8").splitlines())
 
 
-def test_every_function_can_be_read_in_one_go() -> None:
+def test_every_function_has_a_limited_length() -> None:
     def too_long(module: ast.Module) -> Iterator[ast.AST]:
         for node in nodes_of(module):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -225,7 +226,7 @@ def test_every_function_can_be_read_in_one_go() -> None:
 
 
 def structs_of_many_fields(module: ast.Module) -> Iterator[tuple[ast.ClassDef, int]]:
-    """Each with the number of fields that have no default."""
+    """Each with the number of fields without a default."""
     for node in nodes_of(module):
         if isinstance(node, ast.ClassDef) and "Struct" in map(ast.unparse, node.bases):
             fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
@@ -238,7 +239,7 @@ def is_kw_only(node: ast.ClassDef) -> bool:
 
 
 def test_a_struct_of_many_fields_takes_them_by_name() -> None:
-    """Where one or two of them have no default, these may be given by position."""
+    """If one or two of them have no default, these may be given by position."""
 
     def unnamed(module: ast.Module) -> Iterator[ast.AST]:
         for node, required in structs_of_many_fields(module):
@@ -260,14 +261,15 @@ def test_a_struct_of_many_fields_takes_them_by_name() -> None:
 
 
 @each_case("path", HANDLERS)
-def test_a_function_offers_one_handler_of_event_and_context(path: Path) -> None:
+def test_a_function_has_one_handler_of_event_and_context(path: Path) -> None:
     functions = [node for node in tree(path).body if isinstance(node, ast.FunctionDef)]
     (handler,) = (node for node in functions if node.name == "handler")
     assert [argument.arg for argument in handler.args.args] == ["event", "context"]
 
 
-def test_nothing_is_wired_while_a_module_is_imported() -> None:
-    """A function pays at its cold start only for what it uses, and a test brings its clock."""
+def test_no_object_is_wired_while_a_module_is_imported() -> None:
+    """A function pays at its cold start only for the parts that it uses, and a test brings its own
+    clock."""
 
     def wired_at_import(module: ast.Module) -> Iterator[ast.AST]:
         for statement in module.body:
@@ -282,7 +284,7 @@ def test_nothing_is_wired_while_a_module_is_imported() -> None:
     assert offenders(wired_at_import, DEPLOYED) == []
 
 
-def test_no_module_is_named_for_anything_and_everything() -> None:
+def test_no_module_has_a_vague_name() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
     everything = [*SOURCES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]
     names = [path.relative_to(ROOT).with_suffix("") for path in everything]

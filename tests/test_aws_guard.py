@@ -1,4 +1,5 @@
-"""Each rule of the guard, by a request that breaks it; and that everything goes past it."""
+"""Each rule of the guard is tested with a request that breaks it; and every request passes the
+guard."""
 
 from typing import Any
 
@@ -181,7 +182,7 @@ def guard() -> AwsGuard:
         ("Scan", of_wheel(Limit=0), "Limit"),
     ],
 )
-def test_dynamodb_would_refuse_it(
+def test_a_request_that_dynamodb_would_refuse_is_reported(
     guard: AwsGuard, operation: str, request_: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(RefusedByAws, match=why):
@@ -224,7 +225,7 @@ def test_dynamodb_would_refuse_it(
         ("ReceiveMessage", {**QUEUE, "WaitTimeSeconds": 21}, "WaitTimeSeconds"),
     ],
 )
-def test_sqs_would_refuse_it(
+def test_a_request_that_sqs_would_refuse_is_reported(
     guard: AwsGuard, operation: str, request_: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(RefusedByAws, match=why):
@@ -275,14 +276,14 @@ def attributes(**values: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_aws_would_refuse_such_a_message(
+def test_a_message_that_aws_would_refuse_is_reported(
     guard: AwsGuard, service: str, operation: str, request_: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(RefusedByAws, match=why):
         guard.check(service, operation, request_)
 
 
-def test_lambda_would_refuse_an_event_over_a_mebibyte(guard: AwsGuard) -> None:
+def test_an_event_of_lambda_over_a_mebibyte_is_reported(guard: AwsGuard) -> None:
     event = {"FunctionName": "f", "InvocationType": "Event", "Payload": b"x" * (MIB + 1)}
     with pytest.raises(RefusedByAws, match="payload"):
         guard.check("lambda", "Invoke", event)
@@ -339,14 +340,14 @@ def test_lambda_would_refuse_an_event_over_a_mebibyte(guard: AwsGuard) -> None:
         ),
     ],
 )
-def test_what_aws_carries_out_goes_past(
+def test_a_request_that_aws_carries_out_passes(
     guard: AwsGuard, service: str, operation: str, request_: dict[str, Any]
 ) -> None:
     guard.check(service, operation, request_)
     assert guard.taken() == []
 
 
-def test_every_client_goes_past_the_guard(resources: Resources, aws_guard: AwsGuard) -> None:
+def test_every_client_passes_the_guard(resources: Resources, aws_guard: AwsGuard) -> None:
     client = boto3.client("dynamodb")
     table = resources.table_name("Wheel")
     with pytest.raises(RefusedByAws, match="due_ms is declared N"):

@@ -1,4 +1,5 @@
-"""Tests without a mark are quick, which is counted; what leaves out the others names them all."""
+"""Tests without a mark are quick, according to counts; the Makefile leaves out exactly the marked
+tests."""
 
 import subprocess
 import sys
@@ -27,21 +28,21 @@ def run(spent: int, *marks: str) -> None:
         hook.send(None)
 
 
-def test_a_test_without_a_mark_takes_as_many_calls_as_a_quick_one_may() -> None:
+def test_a_test_without_a_mark_may_make_as_many_calls_as_the_limit() -> None:
     run(LIMITS[CALLS])
 
 
-def test_a_test_without_a_mark_that_takes_more_fails() -> None:
+def test_a_test_without_a_mark_that_makes_more_calls_fails() -> None:
     with pytest.raises(AssertionError, match=f"{LIMITS[CALLS] + 1} {CALLS}"):
         run(LIMITS[CALLS] + 1)
 
 
 @each_case("mark", LONG)
-def test_a_test_that_says_why_it_is_long_may_take_more(mark: str) -> None:
+def test_a_test_with_a_mark_for_long_tests_may_make_more_calls(mark: str) -> None:
     run(LIMITS[CALLS] + 1, mark)
 
 
-def test_a_property_takes_more_where_it_is_tried_more_often(
+def test_a_property_may_make_more_calls_with_more_examples(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HYPOTHESIS_PROFILE", "suite")
@@ -51,7 +52,7 @@ def test_a_property_takes_more_where_it_is_tried_more_often(
         run(LIMITS[CALLS] + 1, "hypothesis")
 
 
-def test_processes_of_python_are_counted_and_no_others() -> None:
+def test_only_processes_of_python_are_counted() -> None:
     begun = ProcessesBegun()
     subprocess.run(["true"], check=True)
     assert begun() == 0
@@ -59,6 +60,6 @@ def test_processes_of_python_are_counted_and_no_others() -> None:
     assert begun() == 1
 
 
-def test_what_make_leaves_out_and_runs_later_are_the_tests_with_these_marks() -> None:
+def test_make_leaves_out_and_runs_later_the_tests_with_these_marks() -> None:
     assert f'QUICK := -m "{QUICK_PART}"' in MAKEFILE
     assert f'LONG := -m "{LONG_PART}"' in MAKEFILE

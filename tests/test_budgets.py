@@ -1,7 +1,7 @@
-"""The budgets of a task's life, counted from real calls: nothing here is timed.
+"""The budgets of a task's life, counted from real calls, not timed.
 
-Per task from created to settled, items up to 1 KB, no key and no retry. What an idle
-second costs is counted apart.
+Per task from created to settled, items up to 1 KB, no key and no retry. The cost of an idle second
+is counted separately.
 """
 
 import json
@@ -46,7 +46,7 @@ def metered(world: World) -> Meter:
 
 
 def dispatch_second(world: World, second: int) -> None:
-    """One tick of a leader whose pointer's record has just told it AWS's time."""
+    """One tick of a leader that has just read AWS's time with the pointer's record."""
     world.pointer()
     assert world.dispatch.tick(second - 1) == second
 
@@ -71,7 +71,7 @@ def tasks_in_one_second(world: World, number: int) -> list[Task]:
         pytest.param(1_000, THOUSAND, False, marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_task_stays_within_its_budget(
+def test_a_task_stays_within_its_budget_of_requests_and_units(
     world: World, number: int, budget: Budget, list_index: bool
 ) -> None:
     world.wire(list_index=list_index)
@@ -101,9 +101,11 @@ def test_a_task_stays_within_its_budget(
     assert per_task.sqs_requests <= budget.sqs_requests
 
 
-def test_reading_of_its_business_keeps_a_lone_task_within_its_read_units(world: World) -> None:
-    """Cold, and so in both functions, one reading each: of settings, and to call of standing too.
-    Each record is half a unit, found or not."""
+def test_a_lone_task_stays_within_its_read_units_with_the_reads_of_its_business(
+    world: World,
+) -> None:
+    """With cold caches, and so with one read in each of two functions: of the settings, and for the
+    call of the health, too. Each record is half a unit, found or not."""
     meter, readings = metered(world), []
 
     def note(call: Call) -> None:
@@ -126,7 +128,9 @@ def test_reading_of_its_business_keeps_a_lone_task_within_its_read_units(world: 
     assert meter.read_units + 0.5 * records <= ALONE.read_units
 
 
-def test_a_delivered_task_with_half_a_kilobyte_of_its_own_stays_under_one(world: World) -> None:
+def test_a_delivered_task_with_half_a_kilobyte_of_content_stays_under_one_kilobyte(
+    world: World,
+) -> None:
     headers = (("authorization", "Bearer " + "x" * 40),)
     callback = HttpCallback(
         "https://receiver.example/a/path/of/some/length?with=a&query=too", "POST", headers
@@ -140,7 +144,7 @@ def test_a_delivered_task_with_half_a_kilobyte_of_its_own_stays_under_one(world:
 
 
 def test_the_index_keys_of_a_task_never_change(world: World) -> None:
-    """Else a settle would cost two more units where the list index is on."""
+    """Otherwise a settlement would cost two more units when the list index is on."""
     task = world.created(in_ms=0)
     before = [item for item in world.items() if "status" in item]
     world.drain()
@@ -151,7 +155,7 @@ def test_the_index_keys_of_a_task_never_change(world: World) -> None:
         assert [item[name] for item in before] == [item[name] for item in after]
 
 
-def test_between_due_instant_and_callback_there_is_no_request(world: World) -> None:
+def test_no_request_is_made_between_due_instant_and_callback(world: World) -> None:
     task = world.created(in_ms=60_000)
     lead_ms = world.settings.lead_ms
     world.clock.set_ms(task.due_ms - lead_ms)
@@ -185,7 +189,7 @@ def test_an_empty_second_costs_half_a_read_unit_to_probe_and_half_to_sweep(world
     assert meter.dynamodb_requests == 2
 
 
-def test_the_sweep_adds_at_most_as_much_reading_as_the_delivery(world: World) -> None:
+def test_the_sweep_reads_at_most_as_much_as_the_delivery(world: World) -> None:
     meter = metered(world)
     tasks = tasks_in_one_second(world, 100)
     world.dispatch_until(tasks[0].due_ms // 1000)
@@ -207,15 +211,15 @@ def test_a_retry_that_shares_a_page_costs_four_more_write_units(world: World) ->
         world.dispatch_until(world.clock.now_ms() // 1000 + 30)
         world.drain()
     for entry in world.entries_elsewhere():
-        assert world.sweep_second_once(entry.second) is True  # it takes the entries away
+        assert world.sweep_second_once(entry.second) is True  # it deletes the entries
 
     assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
     assert meter.write_units / len(tasks) <= HUNDRED.write_units + 4
 
 
 @pytest.mark.exhaustive
-def test_statistics_and_forecast_cost_writes_by_the_minute_and_by_the_batch(world: World) -> None:
-    """In the Registry, beside the budget of a task: never one for each."""
+def test_statistics_cost_writes_by_the_minute_and_the_forecast_by_the_batch(world: World) -> None:
+    """In the Registry, besides the budget of a task: never one write for each task."""
     writes: list[str] = []
 
     def note(call: Call) -> None:
@@ -293,7 +297,7 @@ def test_parking_a_page_costs_batches_and_an_update_each_and_its_release_four_un
     world.drain()
     assert all(world.read(task).parked for task in tasks)
     assert meter.requests["BatchWriteItem"] == number // 25
-    assert meter.requests["UpdateItem"] <= number + 3  # the page's lease, and its done mark
+    assert meter.requests["UpdateItem"] <= number + 3  # for the page's lease, and its end
     assert meter.write_units <= 2 * number + 3
 
     world.clock.advance_ms(1_000)
@@ -313,7 +317,8 @@ def test_parking_a_page_costs_batches_and_an_update_each_and_its_release_four_un
 
 
 def test_an_occurrence_costs_its_put_its_index_entry_and_a_share_of_its_page(world: World) -> None:
-    """Planned, called and settled: no more than any other task but for its index."""
+    """Planned, called and settled: it costs no more than any other task, except for its index
+    entry."""
     world.wire(list_index=False)
     number = 20
     timers = [made(world, 60, payload=NEARLY_A_KILOBYTE, max_runs=1) for _ in range(number)]
@@ -321,7 +326,7 @@ def test_an_occurrence_costs_its_put_its_index_entry_and_a_share_of_its_page(wor
     planning = Counter[str]()
     world.drain()
     planning.update(meter.requests)
-    chains_alone = number * 3  # it says where they go; its own next entry is put, and then named
+    chains_alone = number * 3  # records the places, puts its next entry, names it
     assert planning["PutItem"] == number + number
     assert planning["UpdateItem"] == 2 * number
     per_occurrence = (meter.write_units - chains_alone) / number
@@ -349,7 +354,7 @@ def test_an_occurrence_costs_its_put_its_index_entry_and_a_share_of_its_page(wor
 
 
 def ingested(world: World, tasks: int, message_id: str = "m-1") -> tuple[Ingested, Budget]:
-    """What the ingest function makes of one message, and what it asks for meanwhile."""
+    """The result of the ingest function for one message, and its requests."""
     one = {
         "biz_type": "orders",
         "delay_seconds": 60,
@@ -401,36 +406,35 @@ def ingested(world: World, tasks: int, message_id: str = "m-1") -> tuple[Ingeste
 def test_a_message_costs_two_writes_besides_its_tasks_and_no_request_of_sqs(
     world: World, tasks: int, requests: int
 ) -> None:
-    """What receives and deletes it is Lambda's poller."""
+    """Lambda's poller receives and deletes the message."""
     world.wire(list_index=False)
-    ingested(world, 1, "m-0")  # what is known of the business and of the wheel is read by then
+    ingested(world, 1, "m-0")  # reads the business and the wheel into the caches
     came, cost = ingested(world, tasks)
     assert len(came.task_ids) == tasks
-    noted_ahead = 1 if tasks > 1 else 0  # of a batch always, of a single task by chance
-    assert cost.write_units == tasks + 2 + noted_ahead
-    assert cost.dynamodb_requests == requests + 2 + noted_ahead
+    by_forecast = 1 if tasks > 1 else 0  # always for a batch, by chance for a single task
+    assert cost.write_units == tasks + 2 + by_forecast
+    assert cost.dynamodb_requests == requests + 2 + by_forecast
     assert cost.sqs_requests == 0
 
 
 WRITES = {"PutItem", "UpdateItem", "BatchWriteItem", "TransactWriteItems", "DeleteItem"}
 
 
-@pytest.mark.parametrize(("tasks", "noted_ahead"), [(1, 0), (100, 1)])
-def test_a_message_that_comes_again_costs_one_write(
-    world: World, tasks: int, noted_ahead: int
-) -> None:
-    """Refused, since its record stands, which tells what it made. A batch is noted once more."""
+@pytest.mark.parametrize(("tasks", "by_forecast"), [(1, 0), (100, 1)])
+def test_a_repeated_message_costs_one_write(world: World, tasks: int, by_forecast: int) -> None:
+    """The write is refused, since the record exists, which shows the created tasks. A batch is
+    counted in the forecast again."""
     first, _ = ingested(world, tasks)
     world.recorder.clear()
     again, _ = ingested(world, tasks)
     assert again.task_ids == first.task_ids
-    assert world.recorder.operations() == ["UpdateItem"] * noted_ahead + ["PutItem"]
+    assert world.recorder.operations() == ["UpdateItem"] * by_forecast + ["PutItem"]
 
 
-def test_a_message_that_a_limit_holds_up_costs_three_writes_and_then_four_a_try(
+def test_a_message_that_a_limit_delays_costs_three_writes_and_then_four_for_each_try(
     world: World,
 ) -> None:
-    """Its record before and after, what the limit has left, and of a repeat the refused claim."""
+    """Its record before and after, the state of the limit, and for a repeat the refused claim."""
     world.configured("orders", creates_per_second=1, creates_burst=1)
     ingested(world, 1, "m-0")
     writes = []

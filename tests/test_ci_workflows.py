@@ -1,4 +1,5 @@
-"""What the forge runs: the same verbs as a contributor, pinned actions, and no right too many."""
+"""Workflows of the forge run the same make targets as a contributor, with pinned actions and
+minimal rights."""
 
 import os
 import re
@@ -37,7 +38,7 @@ def commands(workflow: str) -> str:
     return "\n".join(step.get("run", "") for job in jobs for step in steps(job))
 
 
-def test_the_forge_checks_what_a_contributor_does_and_what_wants_a_machine_of_its_own() -> None:
+def test_the_forge_runs_the_checks_of_a_contributor_and_those_with_a_machine_of_their_own() -> None:
     handed_in = made((ROOT / ".ci" / "run").read_text("utf-8"))
     assert made(commands("check.yml")) == handed_in | {"fresh", "deploy-emulated"}
 
@@ -57,7 +58,7 @@ def test_the_tests_run_on_the_oldest_python_and_on_lambdas() -> None:
 
 
 @each_case("text", TEXTS.values())
-def test_actions_of_others_are_pinned_to_commits_and_say_of_which_version(text: str) -> None:
+def test_actions_of_others_are_pinned_to_commits_with_their_versions(text: str) -> None:
     used = re.findall(r"^ *(?:- )?uses: (.+)$", text, re.MULTILINE)
     assert used
     for one in used:
@@ -65,17 +66,17 @@ def test_actions_of_others_are_pinned_to_commits_and_say_of_which_version(text: 
         assert own or re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one), one
 
 
-def test_an_action_is_of_one_version_everywhere() -> None:
+def test_an_action_has_the_same_version_everywhere() -> None:
     used = re.findall(r"uses: ([\w-]+/[\w-]+)@(\w+)", "".join(TEXTS.values()))
     assert len({name for name, _ in used}) == len(set(used))
 
 
 @each_case("job", JOBS.values())
-def test_a_job_ends_some_time(job: dict[str, Any]) -> None:
+def test_a_job_has_a_timeout(job: dict[str, Any]) -> None:
     assert "uses" in job or job["timeout-minutes"] <= 60
 
 
-def test_a_job_has_the_rights_that_it_needs_and_says_them() -> None:
+def test_a_job_declares_exactly_the_rights_that_it_needs() -> None:
     assert WORKFLOWS["check.yml"]["permissions"] == {"contents": "read"}
     assert WORKFLOWS["release.yml"]["permissions"] == {}
     rights = {name: job["permissions"] for name, job in JOBS.items() if "permissions" in job}
@@ -96,15 +97,15 @@ def test_no_credentials_are_left_in_a_checkout(job: dict[str, Any]) -> None:
             assert step["with"]["persist-credentials"] is False
 
 
-def test_nobody_elses_text_gets_into_a_shell() -> None:
-    """An expression in a command is pasted into it before the shell reads it."""
+def test_no_text_of_others_is_inserted_into_a_shell_command() -> None:
+    """An expression in a command is inserted before the shell reads the command."""
     for workflow in WORKFLOWS:
         assert "${{" not in commands(workflow)
     assert not any("pull_request_target" in text for text in TEXTS.values())
     assert not any("${{ secrets" in text for text in TEXTS.values())
 
 
-def test_what_is_deployed_was_checked_went_through_staging_and_was_let_through() -> None:
+def test_a_deployment_to_production_follows_checks_staging_and_approval() -> None:
     jobs = WORKFLOWS["release.yml"]["jobs"]
     assert set(jobs["staging"]["needs"]) == set(jobs["publish"]["needs"]) == {"check", "artefacts"}
     assert jobs["prod"]["needs"] == ["staging"]
@@ -115,9 +116,9 @@ def test_what_is_deployed_was_checked_went_through_staging_and_was_let_through()
         assert f"ENV={name} " in steps(jobs[name])[-1]["run"]
 
 
-def test_a_release_is_published_whatever_waits_for_a_reviewer() -> None:
-    """A group keeps one run waiting, and cancels it when the next one comes. So what is in none is
-    never cancelled."""
+def test_publishing_does_not_wait_for_an_approval() -> None:
+    """A concurrency group keeps one run waiting, and cancels it when the next one comes. A job
+    outside of groups is never cancelled."""
     release = WORKFLOWS["release.yml"]
     assert "concurrency" not in release
     held = {
@@ -129,7 +130,7 @@ def test_a_release_is_published_whatever_waits_for_a_reviewer() -> None:
 
 
 def test_every_file_that_is_published_has_an_attestation_of_the_workflow_that_built_it() -> None:
-    """Made after the files were checked against their sums, and before others can get them."""
+    """It is made after the files were checked against their sums, and before they are published."""
     checked, attested, published = steps(WORKFLOWS["release.yml"]["jobs"]["publish"])[1:]
     assert checked["run"] == "sha256sum --check --strict SHA256SUMS"
     assert attested["uses"].startswith("actions/attest-build-provenance@")
@@ -150,7 +151,7 @@ def test_a_tag_that_is_not_of_the_version_is_not_built(name: str) -> None:
     assert (done.returncode == 0) == (name == f"v{__version__}")
 
 
-def test_nothing_is_published_or_deployed_of_a_commit_that_is_not_on_main(tmp_path: Path) -> None:
+def test_a_commit_that_is_not_on_main_is_neither_published_nor_deployed(tmp_path: Path) -> None:
     jobs = WORKFLOWS["release.yml"]["jobs"]
     found = steps(jobs["artefacts"])
     assert found[0]["with"]["fetch-depth"] == 0

@@ -1,4 +1,4 @@
-"""What was fanned out has ended when the caller goes on, however it ended."""
+"""Concurrent calls have ended when their caller goes on, however it ended."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +12,12 @@ from duewheel.workflows.gather_all import gather_all, in_thread
 from local.aws.functions import Died
 from tests.support.cases import each_case
 
-LONG_SECONDS = 0.2  # a call under way ends by itself after that, if its caller still waits
+LONG_SECONDS = 0.2  # after which a call under way ends by itself, if its caller still waits
 
 
 class UnderWay:
-    """A call that still runs when another has failed. `outlived`: nobody waited for its end."""
+    """A call that still runs when another has failed. `outlived`: the caller did not wait for its
+    end."""
 
     def __init__(self) -> None:
         self.another_failed = Event()
@@ -73,7 +74,7 @@ def test_every_call_is_made_and_the_first_failure_is_raised(pool: ThreadPoolExec
     assert sorted(made) == list(range(20))
 
 
-def test_calls_that_were_begun_are_awaited_when_no_more_can_be_begun() -> None:
+def test_begun_calls_are_awaited_when_no_more_can_begin() -> None:
     slow = UnderWay()
 
     class Full(ThreadPoolExecutor):
@@ -90,7 +91,9 @@ def test_calls_that_were_begun_are_awaited_when_no_more_can_be_begun() -> None:
     assert not slow.outlived
 
 
-def test_a_death_is_raised_without_waiting_for_what_never_ends(pool: ThreadPoolExecutor) -> None:
+def test_a_death_is_raised_without_waiting_for_a_call_that_never_ends(
+    pool: ThreadPoolExecutor,
+) -> None:
     never = Event()
 
     def work(number: int) -> None:
@@ -104,7 +107,7 @@ def test_a_death_is_raised_without_waiting_for_what_never_ends(pool: ThreadPoolE
 
 
 def on_a_loop(story: Any) -> Any:
-    """By a loop that, as the notifier's, ends no tasks of its own accord."""
+    """Like the notifier's loop, this one does not end tasks by itself."""
     loop = asyncio.new_event_loop()
     try:
         return loop.run_until_complete(story)
@@ -121,7 +124,7 @@ def test_a_cancelled_coroutine_waits_for_its_thread() -> None:
         slow.another_failed.set()
         writing.cancel()
         await asyncio.sleep(0)
-        writing.cancel()  # impatience changes nothing
+        writing.cancel()  # a second cancel changes nothing
         with pytest.raises(asyncio.CancelledError):
             await writing
         slow.caller_goes_on.set()
@@ -131,14 +134,14 @@ def test_a_cancelled_coroutine_waits_for_its_thread() -> None:
     assert not slow.outlived
 
 
-def test_what_a_thread_returns_or_raises_is_handed_on() -> None:
+def test_the_result_or_exception_of_a_thread_is_passed_on() -> None:
     assert on_a_loop(in_thread(divmod, 7, 2)) == (3, 1)
     with pytest.raises(ZeroDivisionError):
         on_a_loop(in_thread(divmod, 7, 0))
 
 
 @each_case("ending", ["failed", "cancelled"])
-def test_coroutines_side_by_side_end_before_their_caller_goes_on(ending: str) -> None:
+def test_concurrent_coroutines_end_before_their_caller_goes_on(ending: str) -> None:
     slow = UnderWay()
 
     async def fails() -> None:
@@ -161,8 +164,8 @@ def test_coroutines_side_by_side_end_before_their_caller_goes_on(ending: str) ->
     assert not slow.outlived
 
 
-def test_a_waiting_caller_can_be_interrupted_by_what_ends_the_process() -> None:
-    """The wait is made of waits for futures, which a signal ends; nothing is caught on the way."""
+def test_a_waiting_caller_can_be_interrupted_by_the_end_of_the_process() -> None:
+    """A signal ends the wait for futures, and no exception is caught on the way."""
     never, ended = Event(), []
 
     class Interrupted(ThreadPoolExecutor):

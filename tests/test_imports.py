@@ -1,5 +1,6 @@
-"""What each function may import before its first event, so that no cold start pays for another's
-work: other people's packages, rooms of the core, and what is dear of the standard library."""
+"""The modules that each function may import before its first event, so that no cold start pays for
+another's work: packages of others, packages of the core, and expensive modules of the standard
+library."""
 
 import os
 import subprocess
@@ -37,9 +38,18 @@ ROOMS = {
 }
 
 TO_READ_SCHEDULES = {"duewheel.rules.timers.cron.expression", "duewheel.rules.timers.schedule"}
-DEAR = {"asyncio", "zoneinfo", "sysconfig", "sqlite3", "unittest", "doctest", "pydoc", "xmlrpc"}
-DEAR |= TO_READ_SCHEDULES
-DEAR_ALLOWED = {
+EXPENSIVE = {
+    "asyncio",
+    "zoneinfo",
+    "sysconfig",
+    "sqlite3",
+    "unittest",
+    "doctest",
+    "pydoc",
+    "xmlrpc",
+}
+EXPENSIVE |= TO_READ_SCHEDULES
+EXPENSIVE_ALLOWED = {
     "api": TO_READ_SCHEDULES,
     "scheduler": set(),
     "notifier": {"asyncio"} | TO_READ_SCHEDULES,
@@ -48,7 +58,7 @@ DEAR_ALLOWED = {
     "ingest": set(),
 }
 
-NOT_DEPLOYED = {"certifi"}  # the SDK takes it where it finds it, as in the tests' environment
+NOT_DEPLOYED = {"certifi"}  # the SDK uses it where it is installed, as in the tests' environment
 
 LISTED = """
 import sys
@@ -67,7 +77,7 @@ OF_EACH_FUNCTION = pytest.mark.parametrize(
 
 @cache
 def imported(function: str) -> dict[str, bool]:
-    """Each module, and whether it is of another's package."""
+    """Each module, and whether it belongs to a package of others."""
     folders = (ROOT / "functions" / function, ROOT / "layers" / "core")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     ran = subprocess.run(
@@ -81,24 +91,24 @@ def imported(function: str) -> dict[str, bool]:
 
 
 @OF_EACH_FUNCTION
-def test_a_function_imports_no_other_package(function: str) -> None:
+def test_a_function_imports_only_its_packages_of_others(function: str) -> None:
     packaged = {name for name, is_packaged in imported(function).items() if is_packaged}
     found = {name.partition(".")[0] for name in packaged}
     assert found - NOT_DEPLOYED == PACKAGES[function]
 
 
 @OF_EACH_FUNCTION
-def test_a_function_imports_no_other_room_of_the_core(function: str) -> None:
+def test_a_function_imports_only_its_packages_of_the_core(function: str) -> None:
     names = [name.split(".") for name in imported(function) if name.startswith("duewheel.")]
     assert {".".join(name[:2]) for name in names} == ROOMS[function]
 
 
 @OF_EACH_FUNCTION
-def test_a_function_imports_nothing_dear_that_it_does_not_need(function: str) -> None:
-    assert imported(function).keys() & DEAR == DEAR_ALLOWED[function]
+def test_a_function_imports_no_expensive_module_that_it_does_not_need(function: str) -> None:
+    assert imported(function).keys() & EXPENSIVE == EXPENSIVE_ALLOWED[function]
 
 
 @OF_EACH_FUNCTION
-def test_a_function_is_wired_by_itself(function: str) -> None:
+def test_a_function_is_wired_on_its_own(function: str) -> None:
     others = {f"duewheel.wiring.{other}" for other in PACKAGES if other != function}
     assert not imported(function).keys() & others

@@ -1,4 +1,4 @@
-"""A record has the ids of its run, and nothing that the log group's name already has."""
+"""A record has the ids of its run, and no information that the log group's name already has."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sample
 
 @pytest.fixture
 def record_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
-    """Of a run with this event."""
+    """A record of a run with this event."""
     level = logger.log_level
     logger.setLevel(logging.INFO)
 
@@ -41,7 +41,7 @@ def test_a_record_has_the_id_of_its_run(record_of: Written) -> None:
     assert record_of({}) == {**RECORD, "function_request_id": CONTEXT.aws_request_id}
 
 
-def test_a_record_of_a_request_has_the_id_of_the_access_log_and_of_that_request_alone(
+def test_a_record_of_a_request_has_the_id_of_the_access_log_for_that_request_only(
     record_of: Written,
 ) -> None:
     request = {"requestContext": {"requestId": "UXlZLjKQoAMEPnw="}}

@@ -1,4 +1,4 @@
-"""What a process counts is taken once, and becomes lines that CloudWatch makes metrics of."""
+"""Counts of a process are taken once, and become lines from which CloudWatch makes metrics."""
 
 import json
 from collections import Counter
@@ -25,7 +25,7 @@ from duewheel.metrics import (
 
 NOW_MS = 1_800_000_000_250
 SOURCE = Source("timers", "1.2.3", "WARN")
-UNITS = {"Count", "Milliseconds", "Seconds"}  # of those that CloudWatch knows
+UNITS = {"Count", "Milliseconds", "Seconds"}  # a part of those of CloudWatch
 LONGEST_LINE_BYTES = 256 * 1024
 
 
@@ -33,8 +33,9 @@ def lines_of(counted: Counted) -> list[dict[str, Any]]:
     return [json.loads(line) for line in metric_lines(counted, SOURCE, NOW_MS)]
 
 
-def told(lines: list[dict[str, Any]]) -> tuple[Counter[str], dict[str, list[int]]]:
-    """By the format: a metric is what the directive names, and its value stands beside it."""
+def metrics_in(lines: list[dict[str, Any]]) -> tuple[Counter[str], dict[str, list[int]]]:
+    """According to the format: the directive names a metric, and its value is a member of the
+    line."""
     counts: Counter[str] = Counter()
     values: dict[str, list[int]] = {}
     for line in lines:
@@ -77,11 +78,11 @@ def test_a_line_names_its_stack_and_has_no_dimensions() -> None:
     }
 
 
-def test_nothing_makes_no_line() -> None:
+def test_no_count_makes_no_line() -> None:
     assert lines_of(Counted()) == []
 
 
-def test_more_values_than_a_line_holds_go_on_in_others_and_counts_do_not() -> None:
+def test_values_that_exceed_a_line_continue_in_others_and_counts_are_not_repeated() -> None:
     lines = lines_of(Counted({DELIVERED: 201}, {LATENESS: list(range(201)), SWEEP_LAG: [7]}))
     assert [len(line["Lateness"]) for line in lines] == [100, 100, 1]
     assert ["Delivered" in line for line in lines] == [True, False, False]
@@ -95,12 +96,12 @@ def test_more_values_than_a_line_holds_go_on_in_others_and_counts_do_not() -> No
         st.lists(st.integers(0, 10**12), min_size=1, max_size=450),
     ),
 )
-def test_lines_tell_all_that_was_counted_once_and_keep_the_bounds_of_the_format(
+def test_lines_contain_each_count_once_within_the_bounds_of_the_format(
     counts: dict[Metric, int], values: dict[Metric, list[int]]
 ) -> None:
     counts = {metric: n for metric, n in counts.items() if metric not in values}
     lines = lines_of(Counted(counts, values))
-    assert told(lines) == (by_name(counts), by_name(values))
+    assert metrics_in(lines) == (by_name(counts), by_name(values))
     for line in lines:
         lists = [value for value in line.values() if isinstance(value, list)]
         assert all(0 < len(some) <= VALUES_PER_LINE for some in lists)
@@ -113,7 +114,7 @@ def test_every_metric_has_a_name_of_its_own_and_a_unit_that_cloudwatch_knows() -
     assert DEAD in METRICS
 
 
-def test_what_is_taken_is_counted_anew() -> None:
+def test_counts_begin_at_zero_after_they_are_taken() -> None:
     counts = Counts()
     counts.add(DELIVERED, 2)
     counts.add(DELIVERED)
@@ -125,7 +126,7 @@ def test_what_is_taken_is_counted_anew() -> None:
     assert (dict(again.counts), dict(again.values)) == ({}, {})
 
 
-def test_nothing_is_lost_or_counted_twice_when_threads_count_and_take() -> None:
+def test_counts_are_neither_lost_nor_doubled_when_threads_count_and_take() -> None:
     counts = Counts()
 
     def work(_: int) -> int:

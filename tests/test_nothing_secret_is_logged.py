@@ -1,7 +1,7 @@
-"""What callers and receivers hand over goes through every path and appears in no log record.
+"""Values of callers and receivers go through every path and appear in no log record.
 
 Everything is logged here that is logged in Lambda: all loggers at DEBUG, as the functions set them,
-and what a function raises, too. Each value to look for has the same mark in it.
+and exceptions of functions, too. Each value to look for contains the same mark.
 """
 
 import base64
@@ -37,7 +37,7 @@ from tests.support.bounds import quick_first
 from tests.support.service import Service
 
 MARK = "7c1f9e4b"
-BUCKETS = 10_000_000  # as the template has it by default
+BUCKETS = 10_000_000  # the default of the template
 SIGNING_SECRET = f"whsec_{MARK * 4}"
 SIGNING_KEY = base64.b64decode(MARK * 4)
 SECRET_HEADERS = {
@@ -55,7 +55,7 @@ TWICE = {"retry": {"delays_seconds": [10]}}
 
 
 class Records(logging.Handler):
-    """Each record as the text that it is written as."""
+    """Each record, as the text that is written."""
 
     def __init__(self) -> None:
         super().__init__(logging.NOTSET)
@@ -69,14 +69,15 @@ class Records(logging.Handler):
         self.actions.add(getattr(record, "action", ""))
 
     def with_the_mark(self) -> list[str]:
-        """The first few, and of each a little."""
+        """The first few, each shortened."""
         raw = repr(SIGNING_KEY)[2:-1]
         return [text[:300] for text in self.texts if MARK in text or raw in text][:5]
 
 
 @pytest.fixture
 def records() -> Iterator[Records]:
-    """As Lambda sets the loggers where `LogLevel` is DEBUG, before it imports the function."""
+    """Like Lambda, which sets the loggers for a `LogLevel` of DEBUG before it imports the
+    function."""
     root, kept = logging.getLogger(), Records()
     before = root.level, logger.log_level
     root.addHandler(kept)
@@ -91,7 +92,7 @@ def records() -> Iterator[Records]:
 
 @pytest.fixture
 def receiver() -> Iterator[str]:
-    """Whatever it is asked, it fails, redirects or says nonsense, and secrets with it."""
+    """Fails, redirects or answers nonsense to every request, with secrets in its answers."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -115,7 +116,7 @@ def receiver() -> Iterator[str]:
 
 
 class Caller(Service):
-    """Has a secret in each header, and a query that nobody asked for."""
+    """Sends a secret in each header, and an unknown query."""
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
@@ -136,7 +137,7 @@ class Caller(Service):
 
 
 def callbacks(inbox: str, receiver: str) -> Iterator[dict[str, Any]]:
-    """Of every type, and of every way that a call can end."""
+    """Of every type, and for every way in which a call can end."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
@@ -206,7 +207,7 @@ def refused(caller: Caller) -> None:
     assert caller.call("GET", f"/v1/tasks/{MARK}?token={MARK}")[0] in (400, 404)
 
 
-def steered(caller: Caller, inbox: str) -> None:
+def changed(caller: Caller, inbox: str) -> None:
     hook = {"callback": {"url": f"{inbox}/ok?token={MARK}"}}
     task = caller.creates(hook["callback"])
     path = f"/v1/tasks/{task['task_id']}"
@@ -234,7 +235,7 @@ def steered(caller: Caller, inbox: str) -> None:
 
 
 def damaged(caller: Caller, inbox: str) -> None:
-    """Items edited by hand, and a message that is none."""
+    """Items edited by hand, and an invalid message."""
     dynamodb = boto3.client("dynamodb")
     for attribute in (
         "callback",
@@ -266,7 +267,7 @@ def damaged(caller: Caller, inbox: str) -> None:
 
 
 def ingested(caller: Caller, inbox: str) -> None:
-    """Messages that are good, partly good, no JSON, and more than a limit takes at once."""
+    """Messages that are valid, partly valid, not JSON, and more than a limit allows."""
     limits = {"creates_per_second": 1, "creates_burst": 1}
     assert caller.call("PUT", "/v1/businesses/few", limits)[0] == 201
     task = {"biz_type": "orders", **SOON, "callback": {"url": f"{inbox}/ok?token={MARK}"}}
@@ -293,7 +294,7 @@ def live(stack: LocalStack, receiver: str) -> list[dict[str, Any]]:
     businesses(caller, inbox)
     refused(caller)
     tasks = [caller.creates(callback) for callback in callbacks(inbox, receiver)]
-    steered(caller, inbox)
+    changed(caller, inbox)
     damaged(caller, inbox)
     ingested(caller, inbox)
     caller.advance(400)
@@ -308,19 +309,17 @@ def live(stack: LocalStack, receiver: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.exhaustive
-def test_whatever_becomes_of_a_task_nothing_that_is_in_it_is_logged(
-    records: Records, receiver: str
-) -> None:
+def test_no_content_of_a_task_is_logged_in_any_outcome(records: Records, receiver: str) -> None:
     with LocalStack(frozen=True, overrides=AT_LEVEL) as stack:
         tasks = live(stack, receiver)
         notices = Service(stack.url).received("dead")
     assert {task["status"] for task in tasks} == {"delivered", "dead"}
-    assert MARK in str(notices), "they went through it"
+    assert MARK in str(notices), "they were part of the notices"
     assert {"unreadable", "message-failed", "change"} <= records.actions
     assert records.with_the_mark() == []
 
 
-def test_no_key_is_logged_whatever_becomes_of_it(records: Records) -> None:
+def test_no_api_key_is_logged(records: Records) -> None:
     new = {"name": "orders service", "grants": [{"right": "write", "businesses": "orders"}]}
     task = {"biz_type": "orders", **SOON, "callback": {"url": "http://receiver.example/"}}
     with LocalStack(frozen=True, asks_for_keys=True, overrides=AT_LEVEL) as stack:
@@ -348,7 +347,7 @@ def test_no_key_is_logged_whatever_becomes_of_it(records: Records) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", [1, 2])
-def test_whatever_goes_wrong_on_the_way_nothing_of_it_is_logged(
+def test_no_content_is_logged_when_requests_to_aws_fail(
     records: Records, receiver: str, seed: int
 ) -> None:
     with LocalStack(frozen=True, faults=Faults(0.2, seed), overrides=AT_LEVEL) as stack:
@@ -368,7 +367,7 @@ def test_whatever_goes_wrong_on_the_way_nothing_of_it_is_logged(
 @pytest.mark.parametrize(
     "fault", quick_first([Fault.FAILED, Fault.LOST_AFTER, Fault.THROTTLED], pytest.mark.exhaustive)
 )
-def test_a_call_that_fails_as_a_whole_says_nothing_of_what_it_was_about(
+def test_a_call_that_fails_as_a_whole_logs_no_content(
     records: Records, receiver: str, fault: Fault
 ) -> None:
     def fail(request: Any, handle: Handle) -> Reply | None:
@@ -377,7 +376,7 @@ def test_a_call_that_fails_as_a_whole_says_nothing_of_what_it_was_about(
     with LocalStack(frozen=True, overrides=AT_LEVEL) as stack:
         caller = Caller(stack.url)
         inbox = f"{stack.url}/_local/inbox"
-        no_wait = SimpleNamespace(sleep=lambda seconds: None)  # before the SDK tries again
+        no_wait = SimpleNamespace(sleep=lambda seconds: None)  # before a retry of the SDK
         with answered_by(fail), patch.object(endpoint, "time", no_wait):
             settings = {"signing_secrets": [SIGNING_SECRET]}
             answers = [caller.call("PUT", "/v1/businesses/orders", settings)]
@@ -389,8 +388,8 @@ def test_a_call_that_fails_as_a_whole_says_nothing_of_what_it_was_about(
     assert records.with_the_mark() == []
 
 
-def test_a_message_that_no_link_takes_is_not_quoted() -> None:
-    """It may hold records of attempts, and what is raised is logged."""
+def test_the_error_of_a_message_that_both_links_refuse_does_not_quote_it() -> None:
+    """It may contain records of attempts, and an exception is logged."""
 
     class Refuses:
         def send(self, messages: list[Any], *_: Any) -> list[Any]:
@@ -411,8 +410,8 @@ print(logging.getLogger("botocore.endpoint").getEffectiveLevel(), logger.log_lev
 """
 
 
-def test_at_debug_the_functions_say_more_and_the_libraries_do_not() -> None:
-    """In a process of its own, as Lambda begins one."""
+def test_at_debug_only_the_functions_log_more_and_not_the_libraries() -> None:
+    """In a process of its own, as Lambda starts one."""
     environment = {**os.environ, "POWERTOOLS_LOG_LEVEL": "DEBUG", "PYTHONPATH": "layers/core"}
     told = subprocess.run(
         [sys.executable, "-c", AT_DEBUG],

@@ -1,4 +1,4 @@
-"""A run of the whole suite fails when a right of the template is used by no test."""
+"""A run of the whole suite fails when no test uses a right of the template."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +17,7 @@ NAMED = pytest.Config.ArgsSource.ARGS
 
 
 class Run:
-    """pytest's own process after a run, of which it is told what the plugin looks at."""
+    """pytest's own process after a run, with the members that the plugin reads."""
 
     def __init__(
         self, source: Any = WHOLE, kept: dict[str, Any] | None = None, **options: Any
@@ -54,14 +54,14 @@ def test_a_right_that_no_process_used_fails_the_run_and_is_named() -> None:
     assert run.lines == [f"no test uses the right: {' '.join(NEEDLESS)}"]
 
 
-def test_what_each_of_several_processes_used_counts() -> None:
+def test_rights_used_in_any_process_count() -> None:
     run = Run()
     run.ended(USED, NEEDLESS)
     assert run.session.exitstatus == pytest.ExitCode.OK
     assert run.lines == ["rights in use: every right of every role"]
 
 
-def test_what_the_quick_tests_used_counts_after_the_long_ones() -> None:
+def test_rights_used_in_the_quick_tests_count_after_the_long_tests() -> None:
     kept: dict[str, Any] = {}
     quick = Run(kept=kept, markexpr=rights_in_use.QUICK_PART)
     quick.ended(NEEDLESS)
@@ -73,7 +73,7 @@ def test_what_the_quick_tests_used_counts_after_the_long_ones() -> None:
     assert long.lines == ["rights in use: every right of every role"]
 
 
-def test_the_long_tests_alone_are_judged_by_what_they_used() -> None:
+def test_the_long_tests_alone_are_judged_by_the_rights_that_they_used() -> None:
     run = Run(markexpr=rights_in_use.LONG_PART)
     run.ended(USED)
     assert run.session.exitstatus == pytest.ExitCode.TESTS_FAILED
@@ -89,20 +89,22 @@ def test_the_long_tests_alone_are_judged_by_what_they_used() -> None:
         (WHOLE, {"markexpr": "stack"}),
     ],
 )
-def test_a_run_of_a_part_judges_nothing_and_says_so(source: Any, options: dict[str, Any]) -> None:
+def test_a_run_of_a_part_is_not_judged_and_reports_that(
+    source: Any, options: dict[str, Any]
+) -> None:
     run = Run(source, **options)
     run.ended(USED)
     assert run.session.exitstatus == pytest.ExitCode.OK
     assert run.lines == ["rights in use: not judged, since this was a part of the tests"]
 
 
-def test_a_run_with_failures_judges_nothing_and_says_so() -> None:
+def test_a_run_with_failures_is_not_judged_and_reports_that() -> None:
     run = Run()
     run.ended(USED, status=pytest.ExitCode.TESTS_FAILED)
     assert run.lines == ["rights in use: not judged, since tests failed"]
 
 
-def test_a_worker_hands_over_what_it_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_passes_on_the_rights_that_it_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rights_in_use, "in_use", {USED})
     worker: Any = SimpleNamespace(workeroutput={})
     RightsInUse(worker).pytest_sessionfinish(SimpleNamespace(), pytest.ExitCode.OK)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""Settings: what is missing or wrong in the environment is named, all of it at once."""
+"""Settings: all missing or invalid variables of the environment are named, together in one
+error."""
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_every_variable_has_its_setting() -> None:
     )
 
 
-def test_the_id_of_the_stack_says_where_a_name_alone_is_looked_for() -> None:
+def test_the_id_of_the_stack_sets_the_scope_of_plain_names() -> None:
     scope = settings_from(WHOLE).allowed_targets.scope
     assert (
         scope.arn("lambda", "function:f") == "arn:aws:lambda:eu-central-1:123456789012:function:f"
@@ -89,11 +90,11 @@ def test_the_id_of_the_stack_says_where_a_name_alone_is_looked_for() -> None:
 
 @each_case("name", [name for name in WHOLE if name.startswith("TARGET_")])
 @each_case("text", ["*", "orders", "arn:aws:lambda", "urn:a:b:c:d:e"])
-def test_a_target_that_is_no_arn_is_named(name: str, text: str) -> None:
+def test_a_target_that_is_not_an_arn_is_named(name: str, text: str) -> None:
     assert name in error_of({**WHOLE, name: f"{WHOLE[name]},{text}"})
 
 
-def test_what_the_design_gives_a_default_may_be_left_out() -> None:
+def test_variables_with_a_default_may_be_left_out() -> None:
     settings = settings_from(LEAST)
     assert (settings.buckets, settings.lead_ms, settings.retention_days) == (10_000_000, 500, 30)
     assert settings.list_index
@@ -102,25 +103,28 @@ def test_what_the_design_gives_a_default_may_be_left_out() -> None:
 
 
 @each_case("profile", PROFILES.values())
-def test_a_profile_is_named(profile: Profile) -> None:
+def test_a_profile_is_chosen_by_its_name(profile: Profile) -> None:
     assert settings_from({**LEAST, "PROFILE": profile.name}).profile is profile
     assert settings_from(LEAST).profile is PRECISE
 
 
 @each_case("text", ["", "Economy", "cheap"])
-def test_a_profile_that_there_is_not_is_refused(text: str) -> None:
+def test_an_unknown_profile_is_refused(text: str) -> None:
     assert error_of({**LEAST, "PROFILE": text}) == f"PROFILE={text!r} is none of precise, economy"
 
 
 def test_the_notifier_knows_its_own_name_from_lambda_and_invokes_its_alias() -> None:
-    told = {name: text for name, text in LEAST.items() if name != "NOTIFIER_FUNCTION"}
-    assert settings_from({**told, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function == "me:live"
+    environment = {name: text for name, text in LEAST.items() if name != "NOTIFIER_FUNCTION"}
+    assert (
+        settings_from({**environment, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function
+        == "me:live"
+    )
     assert (
         settings_from({**LEAST, "AWS_LAMBDA_FUNCTION_NAME": "me"}).notifier_function == "notifier"
     )
 
 
-def test_a_function_is_among_the_deployments_own_by_the_name_that_lambda_gives_it() -> None:
+def test_a_function_counts_its_own_name_from_lambda_as_one_of_the_deployments() -> None:
     environment = {**WHOLE, "AWS_LAMBDA_FUNCTION_NAME": "api"}
     assert settings_from(environment).own_names == ("slices", "notifier", "api")
 
@@ -140,7 +144,7 @@ def test_a_missing_variable_is_named(name: str, how: str) -> None:
 
 @each_case("name", NUMBERS)
 @each_case("text", ["", "-1", "1.5", "1e3", " 7", "0x10", "many", "9" * 20, "²"])
-def test_a_number_that_is_none_is_named_with_what_stands_there(name: str, text: str) -> None:
+def test_an_invalid_number_is_named_with_its_text(name: str, text: str) -> None:
     assert error_of({**WHOLE, name: text}).startswith(f"{name}={text!r} is no whole number from ")
 
 
@@ -167,13 +171,13 @@ def test_the_list_index_is_on_or_off(text: str) -> None:
 
 
 @each_case(("name", "text"), [("AUTH_MODE", "none"), ("IAM_DEFAULT", "all")])
-def test_who_may_call_is_one_of_what_there_is(name: str, text: str) -> None:
-    """Nothing that is spelt wrongly opens a door."""
+def test_an_unknown_mode_or_right_is_refused(name: str, text: str) -> None:
+    """A misspelt mode does not permit more."""
     assert error_of({**WHOLE, name: text}).startswith(f"{name}={text!r} is none of ")
     assert error_of({**WHOLE, name: ""}).startswith(f"{name}='' is none of ")
 
 
-def test_all_that_is_wrong_is_said_in_one_error() -> None:
+def test_all_invalid_variables_are_named_in_one_error() -> None:
     wrong = dict.fromkeys([*NUMBERS, "LIST_INDEX"], "?")
     error = error_of(wrong)
     assert [name for name in [*LEAST, *wrong] if name not in error] == []
@@ -204,7 +208,7 @@ def test_a_callback_takes_half_of_the_notifiers_time_at_most() -> None:
     assert error.startswith("CALLBACK_TIMEOUT_SECONDS=31 is more than half of ")
 
 
-def test_numbers_that_do_not_fit_together_are_said_in_one_error() -> None:
+def test_numbers_that_do_not_fit_together_are_named_in_one_error() -> None:
     error = error_of(
         {
             **WHOLE,
@@ -218,7 +222,9 @@ def test_numbers_that_do_not_fit_together_are_said_in_one_error() -> None:
 
 
 @each_case("notifier_timeout_seconds", ["60", "900"])
-def test_by_when_a_notifier_is_gone_its_lambda_has_ended(notifier_timeout_seconds: str) -> None:
+def test_the_lifetime_of_a_notifier_is_longer_than_its_timeout(
+    notifier_timeout_seconds: str,
+) -> None:
     settings = settings_from(
         {
             **WHOLE,
@@ -229,5 +235,5 @@ def test_by_when_a_notifier_is_gone_its_lambda_has_ended(notifier_timeout_second
     assert settings.notifier_lives_ms > settings.notifier_timeout_seconds * 1000
 
 
-def test_retention_is_handed_on_in_seconds() -> None:
+def test_retention_is_converted_to_seconds() -> None:
     assert settings_from(WHOLE).retention_seconds == 7 * 86_400

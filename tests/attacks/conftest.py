@@ -1,4 +1,4 @@
-"""An attacker at the HTTP interface: whatever can be sent, and what stands afterwards."""
+"""An attacker at the HTTP interface: any request, and the stored items afterwards."""
 
 import json
 import re
@@ -24,7 +24,8 @@ APP_TIMER = {
 def attack(
     method: str, path: str, body: Any = None, query: str = "", **headers: str
 ) -> tuple[int, Any, dict[str, str]]:
-    """Status, what the body says, headers. Bytes travel as API Gateway sends what is no text."""
+    """Returns the status, the parsed body and the headers. API Gateway encodes a body of bytes in
+    Base64."""
     event = event_from("http-api-create-task.json")
     event["rawPath"] = event["requestContext"]["http"]["path"] = path
     event["requestContext"]["http"]["method"] = method
@@ -37,8 +38,9 @@ def attack(
         event["body"] = body if isinstance(body, str) else json.dumps(body)
     answer = api.handler(event, Context())
     text = b64decode(answer["body"]).decode() if answer["isBase64Encoded"] else answer["body"]
-    said = json.loads(text, parse_int=lambda digits: int(digits[:100]))  # a payload's may be long
-    return answer["statusCode"], said, answer["headers"]
+    # The integers of a payload may be long.
+    document = json.loads(text, parse_int=lambda digits: int(digits[:100]))
+    return answer["statusCode"], document, answer["headers"]
 
 
 def made(method: str, path: str, body: Any = None) -> Any:
@@ -52,8 +54,8 @@ def problem(*asked: Any, **headers: str) -> tuple[int, str]:
     return status, document["type"].removeprefix("urn:duewheel:problem:")
 
 
-def health() -> list[Any]:
-    """Every item of both tables, but the wheel's shape, which whoever comes first records."""
+def stored_items() -> list[Any]:
+    """Every item of both tables, except for the wheel's shape, which the first caller records."""
     client, settings = process.dynamodb(), process.settings()
     return [
         item
@@ -65,11 +67,11 @@ def health() -> list[Any]:
 
 
 def every_call() -> list[tuple[str, str]]:
-    """Method and path of all that the service answers, its placeholders as they are."""
+    """Method and path of every call of the service, with the placeholders."""
     table = api.CALLS.by_path
     return [(method, path) for path, by_method in table.items() for method in by_method]
 
 
 def filled(path: str, otherwise: str = "orders", **named: str) -> str:
-    """A call's path with something in the place of each placeholder."""
+    """A call's path, with values for its placeholders."""
     return re.sub(r"\{(\w+)\}", lambda place: named.get(place[1], otherwise), path)

@@ -1,5 +1,5 @@
-"""Bodies that are meant to break their reader: each is answered, and what is refused changed
-nothing."""
+"""Bodies that are meant to break their reader: each is answered, and a refused one changes no
+item."""
 
 import gzip
 import json
@@ -19,8 +19,8 @@ from tests.attacks.conftest import (
     attack,
     every_call,
     filled,
-    health,
     made,
+    stored_items,
 )
 from tests.support.bounds import quick_first
 from tests.support.cases import each_case
@@ -44,7 +44,7 @@ BROKEN = {
     "more members than anybody reads": "{" + ",".join(f'"{n}":0' for n in range(20_000)) + "}",
     "more than a call takes": json.dumps(TASK) + " " * 4_200_000,
 }
-# What stands for a value: some of it is allowed somewhere, none of it breaks anything anywhere.
+# Values for any member: some of them are allowed somewhere, and none of them causes a failure.
 HOSTILE = [
     "null",
     "true",
@@ -153,7 +153,7 @@ def taking_bodies() -> list[tuple[str, str]]:
 
 
 def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Of everything that stands in it."""
+    """The paths of all values in it."""
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for name, within in items:
         yield (*path, name)
@@ -174,16 +174,14 @@ def with_source(body: Any, path: tuple[Any, ...], source: str) -> str:
 @pytest.mark.parametrize(
     "body", quick_first(BROKEN.values(), pytest.mark.exhaustive, 4), ids=BROKEN
 )
-def test_no_call_breaks_on_a_broken_body_and_none_is_taken_for_another(
-    wired: ManualClock, body: str | bytes
-) -> None:
+def test_every_call_refuses_a_broken_body(wired: ManualClock, body: str | bytes) -> None:
     task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
-    before = health()
+    before = stored_items()
     for method, pattern in taking_bodies():
         path = filled(pattern, task_id=task["task_id"], timer_id=timer["timer_id"])
         status, answer, _ = attack(method, path, body)
         assert is_refused(status, answer), (method, path, status, answer)
-        assert health() == before
+        assert stored_items() == before
 
 
 def is_refused(status: int, answer: Any) -> bool:
@@ -191,31 +189,31 @@ def is_refused(status: int, answer: Any) -> bool:
 
 
 @each_case("call", WHOLE)
-def test_a_number_that_json_lacks_is_refused_wherever_it_stands(
+def test_a_number_that_json_does_not_have_is_refused_in_any_member(
     wired: ManualClock, call: tuple[str, str]
 ) -> None:
     for path in paths_of(WHOLE[call]):
         for source in ("NaN", "-Infinity", "[[Infinity]]"):
             status, answer, _ = attack(*call, with_source(WHOLE[call], path, source))
             assert is_refused(status, answer), (path, source, answer)
-    assert health() == []
+    assert stored_items() == []
 
 
 @each_case("call", WHOLE)
-def test_of_a_member_that_is_given_twice_the_last_one_is_checked_in_any_spelling(
+def test_the_last_one_of_two_equal_members_is_checked_in_any_spelling(
     wired: ManualClock, call: tuple[str, str]
 ) -> None:
-    """A wrong one is not hidden by a right one before it."""
-    for name in WHOLE[call].keys() - {"payload"}:  # which may be anything
+    """A valid value before an invalid one does not hide it."""
+    for name in WHOLE[call].keys() - {"payload"}:  # the payload may be any value
         for spelled in (f'"{name}"', f'"\\u{ord(name[0]):04x}{name[1:]}"'):
             text = f"{json.dumps(WHOLE[call])[:-1]}, {spelled}: {WRONG}}}"
             status, answer, _ = attack(*call, text)
             assert is_refused(status, answer), (spelled, answer)
-    assert health() == []
+    assert stored_items() == []
 
 
 @pytest.mark.parametrize("call", quick_first([(call,) for call in WHOLE], pytest.mark.exhaustive))
-def test_no_value_anywhere_in_a_body_ends_in_a_failure(
+def test_no_value_in_any_member_causes_a_failure(
     wired: ManualClock, resources: Resources, call: tuple[str, str]
 ) -> None:
     make_keys(resources, boto3.client("kms"))
@@ -227,9 +225,9 @@ def test_no_value_anywhere_in_a_body_ends_in_a_failure(
             assert status != 200 or answer.get("code", 0) < 500, (path, source[:60], answer)
 
 
-def test_a_body_that_is_called_compressed_is_read_as_it_came(wired: ManualClock) -> None:
-    """Nothing is unpacked, so nothing small can become large."""
+def test_a_body_with_a_content_encoding_is_not_unpacked(wired: ManualClock) -> None:
+    """No body is unpacked, so no small body can become a large one."""
     bomb = gzip.compress(json.dumps(TASK).encode())
     status, answer, _ = attack("POST", "/v1/tasks", bomb, content_encoding="gzip")
     assert (status, answer["detail"]) == (400, "The body is not UTF-8 text.")
-    assert health() == []
+    assert stored_items() == []

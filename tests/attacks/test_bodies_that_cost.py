@@ -1,4 +1,4 @@
-"""Bodies that are made to keep the api function busy: what is read of them is counted."""
+"""Bodies that are made to keep the api function busy: the decoded objects are counted."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ from tests.support.two_businesses import asked
 
 MANY = 5_000
 MEMBERS = ",".join(f'"m{number}":0' for number in range(MANY))
-PREVIEW = "/v1/timers/upcoming"  # needs no right to write, and takes 256 KiB
+PREVIEW = "/v1/timers/upcoming"  # needs no write right, and accepts 256 KiB
 
 
 @pytest.fixture
 def objects_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was decoded, by its kind."""
+    """The decoded objects, by their type."""
     read: list[Any] = []
     any_decoder = fields._decoder
 
@@ -29,7 +29,7 @@ def objects_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return read
 
 
-def test_of_a_caller_who_may_only_read_no_body_is_looked_into(
+def test_no_body_of_a_caller_with_only_the_read_right_is_decoded(
     wired: ManualClock, objects_read: list[Any]
 ) -> None:
     changing = [call for call in every_call() if call[0] != "GET" and call[1] != PREVIEW]
@@ -49,7 +49,7 @@ def test_of_a_caller_who_may_only_read_no_body_is_looked_into(
         f'{{"tasks":[{{"biz_type":"orders","delay_seconds":1,"retry":{{{MEMBERS}}}}}]}}',
     ],
 )
-def test_an_object_with_many_members_is_decoded_once_and_by_no_code_of_ours(
+def test_an_object_with_many_members_is_decoded_once_by_the_decoder(
     wired: ManualClock, objects_read: list[Any], body: str
 ) -> None:
     attack("POST", "/v1/tasks/batch", body)
@@ -62,16 +62,16 @@ def test_a_payload_may_have_as_many_members_as_its_size_allows(wired: ManualCloc
     assert attack("POST", "/v1/tasks", {**TASK, **payload})[0] == 201
 
 
-def test_numbers_that_are_written_as_floats_are_changed_at_once(
+def test_whole_numbers_written_as_floats_are_converted_together(
     wired: ManualClock, objects_read: list[Any]
 ) -> None:
     body = f'{{"retry_statuses":[{",".join(["404.0"] * MANY)}]}}'
     assert problem("PUT", "/v1/businesses/orders", body) == (422, "invalid-field")
-    assert len(objects_read) <= 3  # the body, the body again, and the list's elements
+    assert len(objects_read) <= 3  # the body, the body again, and the elements of the list
 
 
 @each_case("end", ["$.nope", "$.retry", "$.retry.nope", "$[0]", "$.payload[...].x"])
-def test_a_name_that_ends_as_the_decoder_ends_its_words_is_refused_as_unknown(
+def test_a_name_that_looks_like_an_error_of_the_decoder_is_refused_as_unknown(
     wired: ManualClock, end: str
 ) -> None:
     body = {**TASK, f"x` - at `{end}": 1}

@@ -1,4 +1,4 @@
-"""A caller who may create tasks, after what the business's admin has set."""
+"""A caller who may create tasks tries to get the headers that the business's admin has set."""
 
 import boto3
 import pytest
@@ -30,10 +30,11 @@ def call_all(world: World, last: Task) -> None:
     world.drain()
 
 
-def test_default_headers_follow_no_url_that_a_task_names(
+def test_default_headers_do_not_go_to_a_url_of_a_task(
     world: World, called: list[HttpCallback]
 ) -> None:
-    """Neither of a task that was made before there were any, nor of one that was changed."""
+    """This includes a task that was created before the headers were set, and one that was
+    changed."""
     world.configured("orders", callback=HttpCallback(USUAL.url))
     before, moved = world.created(callback=THEIRS), world.created(callback=None)
     world.configured("orders", callback=USUAL)
@@ -50,7 +51,7 @@ def test_default_headers_follow_no_url_that_a_task_names(
 
 
 @pytest.mark.parametrize("listed", [None, ("https://theirs.example",)])
-def test_default_headers_go_to_the_origin_of_the_callback_and_to_those_that_are_listed(
+def test_default_headers_go_to_the_origin_of_the_default_callback_and_to_listed_origins(
     world: World, called: list[HttpCallback], listed: tuple[str, ...] | None
 ) -> None:
     world.configured("orders", callback=USUAL, trusted_origins=listed)
@@ -61,7 +62,7 @@ def test_default_headers_go_to_the_origin_of_the_callback_and_to_those_that_are_
     assert str(called).count(CANARY) == (2 if listed is None else 3)
 
 
-def test_a_stranger_gets_no_secret_by_a_url_of_theirs(
+def test_a_named_secret_does_not_go_to_an_origin_that_is_not_trusted(
     world: World, called: list[HttpCallback], resources: Resources
 ) -> None:
     make_keys(resources, boto3.client("kms"))

@@ -1,5 +1,5 @@
-"""Callbacks sent where they must not go: by every door through which a URL comes in, and by what
-the URL leads to when it is called."""
+"""Callbacks to forbidden destinations, by every request that contains a URL, and by redirects,
+names and proxies during the call."""
 
 import asyncio
 import itertools
@@ -10,7 +10,7 @@ import pytest
 
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.targets.http import resolver
-from tests.attacks.conftest import APP_TIMER, TASK, TIMER, attack, health, made
+from tests.attacks.conftest import APP_TIMER, TASK, TIMER, attack, made, stored_items
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 from tests.targets.far_side import LOOPBACK, far_side, in_loop, names, post, target
@@ -33,7 +33,7 @@ NO_DESTINATIONS = (
     "http://1.2.3.4.5/",
     "http://receiver。example\u200d/",
 )
-# As wide as an operator could allow them, but for the very addresses.
+# As wide as an operator could allow them, except for the addresses themselves.
 ALL_PRIVATE = ("0.0.0.0/1", "128.0.0.0/1", "::/1", "8000::/1")
 METADATA = (
     "169.254.169.254",
@@ -55,8 +55,8 @@ METADATA = (
 )
 
 
-def doors(url: str) -> list[tuple[Any, ...]]:
-    """Every request by which a URL comes in."""
+def requests_with_url(url: str) -> list[tuple[Any, ...]]:
+    """Every request that contains a URL."""
     callback = {"url": url}
     param = {**APP_TIMER["notifyHTTPParam"], "url": url}
     return [
@@ -73,15 +73,15 @@ def doors(url: str) -> list[tuple[Any, ...]]:
 
 
 @each_case("url", NO_DESTINATIONS)
-def test_what_is_no_destination_comes_in_by_no_door(wired: ManualClock, url: str) -> None:
+def test_no_request_accepts_a_forbidden_destination(wired: ManualClock, url: str) -> None:
     task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
-    before = health()
-    for method, path, body in doors(url):
+    before = stored_items()
+    for method, path, body in requests_with_url(url):
         named = path.format(task=task["task_id"], timer=timer["timer_id"])
         _, answer, _ = attack(method, named, body)
         (said,) = answer.get("results", [answer])
         assert 422 in (said.get("status"), said.get("code")), (method, path, answer)
-    assert health() == before
+    assert stored_items() == before
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("host", METADATA)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @in_loop
-async def test_no_spelling_leads_to_the_metadata_services_whatever_is_allowed(
+async def test_no_spelling_of_an_address_reaches_the_metadata_services(
     connected: list[str], host: str, scheme: str
 ) -> None:
     async with target(allowed=ALL_PRIVATE) as http:
@@ -122,7 +122,7 @@ async def test_no_spelling_leads_to_the_metadata_services_whatever_is_allowed(
     ],
 )
 @in_loop
-async def test_no_name_leads_there_either(
+async def test_no_name_reaches_the_metadata_services(
     monkeypatch: pytest.MonkeyPatch, connected: list[str], found: list[str]
 ) -> None:
     names(monkeypatch, receiver_example=found)
@@ -134,7 +134,7 @@ async def test_no_name_leads_there_either(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @in_loop
-async def test_a_redirect_leads_nowhere(connected: list[str], status: int) -> None:
+async def test_a_redirect_is_not_followed(connected: list[str], status: int) -> None:
     reply = (
         f"HTTP/1.1 {status} Go\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n"
     )
@@ -145,7 +145,7 @@ async def test_a_redirect_leads_nowhere(connected: list[str], status: int) -> No
 
 
 @in_loop
-async def test_a_resolver_that_answers_otherwise_each_time_leads_to_what_was_checked(
+async def test_only_the_checked_address_is_called_when_the_resolver_changes_its_answer(
     monkeypatch: pytest.MonkeyPatch, connected: list[str]
 ) -> None:
     monkeypatch.setattr(resolver, "CACHE_SECONDS", 0.0)
@@ -164,10 +164,10 @@ async def test_a_resolver_that_answers_otherwise_each_time_leads_to_what_was_che
 
 
 @in_loop
-async def test_no_proxy_of_the_environment_stands_between(
+async def test_a_proxy_of_the_environment_is_not_used(
     monkeypatch: pytest.MonkeyPatch, connected: list[str]
 ) -> None:
-    """Behind one, whatever was checked would be resolved again."""
+    """A proxy would resolve the name again after the check."""
     async with far_side() as proxy, far_side() as side, target() as http:
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, proxy.url("/"))

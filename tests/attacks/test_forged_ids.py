@@ -1,5 +1,5 @@
-"""Ids and cursors that the caller was never given. An id's check detects damage and hides nothing,
-so anybody can make one for any place of the wheel."""
+"""Ids and cursors that the service never gave to the caller. The check of an id detects damage and
+hides no information, so a caller can make an id for any place of the wheel."""
 
 import itertools
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 from duewheel.rules.wheel.addresses import SECOND_MAX, SHARD_MAX, Address, address_at
 from duewheel.stores.tasks import codec
 from duewheel.wiring import process
-from tests.attacks.conftest import HOOK, TASK, TIMER, attack, health, made, problem
+from tests.attacks.conftest import HOOK, TASK, TIMER, attack, made, problem, stored_items
 from tests.support.cases import each_case
 from tests.support.clock import NOON_MS, ManualClock
 
@@ -35,41 +35,42 @@ def items_of_wheel() -> list[dict[str, Any]]:
     return boto3.client("dynamodb").scan(TableName=process.settings().wheel_table)["Items"]  # type: ignore[return-value]
 
 
-def answers_as_if_unknown(home: Address) -> None:
-    """By every call that takes an id, to the byte, and without a trace."""
-    before = health()
+def check_is_answered_as_unknown(home: Address) -> None:
+    """Each call that takes an id answers byte for byte as for an unknown id, and changes no
+    item."""
+    before = stored_items()
     for method, action, body in WAYS:
         asked = attack(method, f"/v1/tasks/{home.task_id}{action}", body)
         assert asked == attack(method, f"/v1/tasks/{NOWHERE[2].task_id}{action}", body)
         assert problem(method, f"/v1/tasks/{home.task_id}{action}", body) == UNKNOWN
-    assert health() == before
+    assert stored_items() == before
 
 
 @pytest.mark.parametrize("home", NOWHERE)
 def test_an_id_of_no_task_changes_nothing(wired: ManualClock, home: Address) -> None:
     made("POST", "/v1/tasks", TASK)
-    answers_as_if_unknown(home)
+    check_is_answered_as_unknown(home)
 
 
-def test_an_entry_of_a_task_cannot_be_taken_for_a_task(wired: ManualClock) -> None:
+def test_an_entry_of_a_task_is_answered_as_unknown(wired: ManualClock) -> None:
     task = made("POST", "/v1/tasks", TASK)
     made("PATCH", f"/v1/tasks/{task['task_id']}", {"delay_seconds": 60})
     (entry,) = (item for item in items_of_wheel() if codec.is_reentry(item))
-    answers_as_if_unknown(codec.address_of(entry))
+    check_is_answered_as_unknown(codec.address_of(entry))
 
 
-def test_what_plans_a_timer_cannot_be_taken_for_a_task(wired: ManualClock) -> None:
-    """Cancelled, it would leave the timer enabled and silent."""
+def test_the_chain_of_a_timer_is_answered_as_unknown(wired: ManualClock) -> None:
+    """If it were cancelled, the timer would stay enabled without runs."""
     made("POST", "/v1/timers", TIMER)
     (chain,) = (item for item in items_of_wheel() if "plan" in item)
-    answers_as_if_unknown(codec.address_of(chain))
+    check_is_answered_as_unknown(codec.address_of(chain))
 
 
 @each_case(
     "timer_id",
     ["0", "1099511627775", str(2**53), "9" * 400, "-1", "1e15", "٣" * 15, "01" * 8, "..", "%2e%2e"],
 )
-def test_what_is_no_timers_id_is_the_id_of_no_timer(wired: ManualClock, timer_id: str) -> None:
+def test_an_invalid_timer_id_is_unknown(wired: ManualClock, timer_id: str) -> None:
     assert problem("GET", f"/v1/timers/{timer_id}") == (404, "unknown-timer")
     assert problem("DELETE", f"/v1/timers/{timer_id}") == (404, "unknown-timer")
 
@@ -78,7 +79,7 @@ def test_what_is_no_timers_id_is_the_id_of_no_timer(wired: ManualClock, timer_id
 
 
 def listings(timer: str, other: str) -> list[tuple[str, str, str, str]]:
-    """Each list, and the same list as asked by its neighbour: method, path, query, what it is."""
+    """Each list, and the same list of another caller: method, path, query and description."""
     return [
         ("GET", "/v1/tasks", "biz_type=orders&limit=1", "tasks"),
         ("GET", "/v1/tasks", "biz_type=bills&limit=1", "tasks"),
@@ -93,7 +94,7 @@ def listings(timer: str, other: str) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def test_a_cursor_opens_only_the_list_that_it_was_given_for(wired: ManualClock) -> None:
+def test_a_cursor_is_accepted_only_by_its_own_list(wired: ManualClock) -> None:
     timers = []
     for biz_type in ("orders", "bills"):
         made("PUT", f"/v1/businesses/{biz_type}", {})
@@ -131,14 +132,14 @@ def test_a_cursor_opens_only_the_list_that_it_was_given_for(wired: ManualClock) 
         ("GET", "/v1/audit", ""),
     ],
 )
-def test_what_was_never_given_is_no_cursor_and_nothing_is_begun_with_it(
+def test_an_invalid_cursor_is_refused_and_changes_no_item(
     wired: ManualClock, method: str, path: str, query: str
 ) -> None:
     made("PUT", "/v1/businesses/orders", {})
     made("POST", "/v1/tasks", {**TASK, "key": "a1"})
-    attack("GET", "/v1/businesses")  # the secret of cursors is there from the first list on
-    before = health()
+    attack("GET", "/v1/businesses")  # the first list creates the secret of cursors
+    before = stored_items()
     for cursor in ("", "A", "A" * 22, "A" * 43, "A" * 5_000, "%ff", "%00", "é", "../..", "=" * 9):
         asked = (method, path, None, f"{query}&cursor={cursor}")
         assert problem(*asked) == (422, "invalid-field"), cursor
-        assert health() == before, cursor
+        assert stored_items() == before, cursor

@@ -1,5 +1,5 @@
-"""Strings that would end a line, begin a record or pass for a header, wherever a caller can put
-one: the log stays one line of ASCII JSON a record, and no answer has a header more."""
+"""Strings that would end a line, begin a record or look like a header, wherever a caller can send
+one: each log record stays one line of ASCII JSON, and no answer gets another header."""
 
 import io
 import json
@@ -32,23 +32,24 @@ EVIL = {
 NOT_IN_A_HEADER = re.compile(r"[^\t\x20-\x7e]")
 
 
-def lost(_: logging.LogRecord) -> None:
-    """Called while the error is being handled that a record could not be written for."""
+def raise_again(_: logging.LogRecord) -> None:
+    """Called while the error is handled that prevented the write of a record."""
     raise
 
 
 class Broken(RuntimeError):
-    """Of the service: says what it was asked for, as errors of libraries do."""
+    """An error of the service whose message contains the caller's input, like errors of
+    libraries."""
 
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What the log has written, through a stream that takes ASCII alone, after each request."""
+    """The lines of the log, written to an ASCII stream, after each request."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii", errors="strict", write_through=True)
     monkeypatch.setattr(logger.registered_handler, "stream", stream)
-    monkeypatch.setattr(logger.registered_handler, "handleError", lost)
-    # Not to pytest as well, which cannot report half of a surrogate pair.
+    monkeypatch.setattr(logger.registered_handler, "handleError", raise_again)
+    # pytest must not capture it too, since it cannot report half of a surrogate pair.
     named = logging.getLogger(logger.service)
     monkeypatch.setattr(named, "callHandlers", logger.registered_handler.handle)
     written: list[str] = []
@@ -63,7 +64,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever touches a task fails, with the caller's words in what it says."""
+    """Each store method for tasks fails, with the caller's input in the message."""
 
     def fail(_: object, *given: Any, **named: Any) -> None:
         raise Broken(f"cannot do {given} {named}")
@@ -73,7 +74,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evil_requests(text: str) -> Iterator[tuple[Any, ...]]:
-    """The text in each segment of each path, in the query, in each string of the bodies."""
+    """The text in each segment of each path, in the query, and in each string of the bodies."""
     for method, path in every_call():
         yield method, filled(path, otherwise=text), TASK, f"biz_type={text}&{text}={text}"
     yield "GET", f"/v1/{text}", None
@@ -111,17 +112,17 @@ def test_no_string_of_a_caller_adds_a_line_or_a_header(
 
 
 @pytest.mark.parametrize("text", EVIL.values(), ids=EVIL)
-def test_a_failure_that_repeats_a_callers_words_is_one_record(
+def test_a_failure_whose_message_contains_the_callers_input_is_one_record(
     wired: ManualClock, broken: None, lines: list[str], text: str
 ) -> None:
     if text == EVIL["half of a surrogate pair"]:
-        text = r"\ud800x"  # no body has it
+        text = r"\ud800x"  # no body can contain it
     status, answer, _ = attack("POST", "/v1/tasks", {**TASK, "payload": text})
     assert (status, answer["type"]) == (500, "urn:duewheel:problem:internal")
 
 
 @each_case("text", EVIL.values())
-def test_whatever_a_record_says_it_is_one_line_of_ascii(lines: list[str], text: str) -> None:
+def test_a_record_with_any_text_is_one_line_of_ascii(lines: list[str], text: str) -> None:
     logger.warning(text, action=text, reasons={text: [text, text.encode("utf-8", "replace")]})
     try:
         raise Broken(text)

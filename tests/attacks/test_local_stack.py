@@ -1,6 +1,6 @@
-"""A page in the browser of a developer whose local stack is up: it has the browser send requests to
-every port of this machine, under any name, and so must not reach the stack, nor others through it.
-"""
+"""A web page in the browser of a developer whose local stack is running. It can have the browser
+send requests to every port of the machine, under any name, and must reach neither the stack nor
+other services through it."""
 
 import http.client
 import json
@@ -14,15 +14,18 @@ import pytest
 from local.stack import LocalStack
 from tests.support.service import Service
 
-LEADS_HERE = "evil.example"
-PAGES = {  # what the browser says of each, whether the page wants it or not
+NAME_OF_LOOPBACK = "evil.example"
+PAGES = {  # the headers that the browser sends, in any case
     "a form": {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"},
     "a script of an old browser": {"Origin": "http://evil.example"},
     "an image": {"Sec-Fetch-Site": "cross-site"},
     "a frame without an origin": {"Origin": "null", "Sec-Fetch-Site": "cross-site"},
     "another port's page": {"Origin": "http://127.0.0.1:1", "Sec-Fetch-Site": "same-site"},
-    "a name that leads here": {"Host": LEADS_HERE, "Sec-Fetch-Site": "same-origin"},
-    "such a name in an old browser": {"Host": LEADS_HERE, "Origin": f"http://{LEADS_HERE}"},
+    "a name that leads here": {"Host": NAME_OF_LOOPBACK, "Sec-Fetch-Site": "same-origin"},
+    "such a name in an old browser": {
+        "Host": NAME_OF_LOOPBACK,
+        "Origin": f"http://{NAME_OF_LOOPBACK}",
+    },
 }
 
 
@@ -34,7 +37,7 @@ def stack() -> Iterator[LocalStack]:
 
 @pytest.fixture
 def neighbour() -> Iterator[tuple[str, list[str]]]:
-    """A service on this machine that trusts whoever reaches it."""
+    """A service on the same machine that trusts every caller."""
     done: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -56,7 +59,7 @@ def neighbour() -> Iterator[tuple[str, list[str]]]:
 
 
 def sent(stack: LocalStack, line: str, body: Any, page: dict[str, str]) -> int:
-    """As a page can without being asked: `text/plain` needs no leave of the other side."""
+    """A request that a page can send without a preflight: `text/plain` needs no permission."""
     connection = http.client.HTTPConnection("127.0.0.1", int(stack.url.rpartition(":")[2]))
     method, _, path = line.partition(" ")
     connection.request(method, path, json.dumps(body), {"Content-Type": "text/plain", **page})
@@ -66,7 +69,7 @@ def sent(stack: LocalStack, line: str, body: Any, page: dict[str, str]) -> int:
 
 
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES.keys())
-def test_a_page_of_another_site_does_not_drive_the_stack(
+def test_a_page_of_another_site_cannot_use_the_stack(
     stack: LocalStack, neighbour: tuple[str, list[str]], page: dict[str, str]
 ) -> None:
     url, done = neighbour
@@ -90,8 +93,8 @@ def test_a_page_of_another_site_does_not_drive_the_stack(
     assert statuses == {403}
 
 
-def test_the_owner_drives_it(stack: LocalStack, neighbour: tuple[str, list[str]]) -> None:
-    """By a program, and by the stack's own pages."""
+def test_the_owner_can_use_the_stack(stack: LocalStack, neighbour: tuple[str, list[str]]) -> None:
+    """With a program, and with the stack's own pages."""
     url, done = neighbour
     for headers in ({}, {"Origin": stack.url, "Sec-Fetch-Site": "same-origin"}):
         task = {"biz_type": "orders", "delay_seconds": 0, "callback": {"url": f"{url}/close"}}

@@ -1,4 +1,4 @@
-"""A business whose names hang: its look-ups are its own loss."""
+"""A business uses host names whose look-ups hang: only its own calls are delayed."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ HOSTILE = 32 * LOOKUPS_OF_A_BUSINESS_MAX
 
 
 class NameServers:
-    """Names below `.hangs` are answered when all are let go, others at once."""
+    """Names below `.hangs` are answered when `let_go` is set, all others immediately."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -51,7 +51,7 @@ def hanging(http: HttpTarget, biz_type: str, count: int) -> list[asyncio.Task[Ou
 
 
 @in_loop
-async def test_names_of_one_business_that_hang_leave_the_others_theirs(
+async def test_hanging_names_of_one_business_do_not_delay_look_ups_of_others(
     name_servers: NameServers,
 ) -> None:
     async with far_side() as side, target(calls_in_flight_max=1_000) as http:
@@ -65,7 +65,7 @@ async def test_names_of_one_business_that_hang_leave_the_others_theirs(
 
 
 @in_loop
-async def test_a_call_whose_look_up_could_not_begin_is_no_attempt(
+async def test_a_call_whose_look_up_could_not_begin_does_not_count_as_begun(
     name_servers: NameServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with far_side() as side, target(calls_in_flight_max=1_000) as http:
@@ -81,7 +81,7 @@ async def test_a_call_whose_look_up_could_not_begin_is_no_attempt(
 
 
 @in_loop
-async def test_all_businesses_together_have_no_more_look_ups_than_there_are_threads(
+async def test_look_ups_of_all_businesses_together_are_limited_to_the_threads(
     name_servers: NameServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resolver, "LOOKUPS_MAX", 2 * LOOKUPS_OF_A_BUSINESS_MAX)

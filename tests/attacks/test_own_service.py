@@ -1,4 +1,4 @@
-"""The deployment turned against itself: callbacks into its own interface, queues and functions."""
+"""Callbacks into the deployment's own interface, queues and functions."""
 
 from typing import Any
 
@@ -23,9 +23,9 @@ from tests.attacks.conftest import (
     attack,
     every_call,
     filled,
-    health,
     made,
     problem,
+    stored_items,
 )
 from tests.conftest import TEMPLATE
 from tests.support.cases import each_case
@@ -45,7 +45,7 @@ DUE = Task(
     payload="{}",
 )
 KEYED = {"delay_seconds": 600}
-EVERYTHING_ELSE = {  # lists as wide as an operator could write them
+WIDE_LISTS = {  # lists as wide as an operator could write them
     "TARGET_FUNCTION_ARNS": "arn:aws:lambda:*:*:*",
     "TARGET_QUEUE_ARNS": "arn:aws:sqs:*:*:*",
 }
@@ -56,7 +56,7 @@ FUNCTION_ARN = f"arn:aws:lambda:{REGION}:{ACCOUNT_ID}:function:"
 
 
 def headers_of_a_callback() -> dict[str, str]:
-    """As they leave the notifier, and as API Gateway hands them on."""
+    """The headers as the notifier sends them and API Gateway passes them on."""
     sent = request_bytes(parse_callback_url(API.url), API, callback_headers(DUE, NOON_MS), b"{}")
     lines = sent.decode().partition("\r\n\r\n")[0].split("\r\n")[1:]
     return dict(line.split(": ", 1) for line in lines)
@@ -65,7 +65,7 @@ def headers_of_a_callback() -> dict[str, str]:
 def test_a_callback_cannot_change_anything_by_any_call(wired: ManualClock) -> None:
     task, timer = made("POST", "/v1/tasks", TASK), made("POST", "/v1/timers", TIMER)
     made("PUT", "/v1/businesses/orders", {})
-    before = health()
+    before = stored_items()
     as_callback = headers_of_a_callback()
     for method, pattern in every_call():
         if method == "GET":
@@ -75,17 +75,17 @@ def test_a_callback_cannot_change_anything_by_any_call(wired: ManualClock) -> No
         status, answer, headers = attack(method, path, body, **as_callback)
         assert status == 403, (method, path, answer)
         assert answer["type"] == "urn:duewheel:problem:callback-refused", (method, path)
-        assert headers["duewheel-stop"] == "true", "or the task would try it again"
-        assert health() == before, (method, path)
+        assert headers["duewheel-stop"] == "true", "otherwise the task would try again"
+        assert stored_items() == before, (method, path)
 
 
 @each_case("name", ["Duewheel-Attempt", "DUEWHEEL-ATTEMPT", "duewheel-attempt"])
 @each_case("value", ["1", "", "0", "none"])
-def test_the_header_counts_however_it_is_written_and_whatever_it_says(
+def test_the_header_of_callbacks_is_recognised_in_any_spelling_and_with_any_value(
     wired: ManualClock, name: str, value: str
 ) -> None:
     assert problem("POST", "/v1/tasks", TASK, **{name: value}) == (403, "callback-refused")
-    assert health() == []
+    assert stored_items() == []
 
 
 def test_a_callback_may_read(wired: ManualClock) -> None:
@@ -96,7 +96,7 @@ def test_a_callback_may_read(wired: ManualClock) -> None:
 
 @pytest.fixture
 def widely_allowed(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    for name, arns in EVERYTHING_ELSE.items():
+    for name, arns in WIDE_LISTS.items():
         monkeypatch.setenv(name, arns)
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "duewheel-ApiFunction")
     process.start_anew(wired)
@@ -122,11 +122,11 @@ def callbacks_into_the_deployment() -> list[dict[str, Any]]:
 
 
 @each_case("callback", callbacks_into_the_deployment())
-def test_no_list_is_wide_enough_for_the_deployments_own_queues_and_functions(
+def test_no_list_allows_the_deployments_own_queues_and_functions(
     widely_allowed: ManualClock, callback: dict[str, Any]
 ) -> None:
     made("POST", "/v1/tasks", TASK)
-    before = health()
+    before = stored_items()
     refused = (422, "target-not-enabled")
     assert problem("POST", "/v1/tasks", {**TASK, "callback": callback}) == refused
     assert problem("POST", "/v1/timers", {**TIMER, "callback": callback}) == refused
@@ -139,10 +139,10 @@ def test_no_list_is_wide_enough_for_the_deployments_own_queues_and_functions(
         "results"
     ]
     assert result["status"] == 422
-    assert health() == before
+    assert stored_items() == before
 
 
-def test_no_form_of_a_name_leads_to_the_deployments_own_functions(
+def test_no_form_of_a_name_allows_the_deployments_own_functions(
     widely_allowed: ManualClock,
 ) -> None:
     name = "duewheel-NotifierFunction"
@@ -161,19 +161,21 @@ def test_no_form_of_a_name_leads_to_the_deployments_own_functions(
         assert refusal == (422, "target-not-enabled"), form
 
 
-def test_those_of_others_are_as_the_lists_say(widely_allowed: ManualClock) -> None:
+def test_functions_of_others_are_allowed_by_the_lists(widely_allowed: ManualClock) -> None:
     elsewhere = f"arn:aws:lambda:{REGION}:999999999999:function:duewheel-NotifierFunction"
     for function in ("orders-close", "duewheel-NotifierFunction-2", elsewhere):
         made("POST", "/v1/tasks", {**TASK, "callback": {"type": "lambda", "function": function}})
 
 
-def test_a_task_that_stands_cannot_be_led_there(widely_allowed: ManualClock) -> None:
+def test_a_task_cannot_be_changed_to_call_the_deployments_own_functions(
+    widely_allowed: ManualClock,
+) -> None:
     task = made("POST", "/v1/tasks", TASK)
-    before = health()
+    before = stored_items()
     callback = {"type": "lambda", "function": "duewheel-NotifierFunction"}
     path = f"/v1/tasks/{task['task_id']}"
     assert problem("PATCH", path, {"callback": callback}) == (422, "target-not-enabled")
-    assert health() == before
+    assert stored_items() == before
 
 
 @pytest.mark.parametrize(
@@ -184,10 +186,10 @@ def test_a_task_that_stands_cannot_be_led_there(widely_allowed: ManualClock) -> 
         ("keys", "on", "ingest", "IngestFunction", "ApiFunction"),
     ],
 )
-def test_who_creates_knows_every_queue_and_function_of_the_template_but_the_other_who_does(
+def test_a_function_that_creates_knows_all_own_queues_and_functions_except_the_other_creator(
     emulator: Emulator, mode: str, queue: str, function: str, itself: str, other: str
 ) -> None:
-    """That one the notifier's role is denied: tests/template/test_rights.py."""
+    """The notifier's role has no right on that one: tests/template/test_rights.py."""
     template = load_template(TEMPLATE, {"AuthMode": mode, "IngestQueue": queue})
     resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
     own = {

@@ -1,4 +1,4 @@
-"""Receivers that mean harm by what they answer: each answer is one outcome, and soon."""
+"""Receivers with hostile answers: each answer becomes one outcome, in bounded time."""
 
 import asyncio
 import gzip
@@ -31,7 +31,7 @@ DATES = st.builds(
 
 
 @given(DATES)
-def test_no_date_is_too_much_for_a_retry_after(date: str) -> None:
+def test_a_retry_after_with_any_date_is_handled(date: str) -> None:
     outcome = outcome_of_answer(503, {"retry-after": date}, b"", NOON_MS)
     seconds = outcome.retry_after_seconds
     assert seconds is None or 0 <= seconds <= RETRY_AFTER_SECONDS_MAX
@@ -53,7 +53,7 @@ def test_no_date_is_too_much_for_a_retry_after(date: str) -> None:
     ids=lambda reply: reply[18:60].decode("latin-1"),
 )
 @in_loop
-async def test_a_hostile_reply_is_a_failed_attempt_and_costs_no_other_call(reply: bytes) -> None:
+async def test_a_hostile_reply_is_a_failed_attempt_and_affects_no_other_call(reply: bytes) -> None:
     async with far_side(reply) as hostile, far_side() as other, target() as http:
         outcome, beside = await asyncio.gather(post(http, hostile.url()), post(http, other.url()))
     assert outcome.verdict is Verdict.RETRY
@@ -62,8 +62,8 @@ async def test_a_hostile_reply_is_a_failed_attempt_and_costs_no_other_call(reply
 
 
 @in_loop
-async def test_a_reply_that_drips_for_ever_ends_with_the_timeout_of_the_whole_call() -> None:
-    """Each byte comes in time; all of them never do."""
+async def test_a_reply_that_never_ends_is_stopped_by_the_timeout_of_the_call() -> None:
+    """Each byte is in time; the whole reply never is."""
 
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -84,7 +84,8 @@ async def test_a_reply_that_drips_for_ever_ends_with_the_timeout_of_the_whole_ca
 
 @in_loop
 async def test_a_compressed_reply_is_not_unpacked() -> None:
-    """A thousandth of it would be the bomb; its first bytes are shown as they came."""
+    """An unpacked reply could be a thousand times as large; its first bytes are recorded
+    unchanged."""
     bomb = gzip.compress(b"0" * 50_000_000)
     assert len(bomb) < REPLY_BYTES_MAX
     head = f"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {len(bomb)}\r\n\r\n"
@@ -99,8 +100,8 @@ async def test_a_compressed_reply_is_not_unpacked() -> None:
 
 
 @in_loop
-async def test_a_receiver_that_echoes_does_not_show_a_secret_to_those_who_read_the_task() -> None:
-    for secret in ("canary-0123456789", "canary" * 60):  # of the second only the start is kept
+async def test_a_receiver_that_echoes_a_secret_does_not_reveal_it_to_readers_of_the_task() -> None:
+    for secret in ("canary-0123456789", "canary" * 60):  # only the beginning of the second is kept
         body = b"you sent Bearer " + secret.encode()
         answer = b"HTTP/1.1 500 Oops\r\ncontent-length: %d\r\n\r\n" % len(body) + body
         async with far_side(answer) as side, target() as http:

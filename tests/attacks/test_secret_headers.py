@@ -1,4 +1,4 @@
-"""A reader after the secrets that headers of callbacks carry."""
+"""A reader tries to get the secrets in headers of callbacks."""
 
 import json
 from typing import Any
@@ -15,8 +15,8 @@ from tests.attacks.conftest import (
     attack,
     every_call,
     filled,
-    health,
     made,
+    stored_items,
 )
 from tests.support.clock import ManualClock
 
@@ -36,8 +36,8 @@ PARAM = {
 }
 
 
-def doors() -> list[tuple[str, str, Any]]:
-    """Every request by which a header comes in."""
+def requests_with_headers() -> list[tuple[str, str, Any]]:
+    """Every request that contains headers."""
     task = {**TASK, "callback": CARRYING}
     return [
         ("PUT", "/v1/businesses/orders", {"callback": CARRYING, "on_dead": CARRYING}),
@@ -64,7 +64,7 @@ READ_BY = {
     "/api/timer/v1/defs",
 }
 QUERIES = {
-    "/v1/audit": "from=2027-01-15T08:09:00Z&to=2027-01-15T08:11:00Z",  # TASK is due between
+    "/v1/audit": "from=2027-01-15T08:09:00Z&to=2027-01-15T08:11:00Z",  # TASK is due in that range
     "/v1/tasks": "biz_type=orders&status=pending",
     "/v1/businesses/{biz_type}/tasks": "key_prefix=k",
     "/v1/timers": "biz_type=orders",
@@ -80,11 +80,11 @@ def test_no_answer_shows_the_secret_of_a_header(wired: ManualClock) -> None:
         "timer_id": made("POST", "/v1/timers", TIMER)["timer_id"],
         "key": "k",
     }
-    for method, path, body in doors():
+    for method, path, body in requests_with_headers():
         answer = made(method, path.format(**named), body)
         assert CANARY not in str(answer), (method, path)
     showing = set()
-    for method, path in sorted(every_call(), key=lambda call: call[0] != "GET"):  # before an end
+    for method, path in sorted(every_call(), key=lambda call: call[0] != "GET"):  # reads first
         query = QUERIES.get(path, "").format(**named)
         _, answer, headers = attack(method, filled(path, **named), None, query)
         assert CANARY not in str((answer, headers)), (method, path)
@@ -93,7 +93,7 @@ def test_no_answer_shows_the_secret_of_a_header(wired: ManualClock) -> None:
     assert showing == READ_BY
 
 
-def test_what_is_no_secret_is_shown_and_of_a_secret_its_beginning(wired: ManualClock) -> None:
+def test_other_headers_are_shown_and_only_the_beginning_of_a_secret(wired: ManualClock) -> None:
     shown = made("POST", "/v1/tasks", {**TASK, "callback": CARRYING})["callback"]["headers"]
     assert shown == {
         "Authorization": "Bearer cana… (sha256 67f3)",
@@ -105,24 +105,23 @@ def test_what_is_no_secret_is_shown_and_of_a_secret_its_beginning(wired: ManualC
     }
 
 
-def test_the_shown_form_is_no_value_to_send_back(wired: ManualClock) -> None:
-    """Else who may write could have a secret that they cannot read sent to a host of theirs."""
+def test_the_shown_form_of_a_secret_is_refused_as_a_value(wired: ManualClock) -> None:
+    """Otherwise a caller who may write could have a secret that it cannot read sent to its own
+    host."""
     task = made("POST", "/v1/tasks", {**TASK, "callback": CARRYING})
     named = {"task_id": task["task_id"], "timer_id": made("POST", "/v1/timers", TIMER)["timer_id"]}
     shown = task["callback"]["headers"]["Authorization"]
-    before = health()
-    for method, path, body in doors():
+    before = stored_items()
+    for method, path, body in requests_with_headers():
         text = json.dumps(body).replace(SECRET["Authorization"], shown)
         _, answer, _ = attack(method, path.format(**named), text)
         for said in answer.get("results", [answer]):
             assert 422 in (said.get("status"), said.get("code")), (method, path, answer)
             assert "shows of a secret" in str(said)
-    assert health() == before
+    assert stored_items() == before
 
 
-def test_no_answer_shows_a_secret_that_a_business_keeps_by_its_name(
-    wired: ManualClock, resources: Resources
-) -> None:
+def test_no_answer_shows_a_named_secret(wired: ManualClock, resources: Resources) -> None:
     make_keys(resources, boto3.client("kms"))
     settings = {"secrets": {"token": CANARY}, "callback": HOOK}
     answers = [made("PUT", "/v1/businesses/orders", settings)]
@@ -135,4 +134,4 @@ def test_no_answer_shows_a_secret_that_a_business_keeps_by_its_name(
     wrong = {"secrets": {"token": f"{CANARY} "}}
     answers.append(attack("PUT", "/v1/businesses/orders", wrong)[1])
     assert answers[-1]["status"] == 422
-    assert CANARY not in str((answers, health()))
+    assert CANARY not in str((answers, stored_items()))

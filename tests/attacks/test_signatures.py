@@ -1,5 +1,5 @@
-"""A caller who may write to a business keeps a signature, and uses it when the access is long gone:
-what the service signs is believed as the call that it was, and as no other."""
+"""A caller with the write right keeps a signature, to use it long after its access ended. A
+signature of the service must be valid for the original call only."""
 
 import base64
 import hmac
@@ -45,7 +45,7 @@ def signing(world: World) -> World:
     return world
 
 
-def come_due(world: World, body: str, *, is_raw: bool) -> Task:
+def fall_due(world: World, body: str, *, is_raw: bool) -> Task:
     callback = HttpCallback("https://receiver.example/hook", "POST", (), is_raw)
     task = world.created(payload=json.dumps(body), callback=callback)
     world.dispatch_until(task.next_ms // 1000)
@@ -54,7 +54,8 @@ def come_due(world: World, body: str, *, is_raw: bool) -> Task:
 
 
 def sent_again(call: Received, body: str) -> object:
-    """In 400 days, to a receiver with the public library: what was before the number is the id."""
+    """In 400 days, to a receiver with the public library; the text before the number becomes the
+    id."""
     before = call.body.decode().partition(str(LATER))[0] if call.body else ""
     first = f"{call.headers['webhook-id']}.{call.headers['webhook-timestamp']}"
     new_id = f"{first}.{before}".removesuffix(".")
@@ -70,31 +71,31 @@ def sent_again(call: Received, body: str) -> object:
 
 
 @pytest.mark.parametrize("body", SPLIT.values(), ids=SPLIT.keys())
-def test_a_body_that_is_another_call_by_itself_is_not_signed(signing: World, body: str) -> None:
-    task = come_due(signing, body, is_raw=True)
+def test_a_body_that_contains_another_call_is_not_signed(signing: World, body: str) -> None:
+    task = fall_due(signing, body, is_raw=True)
     assert [sent_again(call, FORGED) for call in signing.receiver.received] == []
     assert (task.status, task.last_error) == (Status.DEAD, UNSIGNED)
 
 
-def test_the_same_text_as_json_is_signed_and_is_no_other_call(signing: World) -> None:
-    """So a task that was stored as JSON is never refused for its texts."""
+def test_the_same_text_as_json_is_signed_and_is_not_another_call(signing: World) -> None:
+    """For this reason, a task with a JSON body is never refused because of its texts."""
     for body in SPLIT.values():
-        assert come_due(signing, body, is_raw=False).status is Status.DELIVERED
+        assert fall_due(signing, body, is_raw=False).status is Status.DELIVERED
         call = signing.receiver.received[-1]
         rest = (call.body or b"").decode().partition(f"{LATER}.")[2]
         with pytest.raises((WebhookVerificationError, ValueError)):
             sent_again(call, rest)
 
 
-def test_a_business_that_does_not_sign_sends_it_as_it_is(world: World) -> None:
+def test_a_business_without_signing_secrets_sends_such_a_body(world: World) -> None:
     for body in SPLIT.values():
-        assert come_due(world, body, is_raw=True).status is Status.DELIVERED
+        assert fall_due(world, body, is_raw=True).status is Status.DELIVERED
         assert world.receiver.received[-1].body == body.encode()
 
 
 @pytest.fixture(scope="module")
 def by_hand() -> SimpleNamespace:
-    """What the guide has receivers write."""
+    """The code that the guide shows to receivers."""
     found = re.search(r"```python\n# verify.py\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
     assert found
     names: dict[str, Any] = {}
@@ -104,7 +105,7 @@ def by_hand() -> SimpleNamespace:
 
 @pytest.mark.parametrize("before", ["", "note 1.2."])
 @pytest.mark.parametrize("number", [f"{LATER}", f"+{LATER}", f"{LATER:_}", f"0{LATER}"])
-def test_the_code_of_the_guide_believes_one_reading(
+def test_the_code_of_the_guide_accepts_one_reading_only(
     by_hand: SimpleNamespace, before: str, number: str
 ) -> None:
     first, body = f"AQG5.{NOON_MS // 1000}", f"{before}{number}.{FORGED}".encode()

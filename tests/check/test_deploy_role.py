@@ -1,6 +1,6 @@
-"""The role that deploys: what CloudFormation needs for each resource type, and no more.
+"""The role that deploys has exactly the rights that CloudFormation needs for each resource type.
 
-What it needs is what the types' own schemas say, as cfn-lint brings them.
+The schemas of the types, which cfn-lint contains, list these rights.
 """
 
 import json
@@ -18,7 +18,7 @@ from tests.support.rights_in_use import EVERYTHING
 ROOT = Path(__file__).parents[2]
 ROLE = ROOT / "infra" / "deploy_role.yaml"
 NAMED = {"StackName": "duewheel-staging", "Repository": "me/mine", "Environment": "staging"}
-POLICY_CHARACTERS_MAX = 6_144  # of a managed policy, white space left out
+POLICY_CHARACTERS_MAX = 6_144  # of a managed policy, without white space
 OTHER_WAYS = [
     {
         **EVERYTHING,
@@ -31,7 +31,7 @@ OTHER_WAYS = [
     },
     {"AlarmEmail": "on@call.example"},
 ]
-# Of the handlers, for what the template does not use.
+# Rights of the handlers for features that the template does not use.
 UNUSED = {
     "import and replication of tables, streams, insights, policies of tables": """
         dynamodb:DescribeImport dynamodb:ImportTable dynamodb:UpdateContributorInsights
@@ -71,8 +71,8 @@ UNUSED = {
         cloudformation:GetStackPolicy cloudformation:SetStackPolicy
         cloudformation:UpdateTerminationProtection""",
 }
-# By the SAM CLI, infra/operate/deploy.py, and API Gateway for who sets up access logs.
-BESIDE = {
+# Used by the SAM CLI, infra/operate/deploy.py, and API Gateway to set up access logs.
+OTHER_ACTIONS = {
     "cloudformation:CreateChangeSet",
     "cloudformation:DeleteChangeSet",
     "cloudformation:DescribeChangeSet",
@@ -90,7 +90,7 @@ BESIDE = {
 
 
 def resource_types() -> set[str]:
-    """Of both templates, whatever the parameters."""
+    """The types of both templates, for any parameters."""
     translated = {
         resource.type
         for parameters in OTHER_WAYS
@@ -139,18 +139,18 @@ TYPES = sorted(resource_types())
 
 
 @pytest.mark.parametrize("type_name", TYPES)
-def test_the_role_may_do_what_a_resource_of_the_template_needs(type_name: str) -> None:
+def test_the_role_has_the_rights_that_a_resource_of_the_template_needs(type_name: str) -> None:
     assert needed_by(type_name) - UNUSED_ACTIONS - allowed() == set()
 
 
-def test_the_role_may_do_nothing_else() -> None:
+def test_the_role_has_no_other_rights() -> None:
     needed = {action for name in TYPES for action in needed_by(name)}
-    assert allowed() - needed - BESIDE == set()
+    assert allowed() - needed - OTHER_ACTIONS == set()
     assert allowed() & UNUSED_ACTIONS == set()
-    assert UNUSED_ACTIONS - needed == set(), "which no type of the template has any more"
+    assert UNUSED_ACTIONS - needed == set(), "no type of the template needs these any more"
 
 
-def test_actions_on_all_resources_are_those_that_know_none_or_are_bound_by_a_condition() -> None:
+def test_only_actions_without_resources_or_with_a_condition_are_allowed_on_all_resources() -> None:
     wide = [one for one in statements() if one["Resource"] == "*" and "Condition" not in one]
     actions = {action for one in wide for action in as_list(one["Action"])}
     changing = {name for name in actions if not re.match(r"\w+:(Describe|Get|List)", name)}
@@ -164,13 +164,13 @@ def test_actions_on_all_resources_are_those_that_know_none_or_are_bound_by_a_con
     }
 
 
-def test_roles_are_written_and_passed_on_only_under_the_stacks_name() -> None:
+def test_only_roles_with_the_stacks_name_can_be_written_and_passed() -> None:
     for statement in statements():
         if "iam:" in str(statement["Action"]):
             assert statement["Resource"] == "arn:aws:iam::123456789012:role/duewheel-staging-*"
 
 
-def test_what_is_not_named_after_the_stack_is_in_reach_by_its_own_name() -> None:
+def test_rights_on_layers_and_log_groups_match_the_names_of_the_template() -> None:
     reached = " ".join(str(statement["Resource"]) for statement in statements())
     template = load_template(ROOT / "template.yaml", OTHER_WAYS[0])
     layers = {one.properties["LayerName"] for one in template.of_type("AWS::Lambda::LayerVersion")}
@@ -185,7 +185,7 @@ def test_what_is_not_named_after_the_stack_is_in_reach_by_its_own_name() -> None
     ]
 
 
-def test_one_environment_of_one_repository_may_assume_it() -> None:
+def test_only_one_environment_of_one_repository_may_assume_the_role() -> None:
     template = load_template(ROLE, NAMED)
     (role,) = template.of_type("AWS::IAM::Role")
     (trust,) = template.resolve(role.properties, _Named())["AssumeRolePolicyDocument"]["Statement"]
@@ -197,7 +197,7 @@ def test_one_environment_of_one_repository_may_assume_it() -> None:
     }
 
 
-def test_its_policies_are_no_longer_than_iam_takes() -> None:
+def test_the_policies_of_the_role_fit_the_limit_of_iam() -> None:
     template = load_template(ROLE, NAMED)
     for policy in template.of_type("AWS::IAM::ManagedPolicy"):
         document = template.resolve(policy.properties, _Named())["PolicyDocument"]

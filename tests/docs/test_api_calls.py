@@ -1,4 +1,4 @@
-"""docs/api.md shows of every call that the service takes one that was made."""
+"""docs/api.md has an example of every call of the service, made by the service."""
 
 import re
 
@@ -10,7 +10,7 @@ TAKEN = {(method, path) for path, methods in CALLS.by_path.items() for method in
 
 
 def path_in_calls(path: str) -> str | None:
-    """The path with its placeholders, by the order in which the service itself looks."""
+    """The path with its placeholders, found in the order in which the service matches."""
     for pattern in CALLS.by_path:
         if re.fullmatch(re.sub(r"{\w+}", "[^/]+", pattern), path):
             return pattern

@@ -1,4 +1,4 @@
-"""The API document says what the table of calls, the rules and the page say."""
+"""The API document agrees with the table of calls, the rules and the page."""
 
 from itertools import islice
 
@@ -27,30 +27,30 @@ from tests.support.api_page import EXAMPLES, TEXT
 from tests.support.cases import each_case
 
 EXCHANGES = {one.name: one for one in page.exchanges(EXAMPLES)}
-CUT = {"api-document"}  # what is no JSON any more, and what never was any
+CUT = {"api-document"}  # cut, so no longer JSON
 MALFORMED = {"problem-malformed-body"}
 RECEIVED = {"callback", "on-dead", "timer-callback", "xtimer-callback"}
 WRONG_IN_PART = {"batch": ["$.tasks[1].callback"]}  # where an example shows a refusal
 NO_CALLS = {"problem-unknown-call", "problem-method-not-allowed"}
 
 
-def test_the_file_is_what_the_command_makes() -> None:
-    """After a change that is meant: `make openapi`."""
+def test_the_file_is_up_to_date() -> None:
+    """After an intended change: `make openapi`."""
     assert API_DOCUMENT.read_text("utf-8") == text()
 
 
 @pytest.mark.parametrize("paths", [2, pytest.param(None, marks=pytest.mark.exhaustive)])
-def test_it_is_openapi(paths: int | None) -> None:
-    """All schemas, and so many of the paths."""
+def test_the_document_is_valid_openapi(paths: int | None) -> None:
+    """All schemas, and some of the paths."""
     validate({**DOCUMENT, "paths": dict(islice(DOCUMENT["paths"].items(), paths))})
 
 
-def test_it_has_the_calls_of_the_table_and_no_other() -> None:
+def test_the_document_has_exactly_the_calls_of_the_table() -> None:
     assert sorted(OPERATIONS) == sorted(TAKEN)
 
 
 @each_case("method", ["GET", "POST"])
-def test_a_call_that_nobody_described_stops_the_making(method: str) -> None:
+def test_a_call_without_a_description_is_an_error(method: str) -> None:
     def call() -> Answer:
         raise NotImplementedError
 
@@ -59,7 +59,7 @@ def test_a_call_that_nobody_described_stops_the_making(method: str) -> None:
         document(TEXT, more)
 
 
-def test_it_has_every_problem_with_its_status() -> None:
+def test_the_document_has_every_problem_with_its_status() -> None:
     schemas = DOCUMENT["components"]["schemas"].values()
     members = [schema["properties"] for schema in schemas if "properties" in schema]
     found = {
@@ -70,19 +70,19 @@ def test_it_has_every_problem_with_its_status() -> None:
     assert found == answered()
 
 
-def test_every_problem_is_one_of_some_call() -> None:
+def test_every_problem_belongs_to_a_call() -> None:
     answers = str([operation["responses"] for operation in OPERATIONS.values()])
     unused = [one for one in family() if f"schemas/{one.__name__}'" not in answers]
     assert unused == [UnknownCall, MethodNotAllowed]
 
 
-def test_the_examples_of_the_page_are_looked_at() -> None:
+def test_the_examples_of_the_page_are_found() -> None:
     assert set(EXAMPLES) - set(EXCHANGES) == CUT | MALFORMED | RECEIVED
 
 
 @each_case("name", sorted(set(EXCHANGES) - NO_CALLS))
-def test_an_example_is_as_the_document_says(name: str) -> None:
-    """Whatever is answered is named, and whatever succeeded was asked for as it should be."""
+def test_an_example_conforms_to_the_document(name: str) -> None:
+    """Every member of an answer is documented, and every request that succeeded is valid."""
     shown = EXCHANGES[name]
     path = path_in_calls(shown.path)
     assert path is not None
@@ -111,8 +111,8 @@ def test_a_call_shows_the_examples_of_the_page(call: tuple[str, str]) -> None:
     assert found == made
 
 
-def test_limits_are_those_of_the_rules() -> None:
-    """One of each kind; all others come from the rules in the same way."""
+def test_the_document_has_the_limits_of_the_rules() -> None:
+    """One limit of each kind; all others are made from the rules in the same way."""
     task = resolved({"$ref": "#/components/schemas/NewTask"})["properties"]
     assert task["delay_seconds"]["maximum"] == 315_619_200
     assert resolved(task["key"])["pattern"] == "^(?:[A-Za-z0-9._:~-]{1,128})$"

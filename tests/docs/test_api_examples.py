@@ -1,4 +1,4 @@
-"""The examples in docs/api.md are what the service answers."""
+"""The examples in docs/api.md are answers of the service."""
 
 import pytest
 
@@ -8,6 +8,6 @@ from tests.support.api_page import TEXT
 
 
 @pytest.mark.stack
-def test_the_page_shows_what_the_service_answers() -> None:
-    """After a change that is meant: `make examples`."""
+def test_the_examples_on_the_page_are_up_to_date() -> None:
+    """After an intended change: `make examples`."""
     assert with_examples(TEXT, all_examples()) == TEXT

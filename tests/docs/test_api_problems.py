@@ -1,4 +1,4 @@
-"""docs/api.md shows every problem that the service can answer."""
+"""docs/api.md has an example of every problem of the service."""
 
 import json
 
@@ -13,8 +13,8 @@ def answered() -> dict[str, int]:
     return {name: int(status) for name, (status,) in problems().items()}
 
 
-def test_no_two_refusals_say_that_they_are_of_the_same_type() -> None:
-    """One that says none is a case of the one above it."""
+def test_no_two_refusals_have_the_same_type() -> None:
+    """A refusal without a type of its own is a case of its base class."""
     types = [refusal.type for refusal in refusals(Refusal) if "type" in vars(refusal)]
     assert len({*types, Refusal.type}) == len(types) + 1
 

@@ -1,5 +1,5 @@
-"""Commands that nobody can run here are what the template, the Makefile, AWS and the command line
-take."""
+"""Commands on the pages that cannot be run here are checked against the template, the Makefile, the
+models of AWS and the command line."""
 
 import json
 import os
@@ -30,13 +30,13 @@ EXTRAS = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"][
     "optional-dependencies"
 ]
 GLOBAL_OPTIONS = ("--stack", "--profile", "--url", "--key")
-# By the AWS command line, which has an option of the other name for all its commands.
-NAMED_ANEW = {"notification-endpoint": "endpoint"}
+# Renamed by the AWS command line, which has a global option of the other name.
+RENAMED = {"notification-endpoint": "endpoint"}
 OF_ALL_COMMANDS = {"query", "output"}
-# What begins blocks that are no commands.
+# The beginnings of blocks that are not commands.
 DATA = (r"\bdw_", "close_order.apply_async", '"headers": ')
 PARAMETERS = re.compile(r"[A-Z][A-Za-z]+=")
-# Of Logs Insights; what they look for is held against the log by tests of their pages.
+# Queries of Logs Insights; the tests of their pages check them against the log.
 QUERIES = ("filter ", "fields ", "| ")
 
 
@@ -50,7 +50,7 @@ def assert_make(words: list[str], page: str) -> None:
 
 
 def assert_parameters(lines: str) -> None:
-    """Of a file that `make deploy` reads."""
+    """The parameters in a file that `make deploy` reads."""
     values = chosen({}, lines, "", TEMPLATE["Parameters"])
     assert bool(values.get("SubnetIds")) == bool(values.get("SecurityGroupIds"))
 
@@ -61,7 +61,7 @@ def assert_aws(words: list[str], page: str) -> None:
     (name,) = (known for known in model.operation_names if xform_name(known, "-") == operation)
     shape = model.operation_model(name).input_shape
     members = {xform_name(member, "-"): member for member in shape.members}
-    given = {NAMED_ANEW.get(name, name): values for name, values in options(rest).items()}
+    given = {RENAMED.get(name, name): values for name, values in options(rest).items()}
     assert {xform_name(member, "-") for member in shape.required_members} <= set(given)
     for option, values in given.items():
         if option in OF_ALL_COMMANDS:
@@ -80,7 +80,7 @@ def service_model(name: str) -> Any:
 
 
 def names_in(text: str) -> set[str]:
-    """Members that are named, in JSON or in the short form."""
+    """The members that are named, in JSON or in the short form."""
     if not text.startswith(("{", "[")):
         return set(re.findall(r"(?:^|[,{])(\w+)=", text))
     found: set[str] = set()
@@ -105,7 +105,7 @@ def assert_duewheel(words: list[str], page: str) -> None:
 
 
 def without_global_options(words: list[str]) -> list[str]:
-    """They may stand before the command and behind it."""
+    """Global options may be before the command and behind it."""
     left, rest = [], iter(words)
     for word in rest:
         if word in GLOBAL_OPTIONS:
@@ -123,13 +123,13 @@ def help_of(*command: str) -> str:
 
 
 def assert_curl(words: list[str], page: str) -> None:
-    """Reads, by the stack's address."""
+    """Only reads, at the stack's address."""
     (target,) = (word.removeprefix("$API_URL") for word in words if word.startswith("$API_URL"))
     path = target.partition("?")[0]
-    assert any("GET" in CALLS.by_path[known] for known in CALLS.by_path if _leads(known, path))
+    assert any("GET" in CALLS.by_path[known] for known in CALLS.by_path if _matches(known, path))
 
 
-def _leads(pattern: str, path: str) -> bool:
+def _matches(pattern: str, path: str) -> bool:
     return re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), path) is not None
 
 
@@ -171,7 +171,7 @@ CHECKS: dict[str, Callable[[list[str], str], None]] = {
     "page",
     quick_first([page for page in PAGES if indented(text_of(page))], pytest.mark.exhaustive, 2),
 )
-def test_what_is_set_in_is_what_its_program_takes(page: str) -> None:
+def test_a_command_on_a_page_is_valid_for_its_program(page: str) -> None:
     for block in indented(text_of(page)):
         if PARAMETERS.match(block):
             assert_parameters(block)
@@ -199,7 +199,7 @@ def test_what_is_set_in_is_what_its_program_takes(page: str) -> None:
         "whatever",
     ],
 )
-def test_a_command_that_is_wrong_is_found_out(wrong: str) -> None:
+def test_an_invalid_command_is_found(wrong: str) -> None:
     ((program, *words),) = commands(wrong)
     with pytest.raises(
         (AssertionError, KeyError, ValueError, WrongParameters, subprocess.CalledProcessError)
@@ -217,12 +217,12 @@ def test_a_command_that_is_wrong_is_found_out(wrong: str) -> None:
         "Profile=economy RetentionDays=1",
     ],
 )
-def test_a_parameter_that_is_wrong_is_found_out(wrong: str) -> None:
+def test_an_invalid_parameter_is_found(wrong: str) -> None:
     with pytest.raises((AssertionError, WrongParameters)):
         assert_parameters(wrong)
 
 
-def test_no_page_names_a_verb_that_is_none() -> None:
+def test_pages_name_only_existing_verbs_of_make() -> None:
     for page in PAGES:
         named = re.findall(r"`make ([a-z-]+)[ `]", text_of(page))
         assert set(named) <= {verb for verb, *_ in VERBS}, page

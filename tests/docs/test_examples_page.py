@@ -1,4 +1,4 @@
-"""How examples get into a page, and when they leave it as it is."""
+"""Examples are written into a page, and an unchanged example leaves the page unchanged."""
 
 import pytest
 
@@ -17,19 +17,19 @@ def page_of(*examples: tuple[str, str]) -> str:
     return "# A page\n\n" + "\n".join(places) + "\nThe end.\n"
 
 
-def test_examples_stand_between_their_marks() -> None:
+def test_examples_are_read_between_their_marks() -> None:
     page = page_of(("one", "1\n"), ("two", ""))
     assert examples_in(page) == {"one": "1\n", "two": ""}
 
 
-def test_a_new_example_takes_the_place_of_the_old_and_the_prose_stays() -> None:
+def test_a_new_example_replaces_the_old_one_and_the_prose_stays() -> None:
     page = page_of(("one", "1\n"), ("two", "2\n"))
     assert with_examples(page, {"one": "1\n", "two": "3\n4\n"}) == page_of(
         ("one", "1\n"), ("two", "3\n4\n")
     )
 
 
-def test_what_is_said_may_look_like_a_pattern() -> None:
+def test_an_example_may_look_like_a_pattern() -> None:
     assert with_examples(page_of(("one", "")), {"one": r"\1 \g<2>\n" "\n"}) == page_of(
         ("one", r"\1 \g<2>\n" "\n")
     )
@@ -46,14 +46,12 @@ def test_what_is_said_may_look_like_a_pattern() -> None:
         ("<!-- example: one -->\n" + page_of(("two", "")), {"one": "", "two": ""}, "missing"),
     ],
 )
-def test_page_and_examples_must_belong_together(
-    page: str, examples: dict[str, str], reason: str
-) -> None:
+def test_page_and_examples_must_match(page: str, examples: dict[str, str], reason: str) -> None:
     with pytest.raises(PageError, match=reason):
         with_examples(page, examples)
 
 
-def test_random_parts_stay_where_the_same_is_said() -> None:
+def test_random_parts_stay_when_an_example_is_otherwise_the_same() -> None:
     page = page_of(
         ("create", f"location: /v1/tasks/{ID}\n"),
         ("read", f'GET /v1/tasks/{ID}\n"task_id": "{ID}", "cursor": "b2xk"\n'),
@@ -67,7 +65,7 @@ def test_random_parts_stay_where_the_same_is_said() -> None:
     assert with_examples(page, again) == page
 
 
-def test_an_example_that_says_something_else_names_the_task_by_its_old_id_all_the_same() -> None:
+def test_a_changed_example_keeps_the_old_id_of_its_task() -> None:
     page = page_of(("create", f"{ID} 201\n"), ("read", f"{ID} pending\n"))
     again = {"create": f"{NEW_ID} 201\n", "read": f"{NEW_ID} delivered\n"}
     assert with_examples(page, again) == page_of(

@@ -1,4 +1,4 @@
-"""What counts as the same as a page shows, and what does not."""
+"""Which outputs count as equal to those that a page shows."""
 
 from tests.support.cases import each_case
 from tests.support.likeness import Likeness
@@ -21,7 +21,7 @@ AT, LATER = "2030-01-31T08:00:00.000Z", "2030-01-31T08:00:01.000Z"
         (f'{{"a": "{AT}"}}', f'{{"a":"{AT}"}}'),
     ],
 )
-def test_json_that_is_alike(shown: str, came: str) -> None:
+def test_equivalent_json_counts_as_equal(shown: str, came: str) -> None:
     assert Likeness(with_instants=True).of_json(shown, came)
 
 
@@ -40,11 +40,11 @@ def test_json_that_is_alike(shown: str, came: str) -> None:
         ('{"a": 1}', "nothing"),
     ],
 )
-def test_json_that_is_not_alike(shown: str, came: str) -> None:
+def test_different_json_does_not_count_as_equal(shown: str, came: str) -> None:
     assert not Likeness(with_instants=True).of_json(shown, came)
 
 
-def test_on_a_clock_that_runs_an_instant_stands_for_another_but_for_nothing_else() -> None:
+def test_on_a_running_clock_an_instant_equals_any_other_instant_only() -> None:
     likeness = Likeness(with_instants=False)
     assert likeness.of_json(f'{{"a": "{AT}"}}', f'{{"a":"{LATER}"}}')
     assert not likeness.of_json(f'{{"a": "{AT}"}}', '{"a":"soon"}')
@@ -63,13 +63,13 @@ def test_on_a_clock_that_runs_an_instant_stands_for_another_but_for_nothing_else
         ("a b", "ab", False),
     ],
 )
-def test_lines_are_the_last_ones_whatever_their_blanks(
+def test_lines_are_compared_with_the_last_ones_without_blanks(
     shown: str, came: str, is_alike: bool
 ) -> None:
     assert Likeness(with_instants=True).of_text(shown, came) == is_alike
 
 
-def test_an_id_is_the_same_one_in_all_of_a_page() -> None:
+def test_an_id_is_the_same_on_the_whole_page() -> None:
     likeness = Likeness(with_instants=True)
     assert likeness.of_json(f'{{"a": "{ID}"}}', f'{{"a":"{NEW_ID}"}}')
     assert likeness.of_text(ID, NEW_ID)

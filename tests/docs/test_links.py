@@ -1,4 +1,4 @@
-"""Links within the repository lead somewhere, anchors included."""
+"""Links within the repository have existing targets, including anchors."""
 
 import re
 from functools import cache
@@ -21,7 +21,7 @@ def links(text: str) -> list[str]:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """As GitHub names headings: a second of the same words has a number."""
+    """Like GitHub, which adds a number to the second heading of the same words."""
     text = page.read_text("utf-8")
     found: list[str] = _NAMED.findall(text)
     for heading in _HEADING.findall(_FENCE.sub("", text)):
@@ -32,7 +32,7 @@ def anchors(page: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def leads_nowhere(page: str, link: str) -> str | None:
+def missing_target(page: str, link: str) -> str | None:
     path, _, anchor = link.partition("#")
     target = ((ROOT / page).parent / path).resolve() if path else ROOT / page
     if not target.exists() or not target.is_relative_to(ROOT):
@@ -43,11 +43,11 @@ def leads_nowhere(page: str, link: str) -> str | None:
 
 
 @each_case("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
-    assert [wrong for link in links(text_of(page)) if (wrong := leads_nowhere(page, link))] == []
+def test_links_have_existing_targets(page: str) -> None:
+    assert [wrong for link in links(text_of(page)) if (wrong := missing_target(page, link))] == []
 
 
-def test_every_page_for_readers_is_led_to() -> None:
+def test_every_page_for_readers_is_linked() -> None:
     led_to = {
         str(((ROOT / page).parent / link.partition("#")[0]).resolve().relative_to(ROOT))
         for page in PAGES
@@ -58,5 +58,5 @@ def test_every_page_for_readers_is_led_to() -> None:
 
 
 @each_case("link", ["nowhere.md", "CHANGELOG.md#nowhere", "#nowhere", "../../etc"])
-def test_a_link_that_leads_nowhere_is_found_out(link: str) -> None:
-    assert leads_nowhere("README.md", link)
+def test_a_broken_link_is_found(link: str) -> None:
+    assert missing_target("README.md", link)

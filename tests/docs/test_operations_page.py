@@ -1,5 +1,5 @@
-"""docs/operations.md: its commands against AWS's service models and the template, its runbook
-against the alarms."""
+"""docs/operations.md: its commands are checked against AWS's service models and the template, its
+runbook against the alarms."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ PARTS = ["For users", "Look", "Do", "Over"]
 
 
 def commands() -> list[str]:
-    """Each in a line of its own, without what is looked up within it."""
+    """Each command in a line of its own, without the commands within it."""
     text = PAGE.replace("\\\n", " ")
     text = re.sub(r"\"?\$\(name [$A-Za-z]+\)\"?", "NAME", text)
     text = re.sub(r"`(aws [^`]*)`", lambda match: f"\n{' '.join(match[1].split())}\n", text)
@@ -29,13 +29,13 @@ def commands() -> list[str]:
     ]
 
 
-def test_there_are_commands_to_look_at() -> None:
+def test_commands_of_the_page_are_found() -> None:
     assert len(commands()) > 20
     assert {command.split()[1] for command in commands()} >= {"dynamodb", "lambda", "kms"}
 
 
 @each_case("command", commands())
-def test_a_command_is_one_that_aws_has_with_all_that_it_needs(command: str) -> None:
+def test_a_command_exists_in_aws_and_has_its_required_options(command: str) -> None:
     _, service, operation, *rest = shlex.split(command.rstrip(")"))
     if operation == "wait":
         client = botocore.session.get_session().create_client(service, region_name="us-east-1")
@@ -45,8 +45,8 @@ def test_a_command_is_one_that_aws_has_with_all_that_it_needs(command: str) -> N
 
 
 def unassigned(page: str) -> set[str]:
-    """Variables that are used before anything on the page sets them. What a command is given, as
-    `make` is, sets none."""
+    """Variables that are used before a command on the page sets them. Arguments, such as those of
+    `make`, set none."""
     used = [(use[1], page[: use.start()]) for use in re.finditer(r"\$\{?([A-Z_]+)", page)]
     set_by = r"(?:^ *|`){0}=|^ *for {0} in "
     return {name for name, text in used if not re.search(set_by.format(name), text, re.MULTILINE)}
@@ -65,11 +65,11 @@ def test_every_variable_is_set_before_it_is_used() -> None:
         'WHEELS=a\n"$WHEEL"',
     ],
 )
-def test_a_variable_that_nothing_sets_is_found_out(page: str) -> None:
+def test_a_variable_that_is_never_set_is_found(page: str) -> None:
     assert unassigned(page) == {"WHEEL"}
 
 
-def test_resources_are_the_templates_and_those_that_stay_are_noted_before_it_goes() -> None:
+def test_named_resources_exist_and_retained_ones_are_noted_before_the_deletion() -> None:
     template: Template = the_template("precise")
     named = set(re.findall(r"\$\(name ([A-Z][A-Za-z]+)\)", PAGE))
     for loop in re.findall(r"for [FM] in ([A-Za-z ]+);", PAGE):
@@ -80,9 +80,7 @@ def test_resources_are_the_templates_and_those_that_stay_are_noted_before_it_goe
     assert kept == set(re.findall(r"^   [A-Z]+=\$\(name ([A-Za-z]+)\)$", PAGE, re.MULTILINE))
 
 
-def test_each_alarm_names_its_section_which_says_what_it_means_what_to_do_and_when_it_is_over() -> (
-    None
-):
+def test_each_alarm_names_its_section_with_meaning_actions_and_end() -> None:
     sections = {
         each.splitlines()[0].lower().replace(" ", "-"): re.findall(r"^\*\*(.+?)\*\*", each, re.M)
         for each in ALARMS.split("\n### ")[1:]
@@ -94,7 +92,7 @@ def test_each_alarm_names_its_section_which_says_what_it_means_what_to_do_and_wh
     assert sorted(sections) == sorted(re.findall(r"^\| \[\w+\]\(#([a-z-]+)\)", ALARMS, re.M))
 
 
-def test_queries_look_for_actions_that_are_logged() -> None:
+def test_queries_use_actions_that_are_logged() -> None:
     queries = re.findall(r"filter action (?:= |in )(\"[a-z-]+\"|\[.*?\])", PAGE)
     assert len(queries) > 8
     assert {name for query in queries for name in re.findall(r'"([a-z-]+)"', query)} <= actions()

@@ -1,5 +1,5 @@
-"""Pages whose blocks are run from top to bottom, each on a stack of its own; and no block of any
-page that nobody runs."""
+"""The blocks of pages are run from top to bottom, each page on a stack of its own, and no block of
+any page is left out."""
 
 import sqlite3
 from itertools import pairwise
@@ -38,13 +38,13 @@ PICTURE = "mermaid"
 
 @pytest.mark.stack
 @pytest.mark.parametrize("page", FOLLOWED)
-def test_a_page_can_be_followed_and_shows_what_comes(page: str, tmp_path: Path) -> None:
+def test_a_page_can_be_run_and_shows_its_real_output(page: str, tmp_path: Path) -> None:
     differing = follow(text_of(page), tmp_path)
     assert not differing, "\n".join(differing)
 
 
 def others(page: str) -> list[Block]:
-    """Blocks that are neither run with their page nor shown as what came of that."""
+    """Blocks that are neither run with their page nor shown as output of it."""
     blocks = fenced(text_of(page))
     if page not in FOLLOWED:
         return blocks
@@ -74,7 +74,7 @@ def assert_is_done_once(statement: str) -> None:
     database.close()
 
 
-def test_what_is_said_of_other_pages_is_so() -> None:
+def test_blocks_that_are_run_elsewhere_are_found_there() -> None:
     there = {(page, block.language) for page in PAGES for block in others(page)}
     assert {*RUN_ELSEWHERE, *NOT_RUN} <= there
     for (page, _), test in RUN_ELSEWHERE.items():
@@ -82,7 +82,7 @@ def test_what_is_said_of_other_pages_is_so() -> None:
 
 
 @pytest.mark.stack
-def test_a_page_that_is_wrong_is_found_out(tmp_path: Path) -> None:
+def test_a_wrong_page_is_found(tmp_path: Path) -> None:
     page = """
 # Wrong
 

@@ -1,5 +1,5 @@
-"""Each signed call that README and docs/api.md show is made, and its signature verified as the
-specification has it: by `duewheel`, and by the awscurl and the curl that there are."""
+"""Each signed call on README and docs/api.md is made, and its signature is verified according to
+the specification: with `duewheel`, and with the installed awscurl and curl."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ PROGRAMS = {line.partition(" ")[0] for line in SIGNED}
 
 
 def environment(folder: Path, url: str, token: str | None) -> dict[str, str]:
-    """Where `duewheel` is the client of this checkout."""
+    """The environment in which `duewheel` is the client of this checkout."""
     command = folder / "duewheel"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m duewheel.cli "$@"\n')
     command.chmod(0o755)
@@ -49,7 +49,7 @@ def environment(folder: Path, url: str, token: str | None) -> dict[str, str]:
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_REGION": REGION,
         "API_URL": url,
-        "DUEWHEEL_PROFILE": "here",  # at another address than API Gateway's it asks for one
+        "DUEWHEEL_PROFILE": "here",  # required for an address that is not API Gateway's
         "HOME": str(folder),
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "client/src"),
@@ -66,8 +66,8 @@ QUERIES = ["", "?b=1&a=2", "?a=2%3A3&a=%2B&c=", "?a=x%20y&A=%2A&a-=~"]
 
 
 @each_case(("method", "body"), [("GET", b""), ("PUT", "{ü}".encode())])
-def test_what_an_sdk_signs_holds_and_nothing_else_does(method: str, body: bytes) -> None:
-    """The verifier, against another implementation."""
+def test_only_a_signature_of_the_sdk_is_verified(method: str, body: bytes) -> None:
+    """Checks the verifier against another implementation."""
     for path, query in product(TARGETS, QUERIES):
         request = AWSRequest(method, f"https://api.example{path}{query}", data=body)
         SigV4Auth(Credentials(KEY_ID, SECRET, "token"), SERVICE, REGION).add_auth(request)
@@ -89,8 +89,10 @@ def test_what_an_sdk_signs_holds_and_nothing_else_does(method: str, body: bytes)
 
 @pytest.mark.parametrize("token", ["to/ken+==", None], ids=["a session", "a user's key"])
 @pytest.mark.parametrize("line", quick_first(SIGNED, pytest.mark.exhaustive, 2))
-def test_a_signature_that_is_shown_holds(line: str, token: str | None, tmp_path: Path) -> None:
-    """Of an IAM user's own key there is no token, so its header is left out, as the page says."""
+def test_the_signature_of_an_example_is_verified(
+    line: str, token: str | None, tmp_path: Path
+) -> None:
+    """The own key of an IAM user has no token, so its header is left out, as the page describes."""
     program = line.partition(" ")[0]
     if program != "duewheel" and shutil.which(program) is None:
         pytest.skip(f"there is no {program} here")
@@ -114,7 +116,7 @@ def test_a_signature_that_is_shown_holds(line: str, token: str | None, tmp_path:
         "/v1/businesses/orders/tasks/order-17%3Aclose",
     ],
 )
-def test_what_the_page_says_of_curl_7_88_is_so(target: str, tmp_path: Path) -> None:
+def test_curl_7_88_behaves_as_the_page_describes(target: str, tmp_path: Path) -> None:
     curl = shutil.which("curl")
     if curl is None or "curl 7.88" not in subprocess.check_output([curl, "--version"], text=True):
         pytest.skip("there is no curl 7.88 here")

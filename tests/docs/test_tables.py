@@ -1,4 +1,4 @@
-"""The pages hold what is made of the code. After a change that is meant: `make examples`."""
+"""The pages contain the tables made from the code. After an intended change: `make examples`."""
 
 import json
 from threading import Thread
@@ -16,17 +16,17 @@ MADE = {page: PLACE.findall(page.read_text("utf-8")) for page in PAGES}
 
 
 @each_case("page", [str(page.relative_to(ROOT)) for page, places in MADE.items() if places])
-def test_a_page_holds_what_is_made_of_the_code(page: str) -> None:
+def test_the_tables_of_a_page_are_up_to_date(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
     assert with_all_made(text) == text
 
 
-def test_every_parameter_is_of_a_group_and_so_in_a_table() -> None:
+def test_every_parameter_belongs_to_a_group_of_the_tables() -> None:
     listed = [name for group in GROUPS for name in group["Parameters"]]
     assert sorted(listed) == sorted(TEMPLATE["Parameters"])
 
 
-def test_all_that_is_made_has_its_place() -> None:
+def test_every_table_has_its_place() -> None:
     named = {name for places in MADE.values() for _, name, *_ in places}
     assert named == {*TABLES, *BLOCKS}
 
@@ -35,20 +35,20 @@ def test_all_that_is_made_has_its_place() -> None:
     ("known", "reason"),
     [(["one"], "there is no two"), (["one", "two", "three"], "no row explains three")],
 )
-def test_words_and_code_must_belong_together(known: list[str], reason: str) -> None:
+def test_descriptions_and_code_must_match(known: list[str], reason: str) -> None:
     rows = [["`one`, `two`", "words"], ["", "more of them"]]
     assert list(explained(["one", "two"])(rows)) == [tuple(row) for row in rows]
     with pytest.raises(TableError, match=reason):
         list(explained(known)(rows))
 
 
-def test_facts_of_a_row_stand_before_its_words() -> None:
+def test_facts_of_a_row_come_before_its_description() -> None:
     rows = explained({"one": ("Count",)})([["`one`", "Seconds", "words"]])
     assert list(rows) == [("`one`", "Count", "words")]
 
 
-def test_nesting_is_taken_as_deep_as_the_page_says_and_refused_somewhere_deeper() -> None:
-    """In a thread, whose stack is as shallow as that of a function."""
+def test_nesting_is_accepted_to_the_depth_on_the_page_and_refused_at_a_greater_one() -> None:
+    """In a thread whose stack is as small as that of a function."""
     taken: list[int] = []
     usual = {"biz_type": "orders", "delay_seconds": 5, "callback": {"url": "https://example.com/"}}
 

@@ -1,5 +1,5 @@
-"""Console, template and emulator know each target of AWS that is registered; the pages do by
-`test_tables.py`."""
+"""Console, template and emulator support each registered target of AWS; `test_tables.py` checks the
+pages."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def test_the_console_has_the_members_of_each_type() -> None:
     assert named == {member for members in shown.values() for member in json.loads(members)}
 
 
-def test_the_template_allows_it_by_one_parameter(target: AwsTarget) -> None:
+def test_the_template_allows_a_target_by_one_parameter(target: AwsTarget) -> None:
     resource = target.parameter.removesuffix("Arns")
     conditions = {name for name in TEMPLATE["Conditions"] if name.startswith(f"Has{resource}")}
     (condition,) = conditions
@@ -62,7 +62,7 @@ def test_the_template_allows_it_by_one_parameter(target: AwsTarget) -> None:
     assert sum(target.parameter in group["Parameters"] for group in groups) == 1
 
 
-def test_the_emulator_asks_for_its_right_and_checks_its_calls(target: AwsTarget) -> None:
+def test_the_emulator_checks_the_right_and_the_calls_of_a_target(target: AwsTarget) -> None:
     client = boto3.client(target.client, region_name="us-east-1")  # type: ignore[call-overload]
     operation = client.meta.method_to_api_mapping[target.operation]
     assert (target.client, operation) in _READERS

@@ -1,6 +1,6 @@
-"""What is in the account beside the stacks: a team's own key, network and targets of tasks.
+"""Other things in the account beside the stacks: a team's own key, network and targets of tasks.
 
-Most are named `target`. Topic, bus and queue end in one queue, whose messages are read here.
+Most are named `target`. Topic, bus and queue all lead to one queue, whose messages are read here.
 """
 
 import io
@@ -26,13 +26,13 @@ class Account:
         self.queue_arn = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{NAME}"
         self._queue_url = self._queue()
         self.topic_arn: str = emulator.client("sns").create_topic(Name=NAME)["TopicArn"]
-        self.hear(self.topic_arn)
+        self.subscribe(self.topic_arn)
         self.event_bus_arn = self._event_bus()
         self.function_arn = self._function()
         self.asking_rule_arn = self._asking_rule()
 
-    def hear(self, topic_arn: str) -> None:
-        """What the topic tells comes into the queue as it is."""
+    def subscribe(self, topic_arn: str) -> None:
+        """Messages of the topic come into the queue unchanged."""
         self._emulator.client("sns").subscribe(
             TopicArn=topic_arn,
             Protocol="sqs",
@@ -41,7 +41,7 @@ class Account:
         )
 
     def messages(self) -> list[str]:
-        """What came since the last time."""
+        """The messages since the last call."""
         sqs = self._emulator.client("sqs")
         found = sqs.receive_message(QueueUrl=self._queue_url, MaxNumberOfMessages=10)
         bodies = []
@@ -81,14 +81,14 @@ class Account:
         return arn
 
     def _asking_rule(self) -> str:
-        """Of the default bus; whither it sends is said once the stack is there."""
+        """A rule of the default bus; its target is set once the stack exists."""
         pattern = json.dumps({"source": [ASKING]})
         made = self._emulator.client("events").put_rule(Name=ASKING, EventPattern=pattern)
         arn: str = made["RuleArn"]
         return arn
 
     def ask_by_event(self, queue_arn: str, body: Mapping[str, Any]) -> None:
-        """The rule sends the detail of the event, which is to be a task's."""
+        """The rule sends the detail of the event, which is the body of a task."""
         events = self._emulator.client("events")
         target = {"Id": ASKING, "Arn": queue_arn, "InputPath": "$.detail"}
         events.put_targets(Rule=ASKING, Targets=[target])
@@ -123,7 +123,7 @@ def _policy(statement: Mapping[str, Any]) -> str:
 
 
 def everything_on(account: Account) -> dict[str, str]:
-    """Parameters by which each condition of the template is the other way than by default."""
+    """Parameters that reverse each condition of the template's defaults."""
     return {
         "AllowedPrivateCidrs": "127.0.0.0/8",
         "ListIndex": "off",

@@ -1,4 +1,4 @@
-"""The emulator with two stacks on it (`make deploy-emulated`); what was seen is printed."""
+"""The emulator with two stacks on it (`make deploy-emulated`); the observed gaps are printed."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def account(emulator: Emulator) -> Account:
 
 @pytest.fixture(scope="session")
 def whole(emulator: Emulator, account: Account) -> Deployment:
-    """All that the template can make."""
+    """A stack with everything that the template can make."""
     sam, package = given("SAM", VERB), given("PACKAGE", VERB).resolve()
     stack = deploy(emulator, sam, package, "duewheel-whole", everything_on(account))
     said.append(
@@ -50,7 +50,7 @@ def whole(emulator: Emulator, account: Account) -> Deployment:
 
 @pytest.fixture(scope="session")
 def plain(whole: Deployment) -> Deployment:
-    """What it makes by default, in the same account, but for what a first try needs."""
+    """A stack with the defaults, in the same account, except for parameters of a first try."""
     first_try = {
         "AllowedPrivateCidrs": "127.0.0.0/8",
         "IamDefault": "admin",
@@ -63,7 +63,7 @@ def plain(whole: Deployment) -> Deployment:
 
 @pytest.fixture(params=["whole", "plain"])
 def stack(request: pytest.FixtureRequest) -> Deployment:
-    """Either."""
+    """Each of the two stacks."""
     found: Deployment = request.getfixturevalue(request.param)
     return found
 
@@ -75,7 +75,7 @@ def operator(plain: Deployment) -> Credentials:
 
 @pytest.fixture(scope="session")
 def key(whole: Deployment) -> Mapping[str, str]:
-    """The header of the first API key, by `make admin-key`."""
+    """The header of the first API key, created by `make admin-key`."""
     made = subprocess.run(
         [sys.executable, "-m", "infra.operate.admin_key", whole.name],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""A stack that `sam deploy` made of the built package, and calls of the URL that it printed."""
+"""A stack that `sam deploy` made from the built package, and calls of the URL that it printed."""
 
 import json
 import ssl
@@ -23,7 +23,7 @@ DEPLOY_SECONDS_MAX = 600
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    id: str  # its physical one
+    id: str  # the physical id
     type: str
 
 
@@ -31,16 +31,16 @@ class Resource:
 class Deployment:
     emulator: Emulator
     name: str
-    parameters: Mapping[str, str]  # the defaults as well
+    parameters: Mapping[str, str]  # including defaults
     outputs: Mapping[str, str]
     resources: Mapping[str, Resource]  # by their logical ids
-    nested: Mapping[str, Resource]  # those of the stack within it
+    nested: Mapping[str, Resource]  # those of the nested stack
 
     def id(self, logical_id: str) -> str:
         return self.resources[logical_id].id
 
     def of_type(self, type_name: str) -> dict[str, str]:
-        """Logical to physical ids, of both."""
+        """Logical and physical ids, of both stacks."""
         both = {**self.resources, **self.nested}
         return {name: one.id for name, one in both.items() if one.type == type_name}
 
@@ -58,7 +58,7 @@ class Deployment:
         )
         if signed_by:
             SigV4Auth(signed_by, "execute-api", REGION).add_auth(request)
-        # To loopback, since not every machine resolves the names under localhost.
+        # To loopback, since not every machine resolves names under localhost.
         trusted = ssl.create_default_context(cafile=self.emulator.certificate)
         connection = HTTPSConnection("127.0.0.1", url.port, timeout=60, context=trusted)
         try:
@@ -74,7 +74,7 @@ class Deployment:
 def deploy(
     emulator: Emulator, sam: Path, package: Path, name: str, parameters: Mapping[str, str]
 ) -> Deployment:
-    """As `make deploy` does, with samconfig.toml, but for the questions."""
+    """Like `make deploy`, with samconfig.toml, but without its questions."""
     done = sam_deploy(emulator, sam, package, name, parameters)
     assert done.returncode == 0, f"{done.stdout}\n{emulator.printed()}"
     return made(emulator, name)
@@ -83,7 +83,7 @@ def deploy(
 def sam_deploy(
     emulator: Emulator, sam: Path, package: Path, name: str, parameters: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Nothing to change is no failure."""
+    """An update without changes is not a failure."""
     overrides = [f"{key}={value}" for key, value in parameters.items()]
     return subprocess.run(
         [
@@ -106,7 +106,7 @@ def sam_deploy(
 
 
 def delete(stack: Deployment) -> None:
-    """With all that outlives it but its key."""
+    """Also deletes the retained resources, except for the key."""
     cloudformation, dynamodb = map(stack.emulator.client, ("cloudformation", "dynamodb"))
     cloudformation.delete_stack(StackName=stack.name)
     cloudformation.get_waiter("stack_delete_complete").wait(
@@ -118,7 +118,8 @@ def delete(stack: Deployment) -> None:
 
 
 def deploy_again(first: Deployment, name: str, parameters: Mapping[str, str]) -> Deployment:
-    """Another stack of the same package, from the template with the places of the code."""
+    """Another stack from the same package, from the template with the places of the uploaded
+    code."""
     cloudformation = first.emulator.client("cloudformation")
     cloudformation.create_stack(
         StackName=name,
@@ -134,7 +135,7 @@ def deploy_again(first: Deployment, name: str, parameters: Mapping[str, str]) ->
 
 
 def _uploaded_template(stack: Deployment) -> str:
-    """It is too long to be sent along."""
+    """The template is too long to be sent with the request."""
     cloudformation, s3 = map(stack.emulator.client, ("cloudformation", "s3"))
     template = cloudformation.get_template(StackName=stack.name, TemplateStage="Original")
     s3.create_bucket(Bucket=stack.name)

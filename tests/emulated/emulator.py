@@ -1,7 +1,7 @@
-"""ministack as a process of its own, over TLS on loopback, asking everybody for their rights.
+"""ministack as a process of its own, over TLS on loopback, with permission checks for every caller.
 
-Invariant: it ends with `stop`, and all its functions with it. The queues of the stack refuse plain
-HTTP and their policies are enforced, so it serves TLS, by a certificate of its own making.
+Invariant: it ends with `stop`, together with all its functions. The queues of the stack refuse
+plain HTTP and their policies are enforced, so it serves TLS with a self-signed certificate.
 """
 
 import os
@@ -20,12 +20,12 @@ from botocore.credentials import Credentials
 from local.aws.template import ACCOUNT_ID, REGION
 
 START_SECONDS_MAX = 120
-# ministack takes this pair as the root's.
+# ministack treats this pair as the root's.
 _ROOT = Credentials("owner-of-the-account", "testing")
 
 
 class Emulator:
-    """`folder` is its own: its log, its certificate and what its functions are unpacked to."""
+    """`folder` is its own: for its log, its certificate and its functions' code."""
 
     def __init__(self, python: Path, folder: Path) -> None:
         self.port = _free_port()
@@ -47,7 +47,7 @@ class Emulator:
                     "MINISTACK_REGION": REGION,
                     "AWS_ACCESS_KEY_ID": _ROOT.access_key,
                     "AWS_SECRET_ACCESS_KEY": _ROOT.secret_key,
-                    "IOT_MTLS_ENABLED": "0",  # it would listen on a port of everybody's
+                    "IOT_MTLS_ENABLED": "0",  # it would listen on a shared port
                 },
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -57,7 +57,7 @@ class Emulator:
         self._await_start()
 
     def stop(self) -> None:
-        """The group, since functions are processes that do not end with it by themselves."""
+        """Ends the process group, since functions are processes that do not end by themselves."""
         for how in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, how)
@@ -68,7 +68,7 @@ class Emulator:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def client(self, service: str) -> Any:
-        """The same each time: one takes a second to make on a busy machine."""
+        """The same client each time: to make one takes a second on a busy machine."""
         if service not in self._clients:
             self._clients[service] = self.client_of(_ROOT, service)
         return self._clients[service]
@@ -78,7 +78,7 @@ class Emulator:
         return session.client(service, endpoint_url=self.endpoint, verify=str(self.certificate))
 
     def environment(self) -> Mapping[str, str]:
-        """Of a tool that is to find the emulator where it looks for AWS."""
+        """The environment of a tool that is to use the emulator as AWS."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         return kept | {
             "AWS_ENDPOINT_URL": self.endpoint,

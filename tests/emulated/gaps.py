@@ -1,4 +1,4 @@
-"""What the template declares and the emulator's stack may not have: looked at, one by one."""
+"""Properties that the template declares and the emulator's stack may lack, checked one by one."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ CONSOLE_BURST = 20
 
 
 def seen_as_declared(stacks: Iterable[Deployment]) -> dict[str, bool]:
-    """Each declaration, with whether all of them have it, or do as it says."""
+    """Each property, with whether all stacks have it, or behave accordingly."""
     return {name: all(sees(stack) for stack in stacks) for name, sees in _LOOKS.items()}
 
 
@@ -46,7 +46,7 @@ def _tables_are_sealed(stack: Deployment) -> bool:
 
 
 def _queues(stack: Deployment) -> list[dict[str, str]]:
-    """The attributes of each."""
+    """The attributes of each queue."""
     sqs = stack.emulator.client("sqs")
     return [
         sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
@@ -62,7 +62,7 @@ def _queues_are_sealed(stack: Deployment) -> bool:
 
 
 def _queues_give_up(stack: Deployment) -> bool:
-    """Each but the dead-letter queues, into one of these."""
+    """Each queue except for the dead-letter queues has one of those."""
     queues = _queues(stack)
     given_up = {
         queue["QueueArn"]: json.loads(queue["RedrivePolicy"])["deadLetterTargetArn"]
@@ -149,7 +149,7 @@ def _pollers_are_provisioned(stack: Deployment) -> bool:
 
 def _console_is_throttled(stack: Deployment) -> bool:
     if stack.parameters["ConsoleAccess"] == "closed":
-        return True  # its limits are the other stack's to show
+        return True  # the other stack shows its limits
     statuses = {stack.call("GET", "/console")[0] for _ in range(2 * CONSOLE_BURST)}
     return 429 in statuses
 

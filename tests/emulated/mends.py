@@ -1,6 +1,7 @@
-"""What the emulator makes wrong of a stack and would not let it run; docs/decisions/0050 has it.
+"""Repairs of what the emulator makes wrong, so that a stack can run; see docs/decisions/0050.
 
-Invariant: each mend fails, or a test of what happens without it does, once it is not needed.
+Invariant: each repair fails, or a test of the behaviour without it fails, once it is not needed any
+more.
 """
 
 import json
@@ -35,7 +36,8 @@ def _await_poller_error(emulator: Emulator) -> None:
 
 
 def mend_rights(deployment: Deployment) -> None:
-    """Who may do a thing to one message may do it to ten: AWS has no rights of these names."""
+    """A right on one message includes the batch of ten: AWS has no separate rights of these
+    names."""
     iam = deployment.emulator.client("iam")
     for role in deployment.of_type("AWS::IAM::Role").values():
         document = iam.get_role_policy(RoleName=role, PolicyName="least")["PolicyDocument"]

@@ -1,9 +1,10 @@
-"""Runs ministack, with two things mended that its CloudFormation does otherwise than AWS's.
+"""Runs ministack with two repairs of its CloudFormation, which differs from that of AWS.
 
-Run by the environment that `make deploy-emulated` makes, never by the tests' own. It refuses alarms
-of metric math: here such an alarm is there with all that the template says of it, and nothing
-evaluates it, for ministack knows no math. And it gives SAM's transform no parameters, by which the
-transform decides when a new version of a function is published: here it does.
+Run in the environment of `make deploy-emulated`, never in that of the tests. ministack refuses
+alarms of metric math: here such an alarm exists with all its properties from the template, and is
+never evaluated, since ministack does not compute metric math. And ministack gives SAM's transform
+no parameters, from which the transform decides when to publish a new version of a function: here it
+does.
 """
 
 from contextvars import ContextVar
@@ -26,7 +27,7 @@ def record(name: str, properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _expect_refusal(name: str, properties: dict[str, Any]) -> None:
-    """Fails the stack once it is not needed, with a reason that says so."""
+    """Fails the stack with this reason once the repair is not needed any more."""
     try:
         _record(name, properties)
     except ValueError as refused:
@@ -46,7 +47,7 @@ def with_parameters(template: Any, provided: Any = None, previous: Any = None) -
 
 
 def transformed(template: Any, values: dict[str, str], loader: Any) -> Any:
-    """Fails the stack once it is not needed."""
+    """Fails the stack once the repair is not needed any more."""
     if values:
         raise RuntimeError("ministack gives SAM's transform its parameters: run it as it is")
     return _transform(template, _parameters.get(), loader)

@@ -1,4 +1,4 @@
-"""What tests of the emulated stacks wait for, and what they read there."""
+"""Conditions that tests of the emulated stacks wait for, and records that they read."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from local.aws.template import ACCOUNT_ID, REGION
 from tests.emulated.deployment import Deployment
 from tests.emulated.emulator import Emulator
 
-SCHEDULE_SECONDS_MAX = 300  # a rule's first run is a minute away, on a busy machine much more
+SCHEDULE_SECONDS_MAX = 300  # a rule's first run is a minute away, and much later on a busy machine
 FAR_SECONDS = 10  # further ahead than a near entry
 
 
@@ -32,7 +32,7 @@ def task(callback: Any, delay_seconds: int, payload: Any) -> dict[str, Any]:
 
 
 def delivered(stack: Deployment, task_id: str, **access: Any) -> dict[str, Any]:
-    """The task, once it is settled, which comes after its callback."""
+    """The task, once it is settled, which is after its callback."""
     read: dict[str, Any] = {}
 
     def is_delivered() -> bool:
@@ -44,7 +44,7 @@ def delivered(stack: Deployment, task_id: str, **access: Any) -> dict[str, Any]:
 
 
 def user(emulator: Emulator, name: str, action: str = "", resource: str = "") -> Credentials:
-    """A user with an access key, whom IAM lets do one thing, or nothing."""
+    """A user with an access key to whom IAM permits one action, or none."""
     iam = emulator.client("iam")
     iam.create_user(UserName=name)
     if action:
@@ -56,13 +56,13 @@ def user(emulator: Emulator, name: str, action: str = "", resource: str = "") ->
 
 
 def caller(stack: Deployment, name: str) -> Credentials:
-    """A user whom IAM lets call the stack's interface."""
+    """A user to whom IAM permits calls of the stack's interface."""
     resource = f"arn:aws:execute-api:{REGION}:{ACCOUNT_ID}:{stack.id('HttpApi')}/*"
     return user(stack.emulator, name, "execute-api:Invoke", resource)
 
 
 def logged(stack: Deployment, group: str) -> list[dict[str, Any]]:
-    """The records of the service, without what Lambda says around them."""
+    """The records of the service, without those of Lambda."""
     logs = stack.emulator.client("logs")
     pages = logs.get_paginator("filter_log_events").paginate(logGroupName=group)
     texts = [event["message"] for page in pages for event in page["events"]]
@@ -70,7 +70,7 @@ def logged(stack: Deployment, group: str) -> list[dict[str, Any]]:
 
 
 def logs_of_functions(stack: Deployment) -> dict[str, list[dict[str, Any]]]:
-    """As far as runs have ended, with which their logs come."""
+    """The records of runs that have ended, since their logs come with their end."""
     return {
         name: logged(stack, group)
         for name, group in stack.of_type("AWS::Logs::LogGroup").items()

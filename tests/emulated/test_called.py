@@ -1,4 +1,4 @@
-"""The URLs that the stacks print are called, and near tasks come up."""
+"""Calls of the URLs that the stacks print, and delivery of near tasks."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -15,24 +15,20 @@ from tests.package.receiver import Receiver
 SECRET = b64encode(bytes(range(32))).decode()
 
 
-def test_the_url_that_is_printed_answers_who_signs(
-    plain: Deployment, operator: Credentials
-) -> None:
+def test_the_printed_url_answers_signed_calls(plain: Deployment, operator: Credentials) -> None:
     status, health = plain.call("GET", "/v1/health", signed_by=operator)
 
     assert (status, health["status"]) == (200, "ok")
 
 
-def test_who_does_not_sign_or_may_not_call_gets_a_403(
-    plain: Deployment, emulator: Emulator
-) -> None:
+def test_an_unsigned_or_unpermitted_call_gets_a_403(plain: Deployment, emulator: Emulator) -> None:
     stranger = user(emulator, "stranger")
 
     assert plain.call("GET", "/v1/health")[0] == 403
     assert plain.call("GET", "/v1/health", signed_by=stranger)[0] == 403
 
 
-def test_a_users_name_bounds_what_it_may_do(plain: Deployment, receiver: Receiver) -> None:
+def test_the_name_of_a_user_limits_its_permissions(plain: Deployment, receiver: Receiver) -> None:
     reader = caller(plain, "duewheel-read-orders")
 
     asked = task({"url": receiver.url}, 1, None)
@@ -61,7 +57,7 @@ def test_a_task_is_delivered_signed_with_the_secret_of_its_business(
     delivered(plain, made["task_id"], signed_by=operator)
 
 
-def test_the_first_api_key_opens_a_stack_that_asks_for_keys(
+def test_the_first_api_key_is_accepted_by_a_stack_with_api_keys(
     whole: Deployment, key: Mapping[str, str], receiver: Receiver
 ) -> None:
     assert whole.call("GET", "/v1/health")[0] == 401
@@ -76,7 +72,7 @@ def test_the_first_api_key_opens_a_stack_that_asks_for_keys(
     delivered(whole, made["task_id"], headers=key)
 
 
-def test_the_console_is_open_or_closed_as_its_route_says(
+def test_the_console_is_public_or_closed_according_to_its_route(
     plain: Deployment, whole: Deployment, key: Mapping[str, str]
 ) -> None:
     assert whole.call("GET", "/console")[0] == 401

@@ -1,4 +1,4 @@
-"""`make deploy ENV=dev` as a person runs it, with the real SAM CLI, in an account of its own."""
+"""`make deploy ENV=dev` as an operator runs it, with the real SAM CLI, in an account of its own."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ FAILS = {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 999_999}
 
 @pytest.fixture(scope="module")
 def first_used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    """Of nobody else, so that what is left over is in no other test's way."""
+    """An emulator of its own, so that leftovers affect no other test."""
     python = given("EMULATOR_PYTHON", VERB).absolute()
     emulator = Emulator(python, tmp_path_factory.mktemp("first-used"))
     yield emulator
@@ -28,7 +28,7 @@ def first_used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 
 
 def deployed(emulator: Emulator, **options: str) -> subprocess.CompletedProcess[str]:
-    """With nobody there to answer a question."""
+    """Without a terminal that could answer a question."""
     sam: Path = given("SAM", VERB).absolute()
     template = given("PACKAGE", VERB).resolve() / "template.yaml"
     named = {"template": str(template), "sam": str(sam), "again": "make deploy", **options}
@@ -59,14 +59,14 @@ def changed_files() -> str:
 
 @pytest.fixture(scope="module")
 def failed(first_used: Emulator) -> Emulator:
-    """Where the first creation of the stack has failed."""
+    """An account in which the first creation of the stack has failed."""
     template = json.dumps({"Resources": {"Cause": FAILS}})
     first_used.client("cloudformation").create_stack(StackName=STACK, TemplateBody=template)
     until(lambda: status(first_used) == "ROLLBACK_COMPLETE", "the failure")
     return first_used
 
 
-def test_over_a_first_creation_that_failed_nothing_is_deployed_until_that_is_asked_for(
+def test_a_failed_first_creation_is_replaced_only_on_request(
     failed: Emulator,
 ) -> None:
     refused = deployed(failed)
@@ -80,7 +80,7 @@ def test_over_a_first_creation_that_failed_nothing_is_deployed_until_that_is_ask
     assert status(failed) == "CREATE_COMPLETE"
 
 
-def test_a_deployment_asks_nothing_changes_no_file_and_says_what_came_of_it(
+def test_a_deployment_asks_no_question_changes_no_file_and_prints_its_result(
     failed: Emulator,
 ) -> None:
     before = changed_files()

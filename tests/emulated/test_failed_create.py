@@ -1,4 +1,4 @@
-"""A first creation that fails leaves nothing that is paid for, and nothing in the way."""
+"""A first creation that fails leaves no resource that costs money or prevents another creation."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ from tests.emulated.emulator import Emulator
 from tests.support.by_verb import given, said
 
 NAME = "duewheel-failed"
-# After the tables and the key, so that there is something to take back.
+# After the tables and the key, so that there are resources to delete.
 FAILING = """
   Failing:
     Type: AWS::SQS::Queue
@@ -31,7 +31,7 @@ def failing(tmp_path: Path) -> Path:
     return package
 
 
-def test_a_creation_that_fails_leaves_nothing_and_is_made_good_by_one_command(
+def test_a_failed_creation_leaves_no_resource_and_one_command_replaces_it(
     emulator: Emulator, failing: Path
 ) -> None:
     dynamodb, kms = emulator.client("dynamodb"), emulator.client("kms")

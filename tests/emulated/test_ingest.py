@@ -1,4 +1,4 @@
-"""Messages to the queue that the stack prints become tasks, or dead letters."""
+"""Messages to the queue that the stack prints become tasks or dead letters."""
 
 import json
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from tests.package.receiver import Receiver
 
 @pytest.fixture(scope="module")
 def sender(whole: Deployment) -> Any:
-    """A client of SQS of a user whom IAM lets send to this queue."""
+    """A client of SQS for a user to whom IAM permits to send to this queue."""
     name = whole.outputs["IngestQueueUrl"].rsplit("/", 1)[-1]
     arn = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{name}"
     credentials = user(whole.emulator, "sender", "sqs:SendMessage", arn)
     return whole.emulator.client_of(credentials, "sqs")
 
 
-def test_a_message_of_who_may_send_becomes_a_task_that_is_delivered(
+def test_a_message_of_a_permitted_sender_becomes_a_task_that_is_delivered(
     whole: Deployment, sender: Any, key: Mapping[str, str], receiver: Receiver
 ) -> None:
-    """By the queue, the ingest function, the scheduler, the slice queue and the notifier."""
+    """Through the queue, the ingest function, the scheduler, the slice queue and the notifier."""
     asked = task({"url": receiver.url}, FAR_SECONDS, "by message")
     sender.send_message(QueueUrl=whole.outputs["IngestQueueUrl"], MessageBody=json.dumps(asked))
 
@@ -37,7 +37,7 @@ def test_a_message_of_who_may_send_becomes_a_task_that_is_delivered(
     delivered(whole, receiver.headers[0]["webhook-id"], headers=key)
 
 
-def test_an_event_of_a_rule_that_is_named_becomes_a_task(
+def test_an_event_of_a_permitted_rule_becomes_a_task(
     whole: Deployment, account: Account, receiver: Receiver
 ) -> None:
     name = whole.outputs["IngestQueueUrl"].rsplit("/", 1)[-1]
@@ -50,14 +50,14 @@ def test_an_event_of_a_rule_that_is_named_becomes_a_task(
     assert receiver.bodies == ['"by event"']
 
 
-def test_who_may_not_send_is_refused(whole: Deployment, emulator: Emulator) -> None:
+def test_a_sender_without_permission_is_refused(whole: Deployment, emulator: Emulator) -> None:
     passer_by = emulator.client_of(user(emulator, "passer-by"), "sqs")
 
     with pytest.raises(ClientError, match="AccessDenied"):
         passer_by.send_message(QueueUrl=whole.outputs["IngestQueueUrl"], MessageBody="{}")
 
 
-def test_a_message_that_asks_for_nothing_is_a_dead_letter_with_the_reason(
+def test_an_invalid_message_becomes_a_dead_letter_with_the_reason(
     whole: Deployment, sender: Any, emulator: Emulator
 ) -> None:
     queue = whole.outputs["IngestQueueUrl"]
@@ -77,7 +77,7 @@ def test_a_message_that_asks_for_nothing_is_a_dead_letter_with_the_reason(
 
 
 def dead_letters(emulator: Emulator, url: str) -> dict[str, str]:
-    """Bodies and their problems."""
+    """Bodies, with their problems."""
     found = emulator.client("sqs").receive_message(
         QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
     )

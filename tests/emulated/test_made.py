@@ -1,4 +1,4 @@
-"""CloudFormation makes of the template what the tests and the local stack make of it."""
+"""CloudFormation makes the same resources from the template as the tests and the local stack."""
 
 import re
 from collections.abc import Mapping
@@ -10,23 +10,25 @@ from tests.emulated.deployment import ROOT, Deployment
 TEMPLATE = ROOT / "template.yaml"
 DECLARED = source_of(TEMPLATE)
 NESTED = source_of(ROOT / "infra" / "observability.yaml")
-# Observability needs metrics, which are on by default; and both have somebody to notify.
+# Observability needs metrics, which are on by default; and both stacks notify a recipient.
 IN_BOTH = {"HasMetrics", "NotifiesOfAlarms"}
 
 
 def played(stack: Deployment) -> Template:
-    """By the rules of our own."""
+    """The template, evaluated by the tests' own implementation."""
     return load_template(TEMPLATE, stack.parameters)
 
 
-def test_each_condition_is_seen_from_both_sides(whole: Deployment, plain: Deployment) -> None:
-    """A parameter that is added takes its place in `everything_on`."""
+def test_each_condition_is_true_in_one_stack_and_false_in_the_other(
+    whole: Deployment, plain: Deployment
+) -> None:
+    """A new parameter must be added to `everything_on`."""
     one, other = played(whole).intrinsics, played(plain).intrinsics
     alike = {name for name in DECLARED["Conditions"] if one.holds(name) == other.holds(name)}
     assert alike == IN_BOTH
 
 
-def test_each_resource_is_there_whose_condition_holds(stack: Deployment) -> None:
+def test_each_resource_exists_whose_condition_is_true(stack: Deployment) -> None:
     declared = {name: one.type for name, one in played(stack).resources.items()}
     made = {name: one.type for name, one in stack.resources.items()}
 
@@ -34,19 +36,21 @@ def test_each_resource_is_there_whose_condition_holds(stack: Deployment) -> None
 
 
 def without_hashes(resources: Mapping[str, str]) -> dict[str, str]:
-    """The transform names layers and versions by their content, which is not the same."""
+    """The transform names layers and versions by their content, which differs."""
     hashed = re.compile(r"(Layer|Version)[0-9a-f]{10}$")
     return {hashed.sub(r"\1", name): kind for name, kind in resources.items()}
 
 
-def test_the_stack_within_is_made_whole_or_not_at_all(whole: Deployment, plain: Deployment) -> None:
+def test_the_nested_stack_is_made_completely_or_not_at_all(
+    whole: Deployment, plain: Deployment
+) -> None:
     assert {name: one.type for name, one in whole.nested.items()} == {
         name: body["Type"] for name, body in NESTED["Resources"].items()
     }
     assert plain.nested == {}
 
 
-def test_each_output_is_printed_whose_condition_holds(stack: Deployment) -> None:
+def test_each_output_is_printed_whose_condition_is_true(stack: Deployment) -> None:
     conditions = played(stack).intrinsics
     declared = {
         name for name, body in DECLARED["Outputs"].items()
@@ -57,7 +61,7 @@ def test_each_output_is_printed_whose_condition_holds(stack: Deployment) -> None
     assert all(stack.outputs.values())
 
 
-def test_outputs_say_what_was_made(whole: Deployment) -> None:
+def test_outputs_contain_the_ids_of_resources(whole: Deployment) -> None:
     names = {
         "WheelTable": "Wheel",
         "RegistryTable": "Registry",

@@ -1,4 +1,4 @@
-"""Rules start the functions that nobody calls; the first time a minute after they are made."""
+"""Rules start the functions that no caller starts, the first time a minute after their creation."""
 
 from botocore.credentials import Credentials
 
@@ -7,10 +7,10 @@ from tests.emulated.observed import FAR_SECONDS, delivered, task, until
 from tests.package.receiver import Receiver
 
 
-def test_the_schedule_starts_the_scheduler_which_hands_over_a_task_that_is_not_near(
+def test_the_schedule_starts_the_scheduler_which_dispatches_a_far_task(
     plain: Deployment, operator: Credentials, receiver: Receiver
 ) -> None:
-    """Nobody else starts it."""
+    """Only the schedule starts the scheduler."""
     asked = task({"url": receiver.url}, FAR_SECONDS, "far")
     status, made = plain.call("POST", "/v1/tasks", asked, signed_by=operator)
     assert status == 201, made

@@ -1,4 +1,4 @@
-"""Tasks reach what the parameters name, by the policies that these make."""
+"""Tasks reach the targets that the parameters name, with the policies that these make."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ CALLBACKS: dict[str, Callable[[Account], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", CALLBACKS)
-def test_a_task_comes_to_what_is_named(
+def test_a_task_reaches_a_named_target(
     kind: str, whole: Deployment, account: Account, key: Mapping[str, str]
 ) -> None:
     callback = {"type": kind, **CALLBACKS[kind](account)}
@@ -42,7 +42,7 @@ def test_a_task_comes_to_what_is_named(
     delivered(whole, made["task_id"], headers=key)
 
 
-def test_a_task_invokes_the_function_that_is_named(
+def test_a_task_invokes_a_named_function(
     whole: Deployment, account: Account, key: Mapping[str, str]
 ) -> None:
     callback = {"type": "lambda", "function": account.function_arn}

@@ -1,4 +1,5 @@
-"""A stack with tasks pending is deployed over: by the next release, by itself, otherwise set."""
+"""A stack with pending tasks is updated: to the next release, to the same release, and with another
+parameter."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ PARAMETERS = {
     "NotifierConcurrency": "500",
     "SlowNotifierConcurrency": "50",
 }
-DUE_SECONDS = (5, 15, 30, 45, 60, 90, 120, 150)  # before, while and after it is deployed over
+DUE_SECONDS = (5, 15, 30, 45, 60, 90, 120, 150)  # before, during and after the update
 FUNCTIONS = ("ApiFunction", "SchedulerFunction", "NotifierFunction", "SweeperFunction")
 
 
@@ -49,7 +50,7 @@ class Updated:
         return task_id
 
     def live(self) -> dict[str, Any]:
-        """What is invoked, by function."""
+        """The versions that are invoked, by function."""
         functions = self._emulator.client("lambda")
         return {
             name: functions.get_function_configuration(
@@ -66,7 +67,7 @@ def updated(emulator: Emulator) -> Iterator[Updated]:
     delete(made.stack)
 
 
-def test_tasks_that_are_pending_while_a_release_is_deployed_over_another_are_called_once(
+def test_tasks_that_are_pending_during_an_update_are_called_once(
     updated: Updated, receiver: Receiver
 ) -> None:
     asked = {f"due in {n} s": updated.ask(receiver, n, f"due in {n} s") for n in DUE_SECONDS}
@@ -81,7 +82,7 @@ def test_tasks_that_are_pending_while_a_release_is_deployed_over_another_are_cal
     said.append(f"{updated.stack.name} was deployed over with {len(DUE_SECONDS)} tasks pending")
 
 
-def test_a_release_is_deployed_over_itself_and_publishes_nothing(updated: Updated) -> None:
+def test_a_deployment_of_the_same_release_publishes_no_version(updated: Updated) -> None:
     package = given("PACKAGE", "deploy-emulated").resolve()
     before = updated.live()
 
@@ -92,7 +93,9 @@ def test_a_release_is_deployed_over_itself_and_publishes_nothing(updated: Update
     assert all(version.isdigit() for version in versions.values())
 
 
-def test_another_parameter_comes_to_what_is_invoked(updated: Updated, receiver: Receiver) -> None:
+def test_a_changed_parameter_reaches_the_invoked_versions(
+    updated: Updated, receiver: Receiver
+) -> None:
     before = updated.live()
 
     updated.deploy(given("PACKAGE", "deploy-emulated").resolve(), LogLevel="DEBUG")

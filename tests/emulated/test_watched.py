@@ -1,4 +1,4 @@
-"""Alarms, and the topic that hears of them."""
+"""Alarms, and the topic that they notify."""
 
 import json
 from typing import Any
@@ -11,14 +11,14 @@ ALARM = "AWS::CloudWatch::Alarm"
 
 
 def alarms(stack: Deployment) -> dict[str, dict[str, Any]]:
-    """By their logical ids."""
+    """Alarms by their logical ids."""
     names = {physical: logical for logical, physical in stack.of_type(ALARM).items()}
     pages = stack.emulator.client("cloudwatch").get_paginator("describe_alarms").paginate()
     found = [alarm for page in pages for alarm in page["MetricAlarms"]]
     return {names[one["AlarmName"]]: one for one in found if one["AlarmName"] in names}
 
 
-def test_each_alarm_tells_the_topic_that_is_printed_that_it_goes_off_and_is_over(
+def test_each_alarm_notifies_the_printed_topic_of_its_start_and_its_end(
     whole: Deployment,
 ) -> None:
     told = {name: (one["AlarmActions"], one["OKActions"]) for name, one in alarms(whole).items()}
@@ -37,8 +37,10 @@ def test_without_observability_alarms_notify_the_stacks_own_topic(plain: Deploym
     assert told
 
 
-def test_who_hears_the_topic_hears_of_an_alarm(whole: Deployment, account: Account) -> None:
-    account.hear(whole.outputs["AlarmTopic"])
+def test_a_subscriber_of_the_topic_is_notified_of_an_alarm(
+    whole: Deployment, account: Account
+) -> None:
+    account.subscribe(whole.outputs["AlarmTopic"])
     name = whole.id("DeadLettersAlarm")
     whole.emulator.client("cloudwatch").set_alarm_state(
         AlarmName=name, StateValue="ALARM", StateReason="tried out"
@@ -51,7 +53,7 @@ def test_who_hears_the_topic_hears_of_an_alarm(whole: Deployment, account: Accou
     until(is_heard, "the alarm")
 
 
-def test_the_address_that_is_given_hears_the_topic(whole: Deployment) -> None:
+def test_the_given_address_is_subscribed_to_the_topic(whole: Deployment) -> None:
     hearing = whole.emulator.client("sns").list_subscriptions_by_topic(
         TopicArn=whole.outputs["AlarmTopic"]
     )["Subscriptions"]
@@ -61,7 +63,7 @@ def test_the_address_that_is_given_hears_the_topic(whole: Deployment) -> None:
     ]
 
 
-def test_alarms_on_functions_watch_each_that_is_there(whole: Deployment) -> None:
+def test_alarms_on_functions_watch_each_existing_function(whole: Deployment) -> None:
     functions = set(whole.of_type("AWS::Lambda::Function").values())
     for name in ("FunctionErrorsAlarm", "FunctionThrottlesAlarm"):
         metrics = alarms(whole)[name]["Metrics"]
@@ -78,7 +80,7 @@ def test_the_guard_counts_the_writes_of_the_wheel(whole: Deployment) -> None:
     assert guard["Threshold"] == int(whole.parameters["TasksPerDayAlarm"])
 
 
-def test_the_dashboard_is_there_and_is_json(whole: Deployment) -> None:
+def test_the_dashboard_exists_and_is_json(whole: Deployment) -> None:
     cloudwatch = whole.emulator.client("cloudwatch")
 
     shown = cloudwatch.get_dashboard(DashboardName=whole.nested["Dashboard"].id)

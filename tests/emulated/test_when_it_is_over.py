@@ -1,4 +1,4 @@
-"""What is left to say when all has run. Named to come last: it deletes the stacks."""
+"""Checks after all other tests. The name sorts last: this module deletes the stacks."""
 
 from duewheel import __version__
 from tests.emulated.account import ASKING, NAME
@@ -8,8 +8,8 @@ from tests.emulated.gaps import seen_as_declared
 from tests.emulated.observed import logs_of_functions, warnings
 from tests.support.by_verb import said
 
-# What the template declares and ministack 1.5.33 does not do; docs/decisions/0050 says where else
-# it is tested. Whatever comes or goes fails the test.
+# Declarations of the template that ministack 1.5.33 does not carry out; docs/decisions/0050 names
+# the other tests of them. Each added or removed gap fails the test.
 GAPS = {
     "items expire by TTL",
     "tables can be recovered to a point in time",
@@ -22,14 +22,14 @@ GAPS = {
 }
 
 
-def test_no_function_was_refused_or_warned(whole: Deployment) -> None:
-    """The scheduler's last run goes on."""
+def test_no_function_logged_a_refusal_or_a_warning(whole: Deployment) -> None:
+    """The scheduler's last run may still be under way."""
     logs = logs_of_functions(whole)
     assert all(logs[name] for name in ("ApiLogs", "IngestLogs", "NotifierLogs", "SweeperLogs"))
     assert warnings(whole) == []
 
 
-def test_logs_hold_metrics_of_the_stack_and_its_version(stack: Deployment) -> None:
+def test_logs_contain_metrics_of_the_stack_and_its_version(stack: Deployment) -> None:
     lines = [
         line
         for log in logs_of_functions(stack).values()
@@ -44,14 +44,13 @@ def test_logs_hold_metrics_of_the_stack_and_its_version(stack: Deployment) -> No
     assert {"Created", "Delivered", "Lateness"} <= told
 
 
-def test_where_the_queue_refuses_the_second_link_delivers(plain: Deployment) -> None:
-    """Its rights are not mended. Fails once ministack takes SendMessage for SendMessageBatch."""
+def test_the_second_link_delivers_when_the_queue_refuses_messages(plain: Deployment) -> None:
+    """The rights of that queue are not repaired. The test fails once ministack checks SendMessage
+    for SendMessageBatch."""
     assert {record["action"] for record in warnings(plain)} == {"queue-refused", "second-link"}
 
 
-def test_the_emulator_lacks_what_is_known_and_nothing_else(
-    whole: Deployment, plain: Deployment
-) -> None:
+def test_the_emulator_has_exactly_the_known_gaps(whole: Deployment, plain: Deployment) -> None:
     seen = seen_as_declared((whole, plain))
     lacking = {name for name, is_seen in seen.items() if not is_seen}
     said.append(f"  as declared: {', '.join(sorted(seen.keys() - lacking))}")
@@ -82,7 +81,7 @@ def test_a_deleted_stack_leaves_its_tables_and_its_signing_key(
 
 
 def what_is_left(emulator: Emulator) -> list[str]:
-    """But for log groups: a run that ends later has ministack make its group again."""
+    """Except for log groups: a run that ends later makes ministack create its group again."""
     functions = emulator.client("lambda")
     cloudwatch = emulator.client("cloudwatch")
     sns = emulator.client("sns")

@@ -1,4 +1,4 @@
-"""The handlers on moto, as tests/functions has them; and the sums of a run in its last lines."""
+"""The handlers on moto, as in tests/functions, and a summary at the end of a run."""
 
 import logging
 from collections import Counter
@@ -15,8 +15,8 @@ __all__ = ["wired"]
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """A line for each of thousands of calls hides what was found."""
+def _logging_off(caplog: pytest.LogCaptureFixture) -> None:
+    """A line for each of thousands of calls would hide the findings."""
     caplog.set_level(logging.CRITICAL, logger=logger.name)
 
 

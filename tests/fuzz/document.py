@@ -1,7 +1,7 @@
-"""What the API document says of a request: whether it allows it, from what was really sent.
+"""Whether the API document allows a request, judged from the sent bytes.
 
-The mode in which a request was made does not tell: what is changed to be wrong is now and then
-right, and `limit=7` is a number although a query has only text.
+The mode in which a request was made does not decide: a change that should be invalid is sometimes
+valid, and `limit=7` is a number although a query has only text.
 """
 
 import json
@@ -15,11 +15,11 @@ from tests.fuzz.refusals import is_of_xtimer
 from tests.fuzz.requests import Name, Sent
 from tests.support.api_document import DOCUMENT, OPERATIONS, body_of, closed, resolved
 
-BATCH = "tasks"  # the member whose elements are judged each for itself
+BATCH = "tasks"  # the member whose elements are judged separately
 
 
 class Judged(Struct, frozen=True):
-    """`forbidden`: why, or nothing. `tasks`: the same of each task of a batch."""
+    """`forbidden`: the reason, or empty. `tasks`: the reason for each task of a batch."""
 
     forbidden: str = ""
     tasks: tuple[str, ...] | None = None
@@ -36,7 +36,7 @@ def judged(sent: Sent) -> Judged:
     for place, texts in given.items():
         if place in known:
             reasons.append(_wrong_parameter(place[1], texts, known[place]["schema"]))
-    # xTimer's calls pass over what they do not know, calls without parameters look at none.
+    # xTimer's calls ignore unknown parameters, and calls without parameters check none.
     if not is_of_xtimer(sent.name) and any(where == "query" for where, _ in known):
         unknown = sorted(name for where, name in set(given) - set(known) if where == "query")
         reasons += [f"{name} is unknown" for name in unknown]
@@ -70,7 +70,7 @@ def _wrong_parameter(name: str, texts: list[str], schema: dict[str, Any]) -> str
 
 
 def _wrong_body(sent: Sent) -> tuple[str, tuple[str, ...] | None]:
-    """And what is wrong with each task of a batch. A call that takes no body looks at none."""
+    """Also returns the reason for each task of a batch. A call without a body checks none."""
     schema = body_of(sent.name)
     if schema is None:
         return "", None
@@ -99,7 +99,7 @@ def json_of(text: bytes) -> Any:
 
 
 def _wrong_text(text: str, schema: dict[str, Any]) -> str:
-    """Of a parameter, whose numbers and truths are written as text."""
+    """For a parameter, whose numbers and booleans are written as text."""
     value: Any = text
     match resolved(schema).get("type"):
         case "integer" | "number" | "boolean":
@@ -119,7 +119,7 @@ def wrong_with(value: Any, schema: dict[str, Any]) -> str:
 
 
 def wrong_with_answer(value: Any, name: Name, status: int, content_type: str) -> str:
-    """Members that the document does not name are wrong, too."""
+    """Members that the document does not have are wrong, too."""
     response = OPERATIONS[name]["responses"].get(str(status))
     if response is None:
         return f"{status} is no status of this call"

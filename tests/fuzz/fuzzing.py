@@ -1,4 +1,4 @@
-"""Holds the answers to generated requests against the API document, call by call."""
+"""Compares the answers to generated requests with the API document, call by call."""
 
 import re
 from collections import Counter
@@ -36,7 +36,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class Found(Struct, frozen=True):
-    """A request whose answer is not as the document says."""
+    """A request whose answer does not conform to the document."""
 
     what: str
     request: str
@@ -47,7 +47,7 @@ class Found(Struct, frozen=True):
 
 
 class Tally(Struct):
-    """Of one call. `found` has the shortest request of each kind."""
+    """The results of one call. `found` has the shortest request of each kind."""
 
     counts: Counter[str] = field(default_factory=Counter)
     found: dict[str, Found] = field(default_factory=dict)
@@ -65,8 +65,8 @@ def fuzzed(
     seed: int,
     has_room: Callable[[], bool] = lambda: True,
 ) -> Tally:
-    """As many requests as said of those that the document allows, and of those that are changed
-    until it does not; fewer where there is no room for more."""
+    """Sends so many requests that the document allows, and so many that are changed until it does
+    not; fewer if there are not so many."""
     tally = Tally()
     if _takes_cursor(name):
         service.fill()
@@ -106,7 +106,7 @@ def _takes_cursor(name: Name) -> bool:
 
 
 def _next_page(request: Sent, answer: Answered) -> Sent | None:
-    """The only cursor that is right is one that an answer had."""
+    """The only valid cursor is one from an answer."""
     if not _takes_cursor(request.name) or answer.problem is not None:
         return None
     cursor = answer.body.get("cursor")
@@ -117,8 +117,7 @@ def _next_page(request: Sent, answer: Answered) -> Sent | None:
 
 
 def _can_be_wrong(name: Name) -> bool:
-    """Where a request has neither body nor a parameter with a schema that says anything there is
-    nothing to change."""
+    """A request with neither a body nor a parameter with constraints cannot be invalid."""
     operation = OPERATIONS[name]
     parameters = operation.get("parameters", ())
     return "requestBody" in operation or any(
@@ -129,7 +128,7 @@ def _can_be_wrong(name: Name) -> bool:
 def _held(
     case: Case | None, request: Sent, answer: Answered, counts: Counter[str]
 ) -> Iterator[Found]:
-    """`case`: what schemathesis made the request of."""
+    """`case`: the case of schemathesis from which the request was made."""
     call, answered = " ".join(request.name), f"{answer.status} {answer.text}"
 
     def found(what: str) -> Found:
@@ -147,7 +146,7 @@ def _held(
 
 
 def _misjudged(request: Sent, answer: Answered, counts: Counter[str]) -> Iterator[str]:
-    """Taken though it is forbidden, or refused though it is allowed."""
+    """Accepted although it is forbidden, or refused although it is allowed."""
     said, problem = judged(request), answer.problem
     counts["forbidden" if said.forbidden else "allowed"] += 1
     if said.forbidden:
@@ -179,7 +178,7 @@ def _of_batch(name: Name, said: Judged, answer: Answered, counts: Counter[str]) 
 
 
 def _not_conforming(case: Case, answer: Answered) -> Iterator[str]:
-    """By the checks of schemathesis."""
+    """According to the checks of schemathesis."""
     response = Response(
         status_code=answer.status,
         headers={name: [value] for name, value in answer.headers.items()},
@@ -196,7 +195,7 @@ def _not_conforming(case: Case, answer: Answered) -> Iterator[str]:
 
 
 def _field(problem: Any) -> str:
-    """Which field, and what is wrong with it, without what differs from request to request."""
+    """The field and the problem, without parts that differ from request to request."""
     detail = problem.get("detail", problem.get("msg", ""))
     return f"{_INDEX.sub('[]', problem.get('field', ''))} ({_shortened(detail)})"
 

@@ -1,9 +1,9 @@
-"""Refusals of requests that the schemas of the document allow: which may be, and why. And what is
-taken although a schema forbids it, for the sake of clients of another service.
+"""Refusals that may answer requests which the document's schemas allow, with their reasons; and
+requests that are accepted although a schema forbids them, for clients of another service.
 
-A schema cannot say what follows from the state of the service, from two fields together, or from a
-rule that only code can judge. Each row says so in a word. That a call may answer with a problem of
-this type at all is held by the schemas of its answers.
+A schema cannot express rules about the state of the service, about two fields together, or rules
+that only code can check. Each row names such a rule. The schemas of a call's answers already check
+which types of problem it may return.
 """
 
 import re
@@ -19,13 +19,13 @@ from tests.fuzz.service import problem_of
 class Row(Struct, frozen=True):
     problem: str
     why: str
-    field: str = ".*"  # of an invalid field, its path; of an xTimer refusal, its message
+    field: str = ".*"  # the path of an invalid field; the message of an xTimer refusal
     calls: str = ".*"  # method and path
-    said: str = ""  # by the document, in these words
+    said: str = ""  # the detail, as the document has it
 
 
 ROWS: Sequence[Row] = (
-    # What stands there, or no longer does.
+    # The state of the service.
     Row("unknown-task", "no such task", calls=r".*/tasks/\{(task_id|key)\}"),
     Row("unknown-timer", "no such timer", calls=r".*/timers/\{timer_id\}.*"),
     Row(
@@ -46,7 +46,7 @@ ROWS: Sequence[Row] = (
     Row("too-many-creates", "the business's own limit", calls=r"(POST|PUT) /v1/.*tasks.*"),
     Row("target-not-enabled", "what this deployment may call"),
     Row("code-404", "no such timer", calls=r".*/api/.*"),
-    # What two fields, or a field and the business, say together.
+    # Two fields together, or a field and the business.
     Row("invalid-field", "the business fills in no callback", field=r"(.*\.)?callback(\.url)?"),
     Row(
         "invalid-field",
@@ -87,7 +87,7 @@ ROWS: Sequence[Row] = (
         field="timeout_seconds",
         said="At most what the deployment allows",
     ),
-    # What the clock says.
+    # The clock.
     Row(
         "invalid-field",
         "more than ten years ahead",
@@ -96,7 +96,7 @@ ROWS: Sequence[Row] = (
     ),
     Row("invalid-field", "out of the reach of timers", field="start_at|end_at|from|exclude.*"),
     Row("invalid-field", "in the past", field="expires_at"),
-    # What only code can judge.
+    # Rules that only code can check.
     Row(
         "invalid-field",
         "opaque: the service makes it",
@@ -124,7 +124,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def row_of(name: Name, problem: Any) -> Row | None:
-    """The row that says why this refusal may be."""
+    """The row that allows this refusal."""
     kind, call = problem_of(problem), " ".join(name)
     field = _INDEX.sub("", str(problem.get("field") or problem.get("msg") or ""))
     for row in ROWS:
@@ -138,5 +138,6 @@ def row_of(name: Name, problem: Any) -> Row | None:
 
 
 def is_of_xtimer(name: Name) -> bool:
-    """xTimer's own server takes a blank parameter for none, and of a repeated one the first."""
+    """xTimer's own server treats a blank parameter as absent, and uses the first of a repeated
+    one."""
     return name[1].startswith("/api/")

@@ -1,7 +1,8 @@
-"""Requests that schemathesis makes of the API document, as they go to the api function.
+"""Requests that schemathesis makes from the API document, in the form in which they reach the api
+function.
 
-A made-up id names nothing, so most of them get an id of something that is there; what it is, the
-strategy draws (`Existing`), and the service makes it when the request is sent.
+An invented id exists nowhere, so most ids are replaced by one of an existing thing: the strategy
+draws its kind (`Existing`), and the service creates it when the request is sent.
 """
 
 import json
@@ -28,13 +29,12 @@ _NOT_SENT = {"authorization", "user-agent", "content-length", "accept-encoding",
 
 
 class Existing(Struct, frozen=True):
-    """Stands for the id of something that is there."""
+    """A placeholder for the id of an existing thing."""
 
     kind: str
 
 
-# By the name of a parameter or of a member of the body: what may stand there, beside what is
-# made up.
+# By the name of a parameter or of a member of the body: its possible values, besides invented ones.
 EXISTING: Mapping[str, tuple[Any, ...]] = {
     "biz_type": (Existing("business"),),
     "app": (Existing("business"),),
@@ -66,7 +66,7 @@ class Sent(Struct, frozen=True):
         return "&".join(f"{quote(name)}={quote(value)}" for name, value in self.query)
 
     def event(self) -> dict[str, Any]:
-        """As API Gateway hands it over: the path is decoded, the query is not."""
+        """As API Gateway passes it on: the path is decoded, the query is not."""
         event = event_from("http-api-create-task.json")
         event["rawPath"] = event["requestContext"]["http"]["path"] = self.path
         event["rawQueryString"] = self.query_string
@@ -109,12 +109,12 @@ def cases(draw: st.DrawFn, name: Name, mode: GenerationMode) -> Case:
 
 
 def sent(case: Case, name: Name, made: Any) -> Sent:
-    """`made`: makes what an `Existing` stands for, and says its id."""
+    """`made`: creates the thing of an `Existing`, and returns its id."""
     arguments = {}
     for parameter, value in (case.path_parameters or {}).items():
         text = made(value) if isinstance(value, Existing) else unquote(str(value))
         if not text or "/" in text or text in (".", ".."):
-            reject()  # another path than the one that is meant
+            reject()  # another path than intended
         arguments[parameter] = str(text)
         case.path_parameters[parameter] = quote(str(text), safe="")
     for members in (case.query, case.headers, case.body):

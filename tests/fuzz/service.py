@@ -1,4 +1,4 @@
-"""The service in process: the api function's handler, with something of each kind to ask for."""
+"""The service in process: the api function's handler, with existing things of each kind."""
 
 import itertools
 import json
@@ -32,7 +32,7 @@ class Answered(Struct, frozen=True):
 
     @property
     def problem(self) -> str | None:
-        """What kind of problem it is; None where the service did what it was asked to."""
+        """The type of the problem; None if the request succeeded."""
         if self.status < 400:
             body = self.body
             code = body.get("code", 0) if set(body) >= {"code", "msg"} else 0
@@ -45,7 +45,8 @@ def problem_of(body: Any) -> str:
 
 
 class Service:
-    """`made` makes a new thing each time, so that no request finds what an earlier one ended."""
+    """`made` creates a new thing each time, so that no request uses one that an earlier request
+    ended."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -53,7 +54,7 @@ class Service:
         self._asked("PUT", f"/v1/businesses/{MINE}", {"callback": HOOK})
 
     def fill(self) -> None:
-        """So that lists have more than one page."""
+        """Creates so many things that lists have more than one page."""
         self._asked("PUT", f"/v1/businesses/{THEIRS}", {})
         for _ in range(2):
             self.made(Existing("task key"))

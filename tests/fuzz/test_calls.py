@@ -1,8 +1,9 @@
-"""Every call, asked what schemathesis makes of the API document, and held against it.
+"""Every call is sent requests that schemathesis makes from the API document, and the answers are
+compared with it.
 
-The first test is the small dose, for every fourth call, and without a mark for the one that takes
-most. The second is the large one, for all: `make fuzz` sets how large, and from which seed.
-schemathesis takes three seconds to import, so only a test that runs imports it.
+The first test sends few requests, to every fourth call, and the one to the largest call has no
+mark. The second test sends many, to all calls: `make fuzz` sets the number and the seed. The import
+of schemathesis takes three seconds, so only a test that runs imports it.
 """
 
 import json
@@ -22,9 +23,9 @@ Record = Callable[[str, object], None]
 Name = tuple[str, str]
 Hold = Callable[[Name, int, int], None]
 
-SMALL = 3  # requests of a call that are right, and as many that are wrong
+SMALL = 3  # valid requests of a call, and as many invalid ones
 LARGE = int(os.environ.get("FUZZ_EXAMPLES", "25"))
-AWS_CALLS = 80  # for an example on average: an audit takes hundreds, and others a few
+AWS_CALLS = 80  # for an example on average: an audit makes hundreds, other calls a few
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 CREATE = ("POST", "/v1/tasks")
 SOME_CALLS = [CREATE, *sorted({*list(OPERATIONS)[::4]} - {CREATE})]
@@ -48,25 +49,25 @@ def held(wired: ManualClock, aws_guard: AwsGuard, record_property: Record) -> Ho
 @pytest.mark.parametrize(
     "name", quick_first([(name,) for name in SOME_CALLS], pytest.mark.exhaustive)
 )
-def test_answers_are_as_the_document_says(held: Hold, name: Name) -> None:
+def test_answers_conform_to_the_document(held: Hold, name: Name) -> None:
     held(name, SMALL, 1)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", OPERATIONS, ids=" ".join)
-def test_answers_to_many_requests_are_as_the_document_says(held: Hold, name: Name) -> None:
+def test_answers_to_many_requests_conform_to_the_document(held: Hold, name: Name) -> None:
     held(name, LARGE, SEED)
 
 
-def test_the_document_says_what_its_schemas_cannot() -> None:
+def test_the_document_describes_the_rules_that_its_schemas_cannot_express() -> None:
     from tests.fuzz.refusals import ROWS
 
     document = API_DOCUMENT.read_text("utf-8")
     assert [row.why for row in ROWS if row.said not in document] == []
 
 
-def doctored(clock: ManualClock, status: int, body: object) -> Any:
-    """Gives the same answer to every request."""
+def service_with_answer(clock: ManualClock, status: int, body: object) -> Any:
+    """Returns the same answer to every request."""
     from tests.fuzz.service import Answered, Service
 
     kind = "application/problem+json" if status >= 400 else "application/json"
@@ -96,11 +97,11 @@ def _problem(kind: str, status: int) -> dict[str, object]:
         2,
     ),
 )
-def test_a_service_that_answers_otherwise_is_found(
+def test_answers_that_do_not_conform_are_found(
     wired: ManualClock, status: int, body: object, whats: Iterable[str]
 ) -> None:
     from tests.fuzz.fuzzing import fuzzed
 
-    found = fuzzed(CREATE, doctored(wired, status, body), SMALL, 1).found
+    found = fuzzed(CREATE, service_with_answer(wired, status, body), SMALL, 1).found
     for what in whats:
         assert any(what in one for one in found), list(found)

@@ -1,4 +1,4 @@
-"""`make admin-key`: a first key, past the HTTP interface."""
+"""`make admin-key` creates the first key without the HTTP interface."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ class CloudFormation:
         return {"Stacks": [{"StackName": StackName, "Outputs": self._outputs}]}
 
 
-def test_the_registry_is_the_stacks_output() -> None:
+def test_the_registry_is_found_in_the_outputs_of_the_stack() -> None:
     outputs = {"WheelTable": "wheel", "RegistryTable": "registry"}
     assert admin_key.registry_of(CloudFormation(outputs), "timers") == "registry"
     with pytest.raises(admin_key.NoSuchStack, match="other"):
         admin_key.registry_of(CloudFormation({"WheelTable": "wheel"}), "other")
 
 
-def test_the_key_is_an_admin_of_all_and_says_who_made_it(
+def test_the_key_has_the_admin_right_on_all_businesses_and_records_its_creator(
     resources: Resources, clock: ManualClock
 ) -> None:
     table = resources.table_name("Registry")
@@ -37,7 +37,7 @@ def test_the_key_is_an_admin_of_all_and_says_who_made_it(
     assert made.text.split("_")[2] not in repr(items)
 
 
-def test_it_is_printed_once_and_only_the_key_on_standard_output(
+def test_the_command_prints_the_key_once_and_nothing_else_on_standard_output(
     resources: Resources, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = CloudFormation({"RegistryTable": resources.table_name("Registry")})
@@ -54,7 +54,7 @@ def test_it_is_printed_once_and_only_the_key_on_standard_output(
     assert printed.out.strip() not in printed.err
 
 
-def test_without_a_stack_nothing_is_made(
+def test_no_key_is_created_without_a_stack(
     resources: Resources, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(admin_key.boto3, "client", lambda _: CloudFormation({}))

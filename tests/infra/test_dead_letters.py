@@ -1,4 +1,4 @@
-"""What was given up by the notifier can be read without losing it, and given back."""
+"""Messages that the notifier gave up can be listed without losing them, and sent again."""
 
 import json
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def waiting(world: World, url: str) -> int:
     return int(count)
 
 
-def test_a_message_that_is_garbage_ends_in_the_dead_letter_queue(
+def test_an_unreadable_message_ends_in_the_dead_letter_queue(
     world: World,
     dead_url: str,
     wired: ManualClock,  # noqa: F811
@@ -85,8 +85,10 @@ def test_a_list_leaves_the_queue_as_it_was(world: World, dead_url: str) -> None:
 FORGED = "x\n2027-01-15T08:00:00.000Z  shard 0, page 3"
 
 
-def test_what_others_wrote_is_one_line_of_visible_ascii(world: World, dead_url: str) -> None:
-    """A detail names the member that was refused, as its sender has spelt it."""
+def test_text_of_senders_is_listed_as_one_line_of_visible_ascii(
+    world: World, dead_url: str
+) -> None:
+    """A detail contains the name of the refused member, as its sender has spelt it."""
     hostile = f"{FORGED}\r\x1b[2J\x9b2J\x7f\u2028\u202e\ud800"
     told = {
         name: {"DataType": "String", "StringValue": text}
@@ -106,7 +108,7 @@ def test_what_others_wrote_is_one_line_of_visible_ascii(world: World, dead_url: 
     assert line.isprintable()
 
 
-def test_a_redrive_moves_what_can_be_carried_out_and_leaves_garbage(
+def test_a_redrive_moves_valid_messages_and_leaves_unreadable_ones(
     world: World, dead_url: str
 ) -> None:
     for body in (GOOD, SLOW, GARBAGE):
@@ -121,8 +123,8 @@ def test_a_redrive_moves_what_can_be_carried_out_and_leaves_garbage(
 
 
 @contextmanager
-def looks_take(world: World, seconds: int) -> Iterator[None]:
-    """As of many messages, or of large ones."""
+def receives_take(world: World, seconds: int) -> Iterator[None]:
+    """The duration of a request for many messages, or for large ones."""
 
     def pass_time(call: Any) -> None:
         if call.operation == "ReceiveMessage":
@@ -137,26 +139,26 @@ def test_a_redrive_that_takes_hours_moves_each_message_once(world: World, dead_u
     pages = [GOOD.replace('"3"', f'"{page}"') for page in range(60)]
     for body in (*pages, GARBAGE):
         world.sqs.send_message(QueueUrl=dead_url, MessageBody=body)
-    with looks_take(world, 600):
+    with receives_take(world, 600):
         moved, left = dead_letters.redriven(world.sqs, dead_url, urls(world))
     assert (moved, left) == ({Lane.MAIN: 60}, 1)
     assert sorted(m["Body"] for _ in range(9) for m in world.receive()) == sorted(pages)
     assert waiting(world, dead_url) == 1
 
 
-def test_a_list_that_takes_long_names_each_message_once_and_ends(
+def test_a_list_that_takes_long_contains_each_message_once_and_ends(
     world: World, dead_url: str
 ) -> None:
     for _ in range(60):
         world.sqs.send_message(QueueUrl=dead_url, MessageBody=GARBAGE)
-    with looks_take(world, 100):
+    with receives_take(world, 100):
         assert len(dead_letters.listed(world.sqs, dead_url, world.clock)) == 60
-    with looks_take(world, 600):
+    with receives_take(world, 600):
         assert len(dead_letters.listed(world.sqs, dead_url, world.clock)) <= 60
     assert waiting(world, dead_url) == 60
 
 
-def test_a_list_ends_where_nobody_reads_on(
+def test_a_list_has_a_greatest_length(
     world: World, dead_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letters, "LISTED_MAX", 20)
@@ -167,7 +169,7 @@ def test_a_list_ends_where_nobody_reads_on(
 
 
 def test_a_message_sent_and_not_deleted_is_in_both_queues(world: World, dead_url: str) -> None:
-    """Never in neither: a move that dies in between loses nothing."""
+    """It is never in neither queue: no message is lost when a move is interrupted."""
     world.sqs.send_message(QueueUrl=dead_url, MessageBody=GOOD)
 
     def die(call: Any) -> None:
@@ -179,10 +181,10 @@ def test_a_message_sent_and_not_deleted_is_in_both_queues(world: World, dead_url
         dead_letters.redriven(world.sqs, dead_url, urls(world))
     world.recorder.before = None
     assert len(world.receive()) == 1
-    assert waiting(world, dead_url) == 1, "and can be seen at once"
+    assert waiting(world, dead_url) == 1, "the message is visible immediately"
 
 
-def test_the_command_walks_a_stack_and_fails_only_if_something_is_wrong(
+def test_the_audit_command_fails_only_if_it_finds_damage(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "AHEAD", timedelta(minutes=1))

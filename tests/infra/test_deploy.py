@@ -1,4 +1,4 @@
-"""`make deploy`: what it deploys with, what it refuses, what it says of account and stack."""
+"""`make deploy`: its parameters, its refusals, and its advice about account and stack."""
 
 import shlex
 import subprocess
@@ -35,7 +35,7 @@ OUTPUTS = {"Version": "1.2.3", "ApiUrl": "https://api", "ConsoleUrl": "https://a
 
 
 class Aws:
-    """Clients whose answers are queued, and held against the models of the services."""
+    """Clients whose answers are queued, and checked against the models of the services."""
 
     def __init__(self) -> None:
         self._clients: dict[str, Any] = {}
@@ -60,7 +60,7 @@ class Aws:
             self._stubs[service].activate()
         return self._stubs[service]
 
-    def all_asked(self) -> None:
+    def check_all_used(self) -> None:
         for stub in self._stubs.values():
             stub.assert_no_pending_responses()
 
@@ -69,12 +69,12 @@ class Aws:
 def aws() -> Iterator[Aws]:
     aws = Aws()
     yield aws
-    aws.all_asked()
+    aws.check_all_used()
 
 
 @pytest.fixture
 def sam(tmp_path: Path) -> Path:
-    """Writes down its arguments in the place of the real one."""
+    """Records its arguments instead of the real SAM CLI."""
     program = tmp_path / "sam"
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path / "arguments"}\n')
     program.chmod(0o755)
@@ -176,12 +176,12 @@ def test_a_parameter_that_the_template_does_not_take_is_refused(given: str, said
         chosen({}, given, "", DECLARED)
 
 
-def test_an_environment_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_environment_is_refused_with_the_names_of_the_others() -> None:
     with pytest.raises(WrongParameters, match="dev, staging, prod"):
         options_of(SAMCONFIG, "test")
 
 
-def test_an_empty_value_and_one_with_blanks_reach_sam_whole() -> None:
+def test_an_empty_value_and_one_with_blanks_reach_sam_unchanged() -> None:
     """The SAM CLI refuses `Name=`, and ends a value at a blank."""
     values = in_command('SubnetIds= AllowedPrivateCidrs="10.0.0.0/8, fd00::/8"')
     assert as_arguments(values) == ['SubnetIds=""', 'AllowedPrivateCidrs="10.0.0.0/8, fd00::/8"']
@@ -191,8 +191,8 @@ def made(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["make", *words], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_make_hands_on_what_it_is_given() -> None:
-    """`-n`: it says what it would run."""
+def test_make_passes_its_variables_to_the_deployment() -> None:
+    """With `-n`, make prints the commands that it would run."""
     given = ("ENV=dev", "STACK=my-timers", "PARAMETERS=LogLevel=INFO Profile=precise")
     command = made("-n", "deploy", *given, "REPLACE_FAILED=yes").stdout.replace("\\\n", " ")
     (line,) = [one for one in command.splitlines() if "-m infra.operate.deploy" in one]
@@ -205,14 +205,14 @@ def test_make_hands_on_what_it_is_given() -> None:
     assert options["--again"] == "make deploy ENV=dev STACK=my-timers"
 
 
-def test_without_an_environment_make_says_which_there_are_before_it_builds() -> None:
+def test_without_an_environment_make_names_them_before_it_builds() -> None:
     refused = made("deploy")
     assert refused.returncode != 0
     assert "make deploy ENV=dev" in refused.stderr
     assert "sam" not in refused.stdout
 
 
-def test_a_first_deployment_asks_nothing_and_sam_writes_no_file(aws: Aws, sam: Path) -> None:
+def test_a_first_deployment_asks_no_question_and_sam_writes_no_file(aws: Aws, sam: Path) -> None:
     no_stack(aws)
     limit(aws, 1_000)
     no_stack(aws)
@@ -223,12 +223,10 @@ def test_a_first_deployment_asks_nothing_and_sam_writes_no_file(aws: Aws, sam: P
     assert "--no-confirm-changeset" in arguments
     assert not {"--guided", "-g", "--save-params"} & set(arguments)
     assert arguments[arguments.index("--stack-name") + 1] == "duewheel-dev"
-    assert 'IamDefault="admin"' in arguments, "dev lets its first caller in, and says so"
+    assert 'IamDefault="admin"' in arguments, "dev gives its first caller the admin right"
 
 
-def test_nothing_but_the_environment_is_asked_for(
-    sam: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_environment_is_required(sam: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         deploy, "deployed", lambda account, wanted, declared: len(wanted.parameters)
     )
@@ -249,7 +247,7 @@ def test_nothing_but_the_environment_is_asked_for(
         ("UPDATE_IN_PROGRESS", "when that is over"),
     ],
 )
-def test_a_stack_that_cannot_be_deployed_over_says_what_helps(status: str, helps: str) -> None:
+def test_a_stack_that_cannot_be_updated_is_refused_with_advice(status: str, helps: str) -> None:
     assert helps in "\n".join(advice.obstacle(status, "duewheel-dev", AGAIN))
 
 
@@ -257,7 +255,7 @@ def test_a_stack_that_cannot_be_deployed_over_says_what_helps(status: str, helps
     "status",
     ["CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"],
 )
-def test_a_stack_that_can_be_deployed_over_is_not_in_the_way(status: str) -> None:
+def test_a_stack_that_can_be_updated_is_accepted(status: str) -> None:
     assert advice.obstacle(status, "duewheel-dev", AGAIN) == []
 
 
@@ -280,7 +278,7 @@ def test_a_failed_first_creation_is_left_alone_and_its_cause_is_shown(aws: Aws, 
     assert arguments_of(sam) == []
 
 
-def test_a_failed_first_creation_is_deleted_when_that_is_asked_for(
+def test_a_failed_first_creation_is_deleted_on_request(
     aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = resource("AWS::DynamoDB::Table", "Wheel", "DELETE_FAILED")
@@ -328,7 +326,7 @@ def test_a_stack_that_was_in_use_is_never_deleted(aws: Aws, sam: Path, status: s
         ),
     ],
 )
-def test_it_says_what_the_accounts_concurrency_means_for_the_stack(
+def test_a_deployment_compares_the_accounts_concurrency_with_the_stack(
     limit: int, parameters: dict[str, str], said: list[str]
 ) -> None:
     lines = advice.concurrency(limit, "eu-west-1", {**DEFAULTS, **parameters}, "duewheel-dev")
@@ -338,7 +336,7 @@ def test_it_says_what_the_accounts_concurrency_means_for_the_stack(
     assert ("Profile=economy" in text) == ("three or four" in text)
 
 
-def test_who_may_not_look_at_the_account_still_deploys(
+def test_a_deployment_works_without_the_right_to_read_the_account(
     aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     no_stack(aws)
@@ -356,7 +354,7 @@ def test_who_may_not_look_at_the_account_still_deploys(
         ({"AuthMode": "keys"}, "make admin-key STACK=duewheel-dev"),
     ],
 )
-def test_it_says_who_may_call_and_what_to_do_if_nobody_may(
+def test_a_deployment_prints_the_permitted_callers_and_advice_if_there_are_none(
     parameters: dict[str, str], said: str
 ) -> None:
     assert said in "\n".join(advice.access({**DEFAULTS, **parameters}, "duewheel-dev"))
@@ -380,10 +378,11 @@ def tables_are(aws: Aws, *, protected: bool) -> None:
         aws.answers("dynamodb", "describe_table", described)
 
 
-def test_the_tables_are_protected_from_deletion_once_they_are_there_to_stay(
+def test_the_tables_are_protected_from_deletion_after_the_deployment(
     aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each time, since CloudFormation leaves alone what its template does not name."""
+    """Set each time, since CloudFormation does not change properties that the template does not
+    name."""
     account = deploy.Account(aws.client, "eu-west-1")
     tables = [resource("AWS::DynamoDB::Table", name) for name in ("Wheel", "Registry")]
     aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": tables})
@@ -404,7 +403,7 @@ def deployed_over(aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]) -> st
     return str(capsys.readouterr().out)
 
 
-def test_it_ends_with_the_address_and_with_alarms_without_recipients(
+def test_a_deployment_prints_the_address_and_the_alarms_without_recipients(
     aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws.answers("cloudformation", "describe_stacks", stack_in("CREATE_COMPLETE"))
@@ -420,7 +419,7 @@ def test_it_ends_with_the_address_and_with_alarms_without_recipients(
     assert "put AlarmEmail=you@example.com into duewheel-dev.parameters" in said
 
 
-def test_it_ends_with_who_is_notified_and_who_has_not_confirmed(
+def test_a_deployment_prints_the_recipients_of_alarms_and_those_not_confirmed(
     aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws.answers("cloudformation", "describe_stacks", stack_in("CREATE_COMPLETE"))
@@ -439,6 +438,6 @@ def test_it_ends_with_who_is_notified_and_who_has_not_confirmed(
     assert "no recipient" not in said
 
 
-def test_a_topic_without_a_subscriber_comes_with_the_command_that_subscribes() -> None:
+def test_a_topic_without_a_subscriber_is_printed_with_the_command_to_subscribe() -> None:
     lines = advice.notified(advice.Watched([advice.Alarm("Ticks", (TOPIC,))], {TOPIC: []}), "x")
     assert f"aws sns subscribe --topic-arn {TOPIC} --protocol email" in "\n".join(lines)

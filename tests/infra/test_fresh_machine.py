@@ -1,4 +1,4 @@
-"""`make fresh`, on a repository that has this one's README.md and a stack of a few lines."""
+"""`make fresh`, on a repository with this one's README.md and a stack of a few lines."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ class Repository:
             check=False,
             capture_output=True,
             text=True,
-            # In the background of a shell it is ignored, and a shell cannot take that back.
+            # SIGINT is ignored in the background of a shell, and a shell cannot undo that.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
@@ -77,7 +77,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return Repository(tmp_path)
 
 
-def test_it_runs_what_the_readme_says_and_leaves_nothing(repository: Repository) -> None:
+def test_the_commands_of_the_readme_are_run_and_leave_no_files(repository: Repository) -> None:
     done = repository.fresh()
     assert done.returncode == 0, done.stderr
     assert "ended by Ctrl-C\ntested\nas README.md says\n" in done.stdout
@@ -85,7 +85,7 @@ def test_it_runs_what_the_readme_says_and_leaves_nothing(repository: Repository)
 
 
 @pytest.mark.stack
-def test_it_hands_on_the_ways_to_servers_and_nothing_else(repository: Repository) -> None:
+def test_only_variables_for_proxies_and_certificates_are_passed_on(repository: Repository) -> None:
     handed_on = {"PIP_INDEX_URL", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "no_proxy", "NO_PROXY"}
     others = {"AWS_PROFILE", "PYTHONPATH", "VIRTUAL_ENV", "NOT_PIP_X"}
     done = repository.fresh(QUICK="1", **dict.fromkeys(handed_on | others, "127.0.0.1"))
@@ -100,8 +100,8 @@ def test_it_hands_on_the_ways_to_servers_and_nothing_else(repository: Repository
 
 
 @pytest.mark.stack
-def test_the_machine_has_the_programs_with_which_it_is_made(repository: Repository) -> None:
-    """`make test` runs these tests there."""
+def test_a_fresh_machine_can_itself_make_a_fresh_machine(repository: Repository) -> None:
+    """`make test` runs these tests on the fresh machine."""
     again = f"QUICK=1 PORT={repository.port} infra/release/fresh-machine"
     repository.change("Makefile", "echo tested", again)
     done = repository.fresh()
@@ -124,18 +124,18 @@ def test_the_machine_has_the_programs_with_which_it_is_made(repository: Reposito
         ("Makefile", "exec python3", "exec which python3", "make local ended"),
     ],
 )
-def test_what_is_not_as_the_readme_says_fails(
+def test_each_difference_from_the_readme_fails(
     repository: Repository, name: str, old: str, new: str, reason: str
 ) -> None:
     repository.change(name, old, new)
     done = repository.fresh()
     assert done.returncode == 1
     assert f"not as README.md says: {reason}" in done.stderr
-    assert list(repository.temporary.iterdir()), "for whoever looks into it"
+    assert list(repository.temporary.iterdir()), "kept for inspection"
 
 
 @pytest.mark.stack
-def test_an_answer_is_not_believed_once_make_local_has_ended(repository: Repository) -> None:
+def test_an_answer_after_the_end_of_make_local_is_a_failure(repository: Repository) -> None:
     started = "python3 stack.py $(PORT)"
     until_asked = f"echo $$PPID > pid; {started} & until [ -e asked ]; do sleep 0.1; done"
     repository.change("Makefile", f"exec {started}", until_asked)

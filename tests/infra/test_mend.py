@@ -1,5 +1,5 @@
-"""`make reconcile` makes anew what tasks rest on: afterwards the audit is silent, and every task is
-called that is owed."""
+"""`make reconcile` restores the items that tasks depend on: afterwards the audit finds nothing, and
+every due task is called."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +39,7 @@ POINTERS = ("sweep ahead", "time ahead")
 
 
 def is_called_once_more(world: World, task: Task) -> bool:
-    """With the first attempt, which failed, it has been called before."""
+    """Including the first attempt, which failed, the task has been called before."""
     before = len(world.receiver.received)
     world.receiver.answer = lambda received: OK
     minutes_pass(world, 9)
@@ -48,7 +48,7 @@ def is_called_once_more(world: World, task: Task) -> bool:
 
 
 @pytest.mark.parametrize("kind", quick_first(MENDABLE, pytest.mark.exhaustive, 2))
-def test_what_a_task_rests_on_is_as_it_was_before_each_kind_of_damage(
+def test_items_that_a_task_depends_on_are_restored_after_each_kind_of_damage(
     world: World, kind: str
 ) -> None:
     task = retried(world)
@@ -64,13 +64,13 @@ def test_what_a_task_rests_on_is_as_it_was_before_each_kind_of_damage(
 
 
 @pytest.mark.parametrize("kind", quick_first(DAMAGE_WHILE_PARKED, pytest.mark.exhaustive))
-def test_what_is_parked_is_found_by_its_release_after_each_kind_of_damage(
+def test_a_release_finds_a_parked_task_after_each_kind_of_damage_is_repaired(
     world: World, kind: str
 ) -> None:
     task = parked(world)
     damage, wrong = DAMAGE_WHILE_PARKED[kind]
     damage(world, task)
-    assert len(mended(world)) == bool(wrong), "nothing that is parked is overdue"
+    assert len(mended(world)) == bool(wrong), "no parked task is overdue"
     assert world.read(task).parked
     assert audited(world) == []
     minutes_pass(world, 2)
@@ -80,7 +80,7 @@ def test_what_is_parked_is_found_by_its_release_after_each_kind_of_damage(
 
 
 @pytest.mark.parametrize("kind", [k for k in DAMAGE if k not in (*MENDABLE, *POINTERS)])
-def test_what_cannot_be_known_is_left_to_the_audit(world: World, kind: str) -> None:
+def test_damage_that_cannot_be_repaired_is_left_to_the_audit(world: World, kind: str) -> None:
     damage, wrong = DAMAGE[kind]
     damage(world, retried(world))
     before = world.items()
@@ -90,7 +90,7 @@ def test_what_cannot_be_known_is_left_to_the_audit(world: World, kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", POINTERS)
-def test_by_pointers_that_were_edited_nothing_is_judged(world: World, kind: str) -> None:
+def test_no_item_is_repaired_while_a_pointer_is_ahead_of_the_clock(world: World, kind: str) -> None:
     task = retried(world)
     drop_entry(world, task)
     DAMAGE[kind][0](world, task)
@@ -100,7 +100,7 @@ def test_by_pointers_that_were_edited_nothing_is_judged(world: World, kind: str)
     assert world.items() == before
 
 
-def test_an_entry_that_is_yet_to_come_up_stands_again_where_it_stood(world: World) -> None:
+def test_an_entry_that_is_not_due_yet_is_restored_at_its_place(world: World) -> None:
     task = retried(world)
     drop_entry(world, task)
     mended(world)
@@ -108,7 +108,7 @@ def test_an_entry_that_is_yet_to_come_up_stands_again_where_it_stood(world: Worl
     assert world.tasks.existing([task.entry]) == {task.entry}
 
 
-def test_one_behind_the_time_pointer_is_overdue_and_has_another_ahead(world: World) -> None:
+def test_a_task_whose_entry_is_behind_the_time_pointer_gets_an_entry_ahead(world: World) -> None:
     task = retried(world)
     drop_entry(world, task)
     world.dispatch_until(task.entry.second + 5)
@@ -123,7 +123,7 @@ def test_one_behind_the_time_pointer_is_overdue_and_has_another_ahead(world: Wor
     assert is_called_once_more(world, task)
 
 
-def test_or_it_expires(world: World) -> None:
+def test_an_overdue_task_expires_if_that_is_chosen(world: World) -> None:
     task = retried(world)
     pass_over(world, task)
     mended(world, EXPIRE)
@@ -133,8 +133,9 @@ def test_or_it_expires(world: World) -> None:
     assert audited(world) == []
 
 
-def test_a_task_that_names_its_home_behind_the_sweep_comes_up_again(world: World) -> None:
-    """It could not be read when the sweep came by, say, and its item has been set right since."""
+def test_a_task_that_names_its_home_behind_the_sweep_is_called(world: World) -> None:
+    """For example, it was unreadable when the sweep came to it, and its item has been repaired
+    since."""
     task = world.created(in_ms=20_000)
     edit(world, key_of(world, task), next_ms={"S": "soon"})
     world.sweep_past(task.home.second)
@@ -145,7 +146,7 @@ def test_a_task_that_names_its_home_behind_the_sweep_comes_up_again(world: World
     assert is_called_once_more(world, task)
 
 
-def test_a_crowded_second_without_its_header_is_called(world: World) -> None:
+def test_the_header_of_a_crowded_second_is_restored(world: World) -> None:
     results = world.create([world.new(120_000) for _ in range(SLICE_ENTRIES + 1)])
     tasks = [made.task for made in results if isinstance(made, Made)]
     shards = max(task.home.shard for task in tasks) + 1
@@ -158,7 +159,7 @@ def test_a_crowded_second_without_its_header_is_called(world: World) -> None:
 
 
 def test_a_key_whose_task_was_redriven_expires_with_it(world: World) -> None:
-    """The number of redrives says so."""
+    """The number of redrives shows that its task was redriven."""
     world.receiver.answer = lambda received: GONE
     task = world.created_by_key(world.new(20_000, key="order-17")).task
     minutes_pass(world, 1)
@@ -172,7 +173,7 @@ def test_a_key_whose_task_was_redriven_expires_with_it(world: World) -> None:
     assert "expires_at" in key
 
 
-def test_a_key_that_names_what_has_ended_or_is_gone_names_its_live_task_again(
+def test_a_key_that_names_an_ended_or_missing_task_names_its_live_task_again(
     world: World,
 ) -> None:
     task = world.created_by_key(world.new(600_000, key="order-17")).task
@@ -186,7 +187,7 @@ def test_a_key_that_names_what_has_ended_or_is_gone_names_its_live_task_again(
     assert audited(world) == []
 
 
-def test_a_key_that_is_being_claimed_goes_back_to_its_live_task(world: World) -> None:
+def test_a_key_that_is_being_claimed_is_given_back_to_its_live_task(world: World) -> None:
     """The creator cannot put its task any more, and finds the live one."""
     task = world.created_by_key(world.new(600_000, key="order-17")).task
     delete(world, keys.key_of(task))
@@ -213,7 +214,7 @@ def test_a_key_that_names_another_live_task_stays_with_it(world: World) -> None:
     assert world.keyed.read("orders", "order-17").home == other.home
 
 
-def test_all_that_one_task_lacks_is_one_line(world: World) -> None:
+def test_all_repairs_of_one_task_are_one_line(world: World) -> None:
     task = retried(world)
     drop_entry(world, task)
     delete(world, keys.key_of(task))
@@ -231,7 +232,7 @@ NEWER: dict[str, Callable[[World, Task], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("what", NEWER)
-def test_what_a_newer_release_has_written_is_left(world: World, what: str) -> None:
+def test_items_of_a_newer_release_are_not_repaired(world: World, what: str) -> None:
     task = retried(world)
     edit(world, NEWER[what](world, task), v={"N": "2"})
     before = world.items()
@@ -240,7 +241,7 @@ def test_what_a_newer_release_has_written_is_left(world: World, what: str) -> No
     assert world.items() == before
 
 
-def test_nor_is_a_parked_item_of_a_newer_release_written_over(world: World) -> None:
+def test_a_parked_item_of_a_newer_release_is_not_overwritten(world: World) -> None:
     task = parked(world)
     edit(world, parked_items.key_of(task), v={"N": "2"})
     before = world.items()
@@ -248,7 +249,7 @@ def test_nor_is_a_parked_item_of_a_newer_release_written_over(world: World) -> N
     assert world.items() == before
 
 
-def test_without_write_it_only_prints_what_it_would_do(world: World) -> None:
+def test_without_write_repairs_are_only_printed(world: World) -> None:
     task = parked(world)
     delete(world, parked_items.key_of(task))
     delete(world, keys.key_of(task))
@@ -258,7 +259,7 @@ def test_without_write_it_only_prints_what_it_would_do(world: World) -> None:
     assert world.items() == before
 
 
-def test_on_a_healthy_wheel_and_after_itself_it_finds_nothing(world: World) -> None:
+def test_a_healthy_or_repaired_wheel_needs_no_repair(world: World) -> None:
     task = parked(world)
     world.created(in_ms=600_000)
     assert mended(world) == []
@@ -269,8 +270,8 @@ def test_on_a_healthy_wheel_and_after_itself_it_finds_nothing(world: World) -> N
     assert world.items() == before
 
 
-def test_nothing_is_mended_between_any_two_requests_of_a_healthy_life(world: World) -> None:
-    """So nothing needs to be paused for it."""
+def test_no_repair_is_found_after_any_request_in_the_life_of_a_task(world: World) -> None:
+    """For this reason no function has to be paused for it."""
     looks = Looks(world, mended)
     task = parked(world)
     world.configured("orders", paused=None)
@@ -288,7 +289,9 @@ WRITES = ("UpdateItem", "TransactWriteItems")
 
 
 @pytest.mark.parametrize("kind", quick_first(MENDABLE, pytest.mark.exhaustive))
-def test_a_change_of_the_task_at_the_same_time_is_first(world: World, kind: str) -> None:
+def test_a_concurrent_change_of_the_task_takes_precedence_over_its_repair(
+    world: World, kind: str
+) -> None:
     task = retried(world)
     MENDABLE[kind][0](world, task)
     after: list[dict[str, Any]] = []
@@ -307,7 +310,7 @@ def test_a_change_of_the_task_at_the_same_time_is_first(world: World, kind: str)
     assert audited(world) == []
 
 
-def test_of_what_comes_back_the_key_that_cannot_be_read_is_mended_as_well(world: World) -> None:
+def test_an_unreadable_key_of_a_restored_task_is_repaired(world: World) -> None:
     task = world.created_by_key(world.new(600_000, key="order-17")).task
     restored(world)
     delete(world, key_of(world, task))
@@ -317,7 +320,7 @@ def test_of_what_comes_back_the_key_that_cannot_be_read_is_mended_as_well(world:
     assert audited(world) == []
 
 
-def test_what_was_created_after_the_instant_that_was_restored_keeps_its_call(world: World) -> None:
+def test_a_task_created_after_the_restored_instant_is_repaired_and_called(world: World) -> None:
     restored(world)
     task = retried(world)
     lost = replace(task)

@@ -1,4 +1,4 @@
-"""Whatever is deleted from a live wheel, past the service: `make reconcile` brings it back."""
+"""Any items are deleted from a live wheel, past the service, and `make reconcile` restores them."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +16,7 @@ from tests.support.stories import Story
 from tests.support.world import World
 
 lives = st.sampled_from(("retried", "parked", "resumed"))
-chances = st.lists(st.booleans(), min_size=5, max_size=23)  # of each item in turn, again and again
+deletions = st.lists(st.booleans(), min_size=5, max_size=23)  # for each item in turn, repeated
 waits = st.sampled_from((0, 12, 40, 400))
 
 
@@ -25,11 +25,11 @@ waits = st.sampled_from((0, 12, 40, 400))
     max_examples=settings.default.max_examples // 5,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(life=lives, lost=chances, is_parking_forgotten=st.booleans(), seconds=waits)
-def test_whatever_was_deleted_the_audit_is_silent_again_and_promises_are_kept(
+@given(life=lives, lost=deletions, is_parking_forgotten=st.booleans(), seconds=waits)
+def test_after_any_deletion_the_audit_finds_nothing_and_promises_are_kept(
     world: World, life: str, lost: list[bool], is_parking_forgotten: bool, seconds: int
 ) -> None:
-    story = lived(world, life)
+    story = story_of_life(world, life)
     restored(world)
     for number, item in enumerate(world.items()):
         if lost[number % len(lost)]:
@@ -44,9 +44,9 @@ def test_whatever_was_deleted_the_audit_is_silent_again_and_promises_are_kept(
     story.check()
 
 
-def lived(world: World, life: str) -> Story:
-    """Something of each kind: by key and without, delivered, cancelled, redriven, retried, moved
-    ahead, near, in another shard; and parked, or about to be released."""
+def story_of_life(world: World, life: str) -> Story:
+    """A story with tasks of each kind: with and without keys, delivered, cancelled, redriven,
+    retried, brought forward, near, in another shard; and parked, or about to be released."""
     story = Story(world)
     delivered, dead = created(story, 5_000), created(story, 8_000)
     story.create_keyed("retried", 9_000)

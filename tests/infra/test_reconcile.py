@@ -1,4 +1,4 @@
-"""`make reconcile`: what was lost comes back out of restored tables, and nothing else changes."""
+"""`make reconcile` copies lost items from restored tables, and changes nothing else."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,14 +32,14 @@ from tests.support.restores import (
 )
 from tests.support.world import World
 
-PATIENT = RetryPolicy(attempts_max=5, delays_seconds=(300.0,))
+LONG_RETRY = RetryPolicy(attempts_max=5, delays_seconds=(300.0,))
 
 
 def status(world: World, task: Task) -> Status:
     return world.read(task).status
 
 
-def test_what_was_lost_comes_back_and_is_called_when_it_is_due(world: World) -> None:
+def test_lost_tasks_are_restored_and_called_when_they_are_due(world: World) -> None:
     far = [world.created(in_ms=600_000 + n) for n in range(3)]
     keyed = world.created_by_key(world.new(600_000, key="order-17")).task
     restored(world)
@@ -52,8 +52,9 @@ def test_what_was_lost_comes_back_and_is_called_when_it_is_due(world: World) -> 
     assert sorted(world.receiver.task_ids) == sorted(t.task_id for t in (*far, keyed, later))
 
 
-def test_what_happened_since_stands(world: World) -> None:
-    """Delivered, cancelled and moved since: none of it is undone, and nothing is called twice."""
+def test_changes_after_the_restored_instant_are_kept(world: World) -> None:
+    """Tasks were delivered, cancelled and moved after the restored instant: no change is undone,
+    and no task is called twice."""
     delivered, cancelled = world.created(in_ms=60_000), world.created(in_ms=3_600_000)
     beaten = world.created_by_key(world.new(1_200_000, key="watchdog")).task
     restored(world)
@@ -67,7 +68,7 @@ def test_what_happened_since_stands(world: World) -> None:
     assert world.read(beaten).version > beaten.version
 
 
-def test_tasks_that_came_up_meanwhile_are_called_evenly_after_a_while(world: World) -> None:
+def test_overdue_tasks_are_called_at_an_even_rate_some_minutes_later(world: World) -> None:
     tasks = [world.created(in_ms=30_000) for _ in range(6)]
     restored(world)
     lose_all_homes(world)
@@ -84,7 +85,7 @@ def test_tasks_that_came_up_meanwhile_are_called_evenly_after_a_while(world: Wor
     assert audited(world) == []
 
 
-def test_or_they_expire_without_a_call(world: World) -> None:
+def test_overdue_tasks_expire_without_a_call_if_that_is_chosen(world: World) -> None:
     task = world.created_by_key(world.new(30_000, key="order-17")).task
     restored(world)
     lose_all_homes(world)
@@ -97,7 +98,7 @@ def test_or_they_expire_without_a_call(world: World) -> None:
     assert world.created_by_key(world.new(30_000, key="order-17")).is_new
 
 
-def test_without_a_word_on_overdue_tasks_none_of_them_is_written(world: World) -> None:
+def test_without_a_choice_for_overdue_tasks_no_task_is_written(world: World) -> None:
     world.created(in_ms=30_000)
     restored(world)
     lose_all_homes(world)
@@ -110,7 +111,7 @@ def test_without_a_word_on_overdue_tasks_none_of_them_is_written(world: World) -
     ]
 
 
-def test_without_write_it_only_prints_what_it_would_do(world: World) -> None:
+def test_without_write_lost_tasks_are_only_printed(world: World) -> None:
     task = world.created(in_ms=3_600_000)
     world.configured("orders", timeout_seconds=5)
     restored(world)
@@ -121,11 +122,11 @@ def test_without_write_it_only_prints_what_it_would_do(world: World) -> None:
     assert task.task_id in next(BringBack(made).wheel(RESTORED[0]))
 
 
-def test_again_it_finds_nothing_to_bring_back(world: World) -> None:
+def test_a_second_run_finds_no_lost_task(world: World) -> None:
     world.created(in_ms=30_000)
     world.created(in_ms=3_600_000)
     world.receiver.answer = lambda received: BUSY
-    retried = world.created(in_ms=30_000, retry=PATIENT)
+    retried = world.created(in_ms=30_000, retry=LONG_RETRY)
     minutes_pass(world, 1)
     assert not world.read(retried).names_its_home
     restored(world)
@@ -137,9 +138,9 @@ def test_again_it_finds_nothing_to_bring_back(world: World) -> None:
     assert audited(world) == []
 
 
-def test_a_retried_task_comes_back_with_the_entry_that_it_names(world: World) -> None:
+def test_a_retried_task_is_restored_with_the_entry_that_it_names(world: World) -> None:
     world.receiver.answer = lambda received: BUSY
-    task = world.created(in_ms=30_000, retry=PATIENT)
+    task = world.created(in_ms=30_000, retry=LONG_RETRY)
     minutes_pass(world, 1)
     restored(world)
     lose_all_homes(world)
@@ -151,7 +152,7 @@ def test_a_retried_task_comes_back_with_the_entry_that_it_names(world: World) ->
     assert len(world.receiver.received) == 2
 
 
-def test_a_parked_task_comes_up_again(world: World) -> None:
+def test_a_lost_parked_task_is_restored_and_parked_again(world: World) -> None:
     world.configured("orders", paused=True)
     world.clock.advance_ms(10_000)
     task = world.created(in_ms=30_000)
@@ -165,7 +166,7 @@ def test_a_parked_task_comes_up_again(world: World) -> None:
     assert audited(world) == []
 
 
-def test_what_has_ended_comes_back_until_its_time_is_over(world: World) -> None:
+def test_an_ended_task_is_restored_until_its_retention_ends(world: World) -> None:
     world.receiver.answer = lambda received: GONE
     dead = world.created(in_ms=30_000)
     minutes_pass(world, 1)
@@ -186,7 +187,7 @@ def test_what_has_ended_comes_back_until_its_time_is_over(world: World) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("overdue", [DELIVER, EXPIRE])
-def test_timers_go_on(world: World, overdue: str) -> None:
+def test_timers_continue_after_a_restore(world: World, overdue: str) -> None:
     timer = timers.made(world, 60)
     world.clock.advance_ms(1_000)
     world.drain()
@@ -203,8 +204,8 @@ def test_timers_go_on(world: World, overdue: str) -> None:
     assert len(set(world.receiver.task_ids)) == len(world.receiver.task_ids)
 
 
-def test_what_was_handed_over_shortly_before_the_pause_counts_as_overdue(world: World) -> None:
-    """The sweep has not seen it yet, and would have it called, whatever was chosen."""
+def test_a_task_that_was_dispatched_shortly_before_counts_as_overdue(world: World) -> None:
+    """The sweep has not reached it yet, and would have it called with any choice."""
     task = world.created(in_ms=30_000)
     restored(world)
     world.dispatch_until(task.home.second + 5)
@@ -225,7 +226,7 @@ EDITS: dict[str, Callable[[World, Task], None]] = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_what_was_edited_past_the_service_is_as_it_was_again(world: World, name: str) -> None:
+def test_a_task_that_was_edited_past_the_service_is_restored(world: World, name: str) -> None:
     task = world.created(in_ms=3_600_000)
     restored(world)
     EDITS[name](world, task)
@@ -233,7 +234,7 @@ def test_what_was_edited_past_the_service_is_as_it_was_again(world: World, name:
     assert world.read(task) == task
 
 
-def test_what_a_newer_release_has_written_is_left(world: World) -> None:
+def test_items_of_a_newer_release_are_not_overwritten(world: World) -> None:
     task = world.created(in_ms=3_600_000)
     restored(world)
     edit(world, key_of(world, task), v={"N": "2"})
@@ -242,7 +243,7 @@ def test_what_a_newer_release_has_written_is_left(world: World) -> None:
     assert world.items() == before
 
 
-def test_a_key_that_names_another_live_task_by_now_stays_with_it(world: World) -> None:
+def test_a_lost_task_is_left_out_when_its_key_names_another_live_task(world: World) -> None:
     task = world.created_by_key(world.new(3_600_000, key="order-17")).task
     restored(world)
     delete(world, key_of(world, task))
@@ -255,7 +256,7 @@ def test_a_key_that_names_another_live_task_by_now_stays_with_it(world: World) -
     assert audited(world) == []
 
 
-def test_what_was_edited_stays_where_its_key_names_another_live_task(world: World) -> None:
+def test_an_edited_task_is_not_restored_when_its_key_names_another_live_task(world: World) -> None:
     task = world.created_by_key(world.new(3_600_000, key="order-17")).task
     restored(world)
     edit(world, key_of(world, task), status={"S": "cancelled"})
@@ -268,7 +269,7 @@ def test_what_was_edited_stays_where_its_key_names_another_live_task(world: Worl
 
 
 @pytest.mark.exhaustive
-def test_a_crowded_second_has_its_header_again(world: World) -> None:
+def test_the_header_of_a_lost_crowded_second_is_restored(world: World) -> None:
     results = world.create([world.new(3_600_000) for _ in range(SLICE_ENTRIES + 1)])
     tasks = [made.task for made in results if isinstance(made, Made)]
     assert len({task.home.shard for task in tasks}) > 1
@@ -279,7 +280,7 @@ def test_a_crowded_second_has_its_header_again(world: World) -> None:
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-def test_lost_definitions_come_back_with_all_that_is_theirs(world: World) -> None:
+def test_lost_definitions_are_restored_with_their_records(world: World) -> None:
     world.configured("orders", timeout_seconds=5)
     timer = timers.made(world, 60)
     world.clock.advance_ms(1_000)
@@ -293,7 +294,7 @@ def test_lost_definitions_come_back_with_all_that_is_theirs(world: World) -> Non
     assert world.timers.read(timer.timer_id) == timer
 
 
-def test_definitions_are_all_brought_back_by_the_next_run_wherever_one_ended(
+def test_the_next_run_restores_all_definitions_wherever_one_ended(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.configured("orders", timeout_seconds=5)
@@ -319,7 +320,7 @@ def test_definitions_are_all_brought_back_by_the_next_run_wherever_one_ended(
 
 
 def lose_all_definitions(world: World) -> list[dict[str, Any]]:
-    """What they were."""
+    """Returns the deleted definitions."""
     before = _definitions(world)
     for item in before:
         key = {"kind": item["kind"], "record": item["record"]}
@@ -336,7 +337,7 @@ def _definitions(world: World) -> list[dict[str, Any]]:
 _KINDS = ("business", "timer", "timers", "changes")
 
 
-def test_what_was_deleted_since_stays_deleted_and_pointers_are_never_set_back(world: World) -> None:
+def test_a_deleted_timer_stays_deleted_and_pointers_do_not_move_back(world: World) -> None:
     world.configured("orders", timeout_seconds=5)
     timer = timers.made(world, 60)
     world.clock.advance_ms(1_000)
@@ -381,7 +382,7 @@ def test_the_command_finds_the_tables_of_the_stack_and_writes_only_with_its_opti
     assert world.read(task) == task
 
 
-def loses_its_records(world: World) -> None:
+def lose_wheel_records(world: World) -> None:
     for key in (
         registry_keys.SHAPE,
         registry_keys.pointer(pointers.TIME),
@@ -390,15 +391,15 @@ def loses_its_records(world: World) -> None:
         world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
 
 
-def test_shape_and_pointers_come_back_and_what_was_not_dispatched_is_not_passed(
+def test_lost_shape_and_pointers_are_restored_without_leaving_tasks_out(
     world: World,
 ) -> None:
     delivered, waiting = world.created(in_ms=60_000), world.created(in_ms=240_000)
     minutes_pass(world, 1)
     restored(world)
     minutes_pass(world, 2)
-    world.clock.advance_ms(180_000)  # paused, so that what waits comes up meanwhile
-    loses_its_records(world)
+    world.clock.advance_ms(180_000)  # paused, so that the waiting task falls due meanwhile
+    lose_wheel_records(world)
     run = reconcile(world, None)
     assert run.found["records of the wheel that are gone"] == 3
     minutes_pass(world, 7)
@@ -411,7 +412,7 @@ def test_without_pointers_each_run_needs_a_choice_for_overdue_tasks(world: World
     restored(world)
     minutes_pass(world, 3)
     delete(world, key_of(world, lost))
-    loses_its_records(world)
+    lose_wheel_records(world)
     for _ in range(2):
         with pytest.raises(NotReconciled, match="overdue"):
             reconcile(world, None)
@@ -421,7 +422,9 @@ def test_without_pointers_each_run_needs_a_choice_for_overdue_tasks(world: World
     assert world.receiver.task_ids == [lost.task_id]
 
 
-def test_a_time_pointer_comes_back_no_further_behind_than_the_sweep(world: World) -> None:
+def test_a_lost_time_pointer_is_restored_no_further_back_than_the_sweep_pointer(
+    world: World,
+) -> None:
     world.created(in_ms=60_000)
     minutes_pass(world, 1)
     restored(world)
@@ -433,7 +436,7 @@ def test_a_time_pointer_comes_back_no_further_behind_than_the_sweep(world: World
     assert world.pointers.read(pointers.TIME, world.origin).position == swept
 
 
-def test_of_a_stack_that_never_ran_it_says_so(
+def test_a_stack_that_never_ran_is_refused(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tables = {"WheelTable": world.settings.wheel_table}

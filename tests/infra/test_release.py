@@ -1,4 +1,4 @@
-"""A release: what it refuses, what it writes, and that nothing is left of one that failed."""
+"""`make release`: its refusals and its results; a failed release leaves no trace."""
 
 import hashlib
 import re
@@ -49,7 +49,7 @@ IGNORED = ["built", "during", "fail"]
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """This one's files that say a version, with verbs of a line or two."""
+    """The files of this repository that contain a version, with make targets of a line or two."""
     root = tmp_path_factory.mktemp("prepared")
     with pytest.MonkeyPatch.context() as environment:
         for variable in ("NAME", "EMAIL"):
@@ -90,8 +90,8 @@ def state(root: Path) -> tuple[str, ...]:
 
 
 def places_that_name(root: Path, version: str) -> set[str]:
-    """As Duewheel's, outside of tests and of what was released: the number alone may be another's,
-    as that of OpenAPI, or a part of 127.0.0.1."""
+    """Only as Duewheel's version, outside of tests and past releases: the same number may belong to
+    OpenAPI, or be a part of 127.0.0.1."""
     number = version.replace(".", r"\.")
     before = "([Dd]uewheel[ /=@-]+v?|([Vv]ersion|[Rr]elease)(__)?[\"']?[ :=]+[\"']?|^    Value: )"
     others = [":!*requirements*.txt", ":!tests", ":!client/tests", ":!CHANGELOG.md"]
@@ -103,7 +103,7 @@ def places_that_name(root: Path, version: str) -> set[str]:
     return set(found.stdout.split())
 
 
-def test_the_version_is_one_and_stands_nowhere_else() -> None:
+def test_the_version_is_only_in_the_known_places() -> None:
     assert current_version(ROOT) == __version__
     assert places_that_name(ROOT, __version__) == set(PLACES)
 
@@ -114,7 +114,7 @@ def test_the_version_is_one_and_stands_nowhere_else() -> None:
         ["0.2.0", "3.1.0", "0.0.1", "1.0.0", "1.2.3", "3.2.0", "3.5.0"], pytest.mark.exhaustive, 2
     ),
 )
-def test_a_number_that_stands_for_something_else_can_be_released(version: str) -> None:
+def test_a_number_that_is_also_used_otherwise_can_be_released(version: str) -> None:
     assert places_that_name(ROOT, version) <= set(PLACES)
 
 
@@ -137,12 +137,12 @@ def test_a_version_in_a_place_that_no_release_would_change_is_found(
     assert places_that_name(repository, "0.1.0") == {*PLACES, "page.md"}
 
 
-def test_a_stack_says_its_version() -> None:
+def test_a_stack_has_its_version_as_output() -> None:
     template = source_of(ROOT / "template.yaml")
     assert template["Outputs"]["Version"]["Value"] == __version__
 
 
-def test_a_new_version_takes_the_old_ones_place_and_changes_nothing_else(repository: Path) -> None:
+def test_a_new_version_replaces_the_old_one_and_changes_nothing_else(repository: Path) -> None:
     before = {path: (repository / path).read_text() for path in PLACES}
     set_version(repository, "12.34.56")
     assert current_version(repository) == "12.34.56"
@@ -162,7 +162,7 @@ def test_files_of_several_versions_are_an_error(repository: Path) -> None:
 # ---------------------------------------------------------------- the changelog
 
 
-def test_a_section_has_its_entries_and_headings_alone_are_none() -> None:
+def test_a_section_of_headings_only_has_no_entries() -> None:
     assert entries(CHANGELOG, "Unreleased") == entries(RELEASED, "0.2.0") == "### Added\n\n- Tasks."
     assert entries(RELEASED, "0.0.9") == "- The beginning."
     assert entries(RELEASED, "Unreleased") == entries(RELEASED, "0.0.8") == ""
@@ -194,7 +194,7 @@ def test_a_release_is_one_commit_with_a_tag_and_was_built_of_its_own_version(
 
 
 def test_the_first_release_is_of_the_version_that_the_repository_has(repository: Path) -> None:
-    """Golden files that it writes are kept for the next one."""
+    """Golden files that it writes are kept for the next release."""
     assert release.main("0.1.0", repository) == 0
     assert release.git(repository, "tag", "--list") == "v0.1.0"
     changed = release.git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
@@ -219,7 +219,7 @@ def tagged(root: Path) -> None:
     release.git(root, "tag", "v0.2.0")
 
 
-def told(root: Path) -> None:
+def in_changelog(root: Path) -> None:
     written(root, RELEASED)
 
 
@@ -239,7 +239,7 @@ def written(root: Path, changelog: str) -> None:
         (elsewhere, "0.2.0", "not on other"),
         (at_no_branch, "0.2.0", "not on no branch"),
         (tagged, "0.2.0", "v0.2.0 was released already"),
-        (told, "0.2.0", "has a section 0.2.0 already"),
+        (in_changelog, "0.2.0", "has a section 0.2.0 already"),
         (nothing_new, "0.2.0", "nothing under"),
         (None, "0.0.9", "older than 0.1.0"),
         (None, "v0.2.0", "three numbers"),
@@ -247,7 +247,7 @@ def written(root: Path, changelog: str) -> None:
     ],
 )
 @pytest.mark.parametrize("dry_run", quick_first(["", "1"], pytest.mark.exhaustive))
-def test_what_is_in_no_state_to_be_released_is_refused_and_left_as_it_was(
+def test_a_repository_that_is_not_ready_is_refused_and_not_changed(
     repository: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -266,7 +266,7 @@ def test_what_is_in_no_state_to_be_released_is_refused_and_left_as_it_was(
     assert not (repository / "built").exists()
 
 
-def test_a_dry_run_says_what_would_be_released_and_does_nothing(
+def test_a_dry_run_prints_the_release_and_changes_nothing(
     repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DRY_RUN", "1")
@@ -277,7 +277,7 @@ def test_a_dry_run_says_what_would_be_released_and_does_nothing(
     assert not (repository / "built").exists()
 
 
-def test_nothing_is_left_of_a_release_whose_build_failed(repository: Path) -> None:
+def test_a_release_whose_build_failed_leaves_no_trace(repository: Path) -> None:
     (repository / "fail").write_text("")
     before = state(repository)
     assert release.main("0.2.0", repository) == 1
@@ -287,13 +287,13 @@ def test_nothing_is_left_of_a_release_whose_build_failed(repository: Path) -> No
     assert release.main("0.2.0", repository) == 0
 
 
-def test_the_tests_that_a_version_or_golden_files_could_break_are_named() -> None:
+def test_release_test_runs_the_tests_that_a_version_or_golden_files_could_break() -> None:
     recipes = (ROOT / "Makefile").read_text("utf-8")
     (recipe,) = re.findall(r"^release-test: .+\n\t(.+)$", recipes, re.MULTILINE)
     assert recipe.split()[-2:] == ["tests/infra/test_release.py", "tests/upgrade"]
 
 
-def test_a_version_that_the_tests_do_not_stand_is_not_released(repository: Path) -> None:
+def test_a_version_with_failing_tests_is_not_released(repository: Path) -> None:
     before = state(repository)
     assert release.main("6.6.6", repository) == 1
     assert state(repository) == before
@@ -312,7 +312,7 @@ def test_a_version_that_the_tests_do_not_stand_is_not_released(repository: Path)
         pytest.mark.exhaustive,
     ),
 )
-def test_a_change_while_it_is_built_is_noticed_and_a_commit_stays(
+def test_a_change_during_the_build_is_noticed_and_a_commit_is_kept(
     repository: Path, capsys: pytest.CaptureFixture[str], during: str
 ) -> None:
     (repository / "during").write_text(during)
@@ -325,7 +325,7 @@ def test_a_change_while_it_is_built_is_noticed_and_a_commit_stays(
     assert current_version(repository) == "0.1.0"
 
 
-def test_nothing_is_left_of_a_release_whose_tag_cannot_be_made(repository: Path) -> None:
+def test_a_release_whose_tag_cannot_be_made_leaves_no_trace(repository: Path) -> None:
     release.git(repository, "config", "tag.gpgSign", "true")
     release.git(repository, "config", "gpg.program", "false")
     before = state(repository)
@@ -363,7 +363,7 @@ def released_by_a_colleague(clone: Path) -> None:
         (released_by_a_colleague, "v0.2.0 was released already, at origin"),
     ],
 )
-def test_what_could_not_be_pushed_is_not_released(
+def test_a_release_that_could_not_be_pushed_is_refused(
     repository: Path,
     colleague: Path,
     capsys: pytest.CaptureFixture[str],
@@ -377,7 +377,7 @@ def test_what_could_not_be_pushed_is_not_released(
     assert state(repository) == before
 
 
-def test_what_was_not_pushed_before_is_not_released(
+def test_a_release_with_unpushed_commits_is_refused(
     repository: Path, colleague: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release.git(repository, "commit", "--quiet", "--allow-empty", "--message", "Mine alone")
@@ -393,7 +393,7 @@ def test_an_origin_that_does_not_answer_is_a_refusal(
     assert "ls-remote" in capsys.readouterr().err
 
 
-def test_a_release_that_the_origin_refuses_is_undone_as_it_says_and_made_anew(
+def test_a_release_that_the_origin_refuses_can_be_undone_and_made_again(
     repository: Path, colleague: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert release.main("0.2.0", repository) == 0
@@ -465,12 +465,12 @@ def test_the_same_build_gives_the_same_bytes_at_another_time_and_place(
 
 
 def copied_now(source: str, to: str) -> None:
-    """Not its time, nor its mode."""
+    """Copies neither time nor mode."""
     Path(to).write_bytes(Path(source).read_bytes())
     Path(to).chmod(0o600)
 
 
-def test_what_lay_there_of_an_earlier_release_is_gone(build: Path) -> None:
+def test_artefacts_of_an_earlier_release_are_deleted(build: Path) -> None:
     (build / "release").mkdir()
     (build / "release" / "duewheel-0.1.9-arm64.zip").write_text("")
     artefacts.collect(build, build / "release", "0.2.0", CHANGELOG)

@@ -1,4 +1,5 @@
-"""`make roll-back`: which versions belong together, where the aliases are led, all or none."""
+"""`make roll-back`: the versions of one deployment, and aliases that move together or not at
+all."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,7 +24,7 @@ API, NOTIFIER = "duewheel-dev-Api", "duewheel-dev-Notifier"
 def aws() -> Iterator[Aws]:
     aws = Aws()
     yield aws
-    aws.all_asked()
+    aws.check_all_used()
 
 
 def version(function: str, number: int, layer: int) -> dict[str, Any]:
@@ -103,10 +104,10 @@ def run(aws: Aws, *, to: int | None = None, only_shows: bool = False) -> None:
     roll_back.rolled_back(account, STACK, to=to, only_shows=only_shows)
 
 
-def test_all_aliases_are_led_past_failed_deployments_to_the_one_before(
+def test_all_aliases_move_to_the_last_successful_deployment_before(
     aws: Aws, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither to a version less, nor to what a failed update has left."""
+    """Neither the number before nor the versions of a failed update are used."""
     played(aws, {API: 4, NOTIFIER: 3})
     moves(aws, API, 1)
     moves(aws, NOTIFIER, 1)
@@ -121,28 +122,28 @@ def test_all_aliases_are_led_past_failed_deployments_to_the_one_before(
 
 
 @pytest.mark.parametrize("live", [{API: 1, NOTIFIER: 3}, {API: 1, NOTIFIER: 1}])
-def test_a_repeat_completes_it_and_goes_no_further_back(aws: Aws, live: dict[str, int]) -> None:
+def test_a_repeat_completes_a_roll_back_and_goes_no_further(aws: Aws, live: dict[str, int]) -> None:
     played(aws, live)
     if live[NOTIFIER] == 3:
         moves(aws, NOTIFIER, 1)
     run(aws)
 
 
-def test_the_way_back_can_be_taken_back(aws: Aws) -> None:
+def test_a_roll_back_can_be_undone(aws: Aws) -> None:
     played(aws, {API: 1, NOTIFIER: 1})
     moves(aws, API, 4)
     moves(aws, NOTIFIER, 3)
     run(aws, to=9)
 
 
-def test_it_can_only_be_looked_at(aws: Aws) -> None:
+def test_the_deployments_can_be_shown_without_a_change(aws: Aws) -> None:
     played(aws, {API: 4, NOTIFIER: 3}, weights=True)
     run(aws, only_shows=True)
 
 
 @pytest.mark.parametrize("has_moved", [False, True])
 def test_when_one_alias_fails_those_that_moved_are_moved_back(aws: Aws, has_moved: bool) -> None:
-    """The one that failed, too, where only the answer was lost."""
+    """The failed one is moved back, too, if only its answer was lost."""
     played(aws, {API: 4, NOTIFIER: 3})
     moves(aws, API, 1)
     aws.fails("lambda", "update_alias", "PreconditionFailedException")
@@ -155,7 +156,7 @@ def test_when_one_alias_fails_those_that_moved_are_moved_back(aws: Aws, has_move
         run(aws)
 
 
-def test_what_could_not_be_moved_back_is_said_and_how_to_go_on(aws: Aws) -> None:
+def test_an_alias_that_could_not_be_moved_back_is_reported_with_advice(aws: Aws) -> None:
     played(aws, {API: 4, NOTIFIER: 3})
     moves(aws, API, 1)
     aws.fails("lambda", "update_alias", "AccessDeniedException")
@@ -171,13 +172,13 @@ def test_what_could_not_be_moved_back_is_said_and_how_to_go_on(aws: Aws) -> None
 @pytest.mark.parametrize(
     "status", ["UPDATE_IN_PROGRESS", "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "ROLLBACK_COMPLETE"]
 )
-def test_it_is_refused_while_a_deployment_is_under_way(aws: Aws, status: str) -> None:
+def test_a_roll_back_is_refused_while_a_deployment_is_under_way(aws: Aws, status: str) -> None:
     aws.answers("cloudformation", "describe_stacks", stack_in(status))
     with pytest.raises(Refused, match=status):
         run(aws)
 
 
-def test_it_is_refused_while_a_canary_is_under_way(aws: Aws) -> None:
+def test_a_roll_back_is_refused_while_a_canary_is_under_way(aws: Aws) -> None:
     played(aws, {API: 1, NOTIFIER: 1}, weights=True)
     with pytest.raises(Refused, match="canary"):
         run(aws)
@@ -196,7 +197,7 @@ BOTH = {API: "1", NOTIFIER: "1"}
         ([Deployment(5, "", BOTH, COMPLETE)], 4, "deployment 4"),
     ],
 )
-def test_it_is_refused_where_there_is_nothing_to_go_back_to(
+def test_a_roll_back_is_refused_without_an_earlier_deployment(
     before: list[Deployment], to: int | None, said: str
 ) -> None:
     deployed = Deployment(9, "", {API: "4", NOTIFIER: "3"}, COMPLETE)
@@ -206,7 +207,7 @@ def test_it_is_refused_where_there_is_nothing_to_go_back_to(
         roll_back.target(found, to)
 
 
-def test_each_function_of_the_template_is_known_by_its_layer_and_led_by_an_alias() -> None:
+def test_each_function_of_the_template_has_the_core_layer_and_an_alias() -> None:
     template = the_template()
     layers = [one.logical_id for one in template.of_type("AWS::Lambda::LayerVersion")]
     (core,) = [name for name in layers if name.startswith(roll_back.CORE_LAYER)]
@@ -216,7 +217,7 @@ def test_each_function_of_the_template_is_known_by_its_layer_and_led_by_an_alias
     assert {function.logical_id for function in functions} == set(led)
 
 
-def test_the_rights_that_the_docs_name_are_those_that_the_deploy_role_has() -> None:
+def test_the_deploy_role_has_the_rights_that_the_docs_name() -> None:
     role = (ROOT / "infra" / "deploy_role.yaml").read_text("utf-8")
     page = (ROOT / "docs" / "operations.md").read_text("utf-8").partition("### Going back")[2]
     for service, names in {
@@ -226,7 +227,7 @@ def test_the_rights_that_the_docs_name_are_those_that_the_deploy_role_has() -> N
         assert all(f"- {service}:{name}\n" in role and f"{name}`" in page for name in names)
 
 
-def test_make_hands_on_what_it_is_given() -> None:
+def test_make_passes_its_variables_to_the_roll_back() -> None:
     said = made("-n", "roll-back", "STACK=my-timers", "TO=5", "SHOW=yes").stdout
     assert "-m infra.operate.roll_back" in said
     assert '"my-timers" --to "5" --show' in " ".join(said.replace("\\\n", " ").split())

@@ -1,4 +1,5 @@
-"""The packages of others are pinned to their bytes. `tests/check` looks at what is said of them."""
+"""Packages of others are pinned by their hashes. `tests/check` checks the information about
+them."""
 
 import re
 from importlib.metadata import version
@@ -18,19 +19,19 @@ def test_every_line_pins_a_package_to_its_hashes(path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["six==1.17.0", "six", "six>=1 --hash=sha256:" + "0" * 64])
-def test_a_line_that_does_not_pin_is_an_error(tmp_path: Path, line: str) -> None:
+def test_a_line_without_a_pinned_version_and_hash_is_an_error(tmp_path: Path, line: str) -> None:
     (tmp_path / "requirements.txt").write_text(line)
     with pytest.raises(AssertionError, match="six"):
         pinned(tmp_path / "requirements.txt")
 
 
-def test_every_file_of_requirements_is_chosen_by_make_pins() -> None:
+def test_make_pins_writes_every_file_of_requirements() -> None:
     recipe = (ROOT / "Makefile").read_text("utf-8")
     for path in (DEPLOYED, *TOOLS):
         assert f" -o {path.relative_to(ROOT)}\n" in recipe
 
 
-def test_nothing_is_installed_without_its_hash() -> None:
+def test_every_package_is_installed_with_its_hash() -> None:
     recipes = [(ROOT / name).read_text("utf-8").replace("\\\n", " ") for name in RECIPES]
     commands = [
         line
@@ -38,18 +39,18 @@ def test_nothing_is_installed_without_its_hash() -> None:
         for line in text.splitlines()
         if " pip install " in line and "#" not in line
     ]
-    assert len(commands) == 3, "uv's and pip's, and the one of what is deployed"
+    assert len(commands) == 3, "those of uv and pip, and the one for deployed packages"
     assert all("--require-hashes" in line or "$(PINNED)" in line for line in commands)
     assert re.search(r"^PINNED = .*--require-hashes", recipes[0], re.MULTILINE)
 
 
-def test_what_is_deployed_is_installed_from_wheels_alone() -> None:
-    """A source distribution would run code of its own where the package is built."""
+def test_deployed_packages_are_installed_from_wheels_only() -> None:
+    """A source distribution would run its own code where the package is built."""
     text = (ROOT / "layers/vendor/Makefile").read_text("utf-8")
     assert "--only-binary=:all:" in text
 
 
-def test_what_is_tested_is_what_is_deployed() -> None:
+def test_the_tests_use_the_deployed_versions() -> None:
     deployed = pinned(DEPLOYED)
     assert deployed.items() <= pinned(ROOT / "requirements/dev.txt").items()
     assert {(name, version(name)) for name, _ in deployed} == set(deployed)

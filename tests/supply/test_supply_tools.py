@@ -1,4 +1,4 @@
-"""`make sbom`, `make licences` and `make advisories`, with the tools that they run."""
+"""`make sbom`, `make licences` and `make advisories`, with their tools."""
 
 import json
 import os
@@ -59,7 +59,9 @@ def test_the_bills_are_valid_cyclonedx(bills: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_bill_names_all_that_is_deployed_with_version_licence_and_hashes(bills: Path) -> None:
+def test_the_bill_contains_each_deployed_package_with_version_licence_and_hashes(
+    bills: Path,
+) -> None:
     bill = read(bills, "sbom.json")
     service = bill["metadata"]["component"]
     assert (service["name"], service["version"]) == ("duewheel-service", __version__)
@@ -84,7 +86,7 @@ def test_every_package_of_the_bill_is_needed_by_the_service_or_by_another(bills:
     assert reached - {service} == {part["bom-ref"] for part in bill["components"]}
 
 
-def test_the_bill_of_the_tools_names_each_version_once_and_none_that_is_deployed(
+def test_the_bill_of_the_tools_contains_each_version_once_and_no_deployed_one(
     bills: Path,
 ) -> None:
     listed = [part["purl"] for part in read(bills, "sbom-tools.json")["components"]]
@@ -93,7 +95,7 @@ def test_the_bill_of_the_tools_names_each_version_once_and_none_that_is_deployed
     assert any(one.startswith("pkg:pypi/aws-sam-cli@") for one in listed)
 
 
-def test_the_bills_say_nothing_of_when_and_where_they_were_made(bills: Path) -> None:
+def test_the_bills_contain_neither_time_nor_place_of_the_build(bills: Path) -> None:
     for path in bills.iterdir():
         bill = read(bills, path.name)
         assert "serialNumber" not in bill
@@ -105,7 +107,7 @@ def test_the_bills_say_nothing_of_when_and_where_they_were_made(bills: Path) -> 
 
 
 def licences_with(folder: Path, package: str, licence: str) -> Finished:
-    """In an environment that first has this package, with this licence."""
+    """In an environment that also has this package with this licence."""
     said = folder / f"{package}-1.dist-info"
     said.mkdir()
     (said / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {package}\nVersion: 1\n{licence}")
@@ -141,7 +143,9 @@ def test_a_licence_that_is_not_allowed_is_an_error(tmp_path: Path, licence: str)
     assert "not in allow-only licenses was found for package something" in done.stderr
 
 
-def test_what_is_deployed_may_have_no_licence_that_only_tools_may(tmp_path: Path) -> None:
+def test_a_licence_allowed_for_tools_only_is_an_error_for_a_deployed_package(
+    tmp_path: Path,
+) -> None:
     done = licences_with(tmp_path, "httptools", "License-Expression: MPL-2.0")
     assert (
         "license MPL-2.0 not in allow-only licenses was found for package httptools" in done.stderr
@@ -151,11 +155,11 @@ def test_what_is_deployed_may_have_no_licence_that_only_tools_may(tmp_path: Path
 # ---------------------------------------------------------------- advisories
 
 Answer = Callable[[str], tuple[int, object]]
-FIRST = "jinja2"  # which the service is first asked about
+FIRST = "jinja2"  # the first package in a query
 
 
 class Osv(ThreadingHTTPServer):
-    """Answers a question about a package as it is told."""
+    """Answers a query for a package with the answer that the test sets."""
 
     answer: Answer
     asked: set[tuple[str, str]]
@@ -174,7 +178,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(body).encode())
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing on the tests' output."""
+        """Keeps the tests' output free of requests."""
 
 
 @pytest.fixture
@@ -208,14 +212,14 @@ def test_a_known_vulnerability_fails_and_is_named(osv: Osv) -> None:
     assert osv.asked >= set(pinned(DEPLOYED)) | set(pinned(UV))
 
 
-def test_where_there_is_none_it_passes(osv: Osv) -> None:
+def test_a_check_without_vulnerabilities_passes(osv: Osv) -> None:
     osv.answer = vulnerable(FIRST)
     done = advisories(osv, UV)
     assert done.returncode == 0, done.stderr
     assert "No known vulnerabilities found" in done.stderr
 
 
-def test_make_hands_over_all_that_is_pinned() -> None:
+def test_make_passes_all_pinned_packages_to_the_check() -> None:
     command = make("--dry-run", "advisories").stdout.split()
     assert [ROOT / name for name in command[1:]] == [DEPLOYED, *TOOLS]
 
@@ -223,7 +227,7 @@ def test_make_hands_over_all_that_is_pinned() -> None:
 @pytest.mark.parametrize(
     "answer", [(200, "a proxy's page"), (200, {}), (403, {}), (503, {"vulns": [{}]}), None]
 )
-def test_without_an_answer_it_says_aloud_that_nothing_was_checked(
+def test_a_check_without_an_answer_reports_that_it_checked_no_package(
     osv: Osv, answer: tuple[int, object] | None
 ) -> None:
     if answer is None:
@@ -234,14 +238,14 @@ def test_without_an_answer_it_says_aloud_that_nothing_was_checked(
     assert done.stdout.startswith("skipped: NOT checked")
 
 
-def test_a_service_that_stops_to_answer_is_a_failure(osv: Osv) -> None:
-    """Some versions were checked then, and others were not."""
+def test_a_service_that_stops_answering_is_a_failure(osv: Osv) -> None:
+    """Only some versions have been checked then."""
     answers = iter([vulnerable(FIRST)(FIRST)])
     osv.answer = lambda name: next(answers, (503, {}))
     assert advisories(osv, UV).returncode != 0
 
 
-def test_a_file_that_does_not_pin_is_a_failure(osv: Osv, tmp_path: Path) -> None:
+def test_a_file_without_pinned_versions_is_a_failure(osv: Osv, tmp_path: Path) -> None:
     osv.answer = vulnerable(FIRST)
     (tmp_path / "requirements.txt").write_text("six")
     assert advisories(osv, tmp_path / "requirements.txt").returncode != 0

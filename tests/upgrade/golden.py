@@ -1,6 +1,6 @@
-"""`make golden`: keep what this release writes, for later ones to be held against.
+"""`make golden`: keep what this release writes, to compare later releases with it.
 
-Run by `make release`, and at no other time: what a release wrote stays as it is.
+Run by `make release` only: what a release wrote is not changed afterwards.
 """
 
 import json
@@ -27,7 +27,7 @@ _SENDS = ("SendMessage", "SendMessageBatch")
 
 
 def written(world: World) -> dict[str, Any]:
-    """All that stands in both tables, every message that was ever sent, and when that was."""
+    """All items of both tables, every message that was ever sent, and the instant."""
     registry = world.unrecorded.get_paginator("scan").paginate(
         TableName=world.settings.registry_table
     )

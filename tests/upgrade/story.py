@@ -1,4 +1,5 @@
-"""A short life of the service that leaves every kind of item and message behind, half done."""
+"""A short life of the service, after which every kind of item and message exists, with unfinished
+work."""
 
 import asyncio
 from contextlib import suppress
@@ -24,7 +25,7 @@ from tests.support.receiver import BUSY, GONE, OK, Outcome, Received
 from tests.support.world import CALLER, World
 
 PAGE_SIZE = 3
-FAILING = "failing.example"  # the host of receivers that do not work
+FAILING = "failing.example"  # the host of receivers that fail
 RETRIED = RetryPolicy(attempts_max=9, delays_seconds=(600.0,))
 IDEMPOTENT = '{"tasks": [{"biz_type": "asked", "delay_seconds": 900, "payload": %d, \
 "callback": {"url": "https://receiver.example/asked"}}]}'
@@ -32,7 +33,7 @@ IDEMPOTENT = '{"tasks": [{"biz_type": "asked", "delay_seconds": 900, "payload": 
 
 def tell(world: World) -> None:
     world.wire(page_size=PAGE_SIZE)
-    world.random_unit = 0.0  # every entry is noted, and every header looked at
+    world.random_unit = 0.0  # every entry is counted in the forecast, and every header read
     world.receiver.answer = answer
     _settings(world)
     _far_ahead(world)
@@ -66,7 +67,8 @@ def _settings(world: World) -> None:
 
 
 def _far_ahead(world: World) -> None:
-    """Of every type of callback, with and without keys, moved either way; a crowded second."""
+    """Tasks with every type of callback, with and without keys, moved either way; a crowded
+    second."""
     for callback in (None, LambdaCallback("function"), SqsCallback("queue", group_id="group")):
         world.created(in_ms=86_400_000, callback=callback, biz_type="other")
     world.created_by_key(
@@ -80,17 +82,17 @@ def _far_ahead(world: World) -> None:
     assert world.headers.raise_to(second, 4)
     world.created_many(world.new(1_500_000, biz_type="crowd") for _ in range(12))
     for number in range(2):
-        asked_for(world, number)
+        requested(world, number)
 
 
-def asked_for(world: World, number: int) -> list[Made | Refusal]:
+def requested(world: World, number: int) -> list[Made | Refusal]:
     body = IDEMPOTENT % number
     asked = idempotent_request("me", f"k{number}", "/v1/tasks/batch", body, is_single=False)
     return world.create_idempotent(asked, partial(batch_request, body))
 
 
 def _ended(world: World) -> None:
-    """Delivered, dead with its notice, cancelled, expired, redriven."""
+    """Tasks that are delivered, dead with a notice, cancelled, expired, and redriven."""
     world.created_by_key(world.new(30_000, key="order-1"))
     world.cancel(world.created(in_ms=40_000).task_id)
     world.created(in_ms=20_000, expires_after_seconds=1.0)
@@ -104,7 +106,7 @@ def _ended(world: World) -> None:
 
 
 def _retried(world: World) -> None:
-    """Entries elsewhere; a breaker that opened; and calls that were put off to be in turn."""
+    """Entries elsewhere, an open breaker, and calls that wait in line for their turns."""
     failing: dict[str, Any] = {"callback": _at(FAILING), "retry": RETRIED, "biz_type": "failing"}
     world.created_many(world.new(30_000, **failing) for _ in range(25))
     world.created(in_ms=30_000, callback=_at(FAILING), biz_type="orders")
@@ -122,7 +124,7 @@ def _timers(world: World) -> None:
 
 
 def _swept(world: World) -> None:
-    """What was not begun is sent again; all else is booked."""
+    """Unbegun pages are sent again; all else is counted."""
     lost = world.created(in_ms=30_000)
     world.dispatch_until(lost.home.second)
     world.sqs.purge_queue(QueueUrl=world.queue.url)
@@ -149,8 +151,9 @@ def _pause(world: World, biz_type: str, *, paused: bool) -> None:
 
 
 def _begun_pages(world: World) -> None:
-    """One slice: a page called and not settled, one whose notifier died, one not begun. Others
-    where tasks were passed to the slow lane, and put off to be in turn."""
+    """One slice with a page that is called and not settled, a page whose notifier died, and a page
+    that is not begun. Other slices with tasks that were passed to the slow lane or wait for
+    turns."""
     in_ms = 30_500 - world.clock.now_ms() % 1000
     news = [world.new(in_ms + n, biz_type="begun") for n in range(2 * PAGE_SIZE + 1)]
     world.created_many(news)
@@ -168,7 +171,7 @@ def _begun_pages(world: World) -> None:
 
 
 class _Died(BaseException):
-    """The process is gone."""
+    """The process has ended."""
 
 
 def _given_up(world: World, message: dict[str, Any]) -> None:

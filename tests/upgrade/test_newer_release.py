@@ -1,4 +1,5 @@
-"""What a newer release writes while both are at work: left alone, and carried out by the newer."""
+"""Items and messages of a newer release during an upgrade: this release leaves them alone, and the
+newer one handles them."""
 
 from typing import Any
 
@@ -24,8 +25,8 @@ from tests.support.world import World
 NEWER: dict[str, Any] = {"N": str(item_attributes.ITEM_VERSION + 1)}
 
 
-def the_newer_release_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that knows the items of the next version, and has changed nothing else."""
+def run_newer_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release that reads items of the next version, and is otherwise the same."""
     monkeypatch.setattr(item_attributes, "ITEM_VERSION", item_attributes.ITEM_VERSION + 1)
 
 
@@ -33,7 +34,7 @@ def is_swept(world: World, task: Task) -> bool:
     return world.swept_second >= task.home.second
 
 
-def test_a_newer_task_is_left_to_the_newer_release_and_its_neighbours_are_called(
+def test_a_newer_task_is_left_to_the_newer_release_and_the_other_tasks_are_called(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newer, usual = world.created(in_ms=60_000), world.created(in_ms=60_001)
@@ -42,7 +43,7 @@ def test_a_newer_task_is_left_to_the_newer_release_and_its_neighbours_are_called
     assert world.receiver.task_ids == [usual.task_id]
     assert not is_swept(world, newer)
 
-    the_newer_release_is_at_work(monkeypatch)
+    run_newer_release(monkeypatch)
     minutes_pass(world, 4)
     assert world.receiver.task_ids == [usual.task_id, newer.task_id]
     assert is_swept(world, newer)
@@ -64,7 +65,7 @@ def test_a_newer_entry_is_left_to_the_newer_release(
     minutes_pass(world, 8)
     assert world.swept_second < task.entry.second
 
-    the_newer_release_is_at_work(monkeypatch)
+    run_newer_release(monkeypatch)
     minutes_pass(world, 4)
     assert world.receiver.task_ids == [task.task_id] * 2
     assert world.read(task).status is Status.DELIVERED
@@ -85,7 +86,7 @@ def test_no_newer_task_is_changed_or_cancelled(world: World) -> None:
     assert world.items() == before
 
 
-def test_a_version_that_was_written_by_hand_does_not_hold_up_the_sweep_for_ever(
+def test_a_version_that_was_edited_by_hand_does_not_hold_up_the_sweep_for_ever(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert horizon.NEWER_WAIT_SECONDS == 3_600
@@ -101,7 +102,7 @@ def test_a_version_that_was_written_by_hand_does_not_hold_up_the_sweep_for_ever(
     assert (finding.wrong.value, finding.attribute) == ("unreadable", "v")
 
 
-def test_what_is_no_version_is_damage_and_is_passed(world: World) -> None:
+def test_an_invalid_version_counts_as_damage(world: World) -> None:
     nonsense: list[dict[str, Any]] = [{"S": "2"}, {"N": "-1"}, {"N": "1.5"}, {"NULL": True}]
     tasks = [world.created(in_ms=60_000) for _ in nonsense]
     for task, version in zip(tasks, nonsense, strict=True):
@@ -114,11 +115,11 @@ def test_what_is_no_version_is_damage_and_is_passed(world: World) -> None:
         assert not isinstance(refused.value, NewerItem)
 
 
-def test_a_task_with_a_callback_that_came_later_has_the_version_of_who_knows_it(
+def test_a_task_with_a_newer_type_of_callback_has_the_version_of_that_type(
     world: World,
 ) -> None:
-    """A release that does not know the type leaves the task alone, instead of taking it for
-    damage that the sweep passes."""
+    """A release that does not know the type leaves the task alone. Otherwise it would treat the
+    task as damaged, and the sweep would move past it."""
     later = StepFunctionsCallback("arn:aws:states:us-east-1:123456789012:stateMachine:m")
     newer, usual = world.created(callback=later), world.created()
     versions = {item["place"]["S"]: item["v"]["N"] for item in world.items()}
@@ -129,11 +130,12 @@ def test_a_task_with_a_callback_that_came_later_has_the_version_of_who_knows_it(
     assert world.read(changed).callback == later
 
 
-# What is added within a version
+# Additions within a version
 
 
-def test_an_attribute_that_is_not_known_stays_through_changes_and_retries(world: World) -> None:
-    """The whole item is written when it is delivered, without: nobody needs it then."""
+def test_an_unknown_attribute_is_kept_in_changes_and_retries(world: World) -> None:
+    """The attribute is missing after the delivery, which writes the whole item; it is not needed
+    then."""
     added = {"S": "of a newer release"}
     task = world.created(in_ms=60_000)
     edit(world, key_of(world, task), added=added)
@@ -149,7 +151,7 @@ def test_an_attribute_that_is_not_known_stays_through_changes_and_retries(world:
     assert world.read(task).status is Status.DELIVERED
 
 
-def test_a_message_of_a_newer_version_comes_back_until_the_newer_release_takes_it(
+def test_a_message_of_a_newer_version_is_left_in_the_queue_for_the_newer_release(
     world: World,
     wired: ManualClock,  # noqa: F811
 ) -> None:
@@ -159,12 +161,12 @@ def test_a_message_of_a_newer_version_comes_back_until_the_newer_release_takes_i
     assert answer == {"batchItemFailures": [{"itemIdentifier": "newer"}]}
 
 
-def test_a_member_of_a_message_that_is_not_known_is_not_minded() -> None:
+def test_an_unknown_member_of_a_message_is_ignored() -> None:
     message = PageMessage(1_800_000_000, 3, page="2", after="01800000000.500#abcdefghijk")
     assert decode(encode(message).replace('"v":1', '"v":1,"added":[1]')) == message
 
 
-def test_a_business_with_a_setting_that_is_not_known_is_not_called_for_as_if_it_had_none(
+def test_tasks_of_a_business_with_an_unknown_setting_are_not_called(
     world: World,
 ) -> None:
     """The newer release calls its tasks: they have attempts left."""

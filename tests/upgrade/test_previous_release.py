@@ -1,4 +1,4 @@
-"""What the previous release wrote, carried on by this one until everything is finished."""
+"""This release carries on with what the previous release wrote, until everything is finished."""
 
 import inspect
 import json
@@ -36,9 +36,9 @@ from tests.support import timers
 from tests.support.clock import ManualClock
 from tests.support.world import CALLER, World
 from tests.upgrade.golden import item_from, kept, written
-from tests.upgrade.story import asked_for, tell
+from tests.upgrade.story import requested, tell
 
-MINUTES = 30  # in which all but what is due far ahead comes to its end
+MINUTES = 30  # by then everything has ended that is not due far ahead
 WHEEL = [item_from(item) for item in kept("wheel")]
 REGISTRY = [item_from(item) for item in kept("registry")]
 MESSAGES: list[str] = kept("messages")
@@ -53,9 +53,9 @@ def clock() -> ManualClock:
 @pytest.fixture
 def upgraded(emulator: Emulator, resources: Resources, clock: ManualClock) -> Iterator[World]:
     """This release, on the tables and queues of the previous one. Every message comes again, as SQS
-    may let it."""
+    may deliver it twice."""
     world = World(emulator, resources, clock)
-    world._numbers = count(1_000_000)  # whose random bytes are others than the previous one's
+    world._numbers = count(1_000_000)  # random bytes other than the previous one
     for table, items in (("wheel_table", WHEEL), ("registry_table", REGISTRY)):
         for item in items:
             world.unrecorded.put_item(TableName=getattr(world.settings, table), Item=item)
@@ -72,13 +72,13 @@ def kept_tasks() -> list[Task]:
 
 
 def settled_by_the_record_of_a_call() -> set[str]:
-    """Called by the previous release, which could not settle them."""
+    """Tasks that the previous release called and could not settle."""
     called = [text for body in MESSAGES for text in getattr(decode(body), "called", ())]
     return {codec.task_from(json.loads(text)).task_id for text in called}
 
 
 def minutes_pass(world: World, minutes: int, stride: int = 10) -> None:
-    """Stride by stride, or direct entries would come up too late for their messages."""
+    """In strides, since otherwise direct entries would fall due too late for their messages."""
     for _ in range(minutes * 60 // stride):
         world.drain()
         world.dispatch_until(world.clock.now_ms() // 1000 + stride)
@@ -96,12 +96,12 @@ def audited(world: World) -> list[Any]:
     return [finding for findings in found for finding in findings]
 
 
-def test_it_is_consistent_as_it_was_left(upgraded: World) -> None:
+def test_the_audit_finds_nothing_in_what_the_previous_release_left(upgraded: World) -> None:
     assert audited(upgraded) == []
 
 
 @pytest.mark.exhaustive
-def test_everything_is_carried_on_and_called_once(upgraded: World) -> None:
+def test_all_pending_tasks_are_called_once(upgraded: World) -> None:
     minutes_pass(upgraded, MINUTES)
     assert audited(upgraded) == []
     called = Counter(upgraded.receiver.task_ids)
@@ -122,7 +122,7 @@ def test_everything_is_carried_on_and_called_once(upgraded: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_timers_go_on(upgraded: World) -> None:
+def test_timers_of_the_previous_release_continue(upgraded: World) -> None:
     minutes_pass(upgraded, 150, stride=60)  # longer than the previous release has planned ahead
     until = upgraded.clock.now_ms() // 1000 - 60
     ran = 0
@@ -146,7 +146,7 @@ def test_timers_go_on(upgraded: World) -> None:
     assert ran == 2
 
 
-def test_what_it_wrote_can_be_looked_up_and_steered(upgraded: World) -> None:
+def test_tasks_of_the_previous_release_can_be_read_and_changed(upgraded: World) -> None:
     tasks = {task.task_id: task for task in kept_tasks()}
     listed = upgraded.list_tasks(ListRequest(ListQuery("crowd"), 100))
     assert {task.task_id for task in listed.tasks} == {
@@ -167,9 +167,9 @@ def test_what_it_wrote_can_be_looked_up_and_steered(upgraded: World) -> None:
     assert upgraded.read(dead).status is Status.DELIVERED
 
 
-def test_what_was_asked_under_an_idempotency_key_is_answered_again(upgraded: World) -> None:
+def test_a_request_under_an_idempotency_key_gets_the_same_answer(upgraded: World) -> None:
     asked = [task.task_id for task in kept_tasks() if task.biz_type == "asked"]
-    answers = [made for number in range(2) for made in asked_for(upgraded, number)]
+    answers = [made for number in range(2) for made in requested(upgraded, number)]
     assert sorted(made.task.task_id for made in answers if isinstance(made, Made)) == sorted(asked)
 
 
@@ -197,7 +197,7 @@ def test_statistics_definitions_keys_and_changes_are_read(upgraded: World) -> No
     assert upgraded.pointer(pointers.TIME).position > upgraded.origin
 
 
-# That nothing is left out of what is kept
+# Completeness of the kept items and messages
 
 
 def sorts_of_wheel_items() -> set[str]:
@@ -220,7 +220,8 @@ def test_every_sort_of_item_of_the_wheel_is_kept() -> None:
 
 
 def test_every_attribute_that_a_task_may_have_is_kept() -> None:
-    """Read off a task that has them all, so that a new one is missed here at the next release."""
+    """Compared with a task that has all attributes, so that a new one is missed here at the next
+    release."""
     found = {name for item in WHEEL if "status" in item for name in item}
     known = {*codec._ALWAYS, *codec._AT_TIMES, *codec._TEXTS}
     assert known - {"first_second"} <= found
@@ -233,7 +234,7 @@ def test_every_kind_of_record_of_the_registry_is_kept() -> None:
 
 
 def _kinds() -> set[tuple[str, str]]:
-    """What the functions of the module make of any name."""
+    """The kinds of records, from the results of the module's functions for any name."""
     kinds = {(registry_keys.SHAPE["kind"]["S"], registry_keys.SHAPE["record"]["S"])}
     for name, function in inspect.getmembers(registry_keys, inspect.isfunction):
         parameters = inspect.signature(function).parameters.values()
@@ -274,6 +275,6 @@ def test_every_sort_of_message_is_kept() -> None:
 
 
 @pytest.mark.exhaustive
-def test_every_sort_of_message_would_be_kept_of_this_release(world: World) -> None:
+def test_the_story_sends_every_sort_of_message(world: World) -> None:
     tell(world)
     assert {_shape(decode(body)) for body in written(world)["messages"]} == SORTS

@@ -1,4 +1,4 @@
-"""What the previous release wrote, read and written again by this one: the same to the byte."""
+"""Rows of the previous release are read and written again by this one: byte for byte the same."""
 
 import json
 from typing import Any
@@ -35,9 +35,9 @@ def store() -> TaskStore:
     "item",
     [item for item in WHEEL if "status" in item],
 )
-def test_a_task(item: dict[str, Any]) -> None:
+def test_a_task_is_written_again_unchanged(item: dict[str, Any]) -> None:
     written = codec.task_item(codec.task_from(item), BUCKETS, listed="biz_part" in item)
-    # Since then the index of the dead has partitions, as the list has.
+    # Since then the index of dead tasks has partitions, as the list has.
     if "dead_biz" in item and item["dead_biz"] == item["biz_type"]:
         assert written.pop("dead_biz") == item["biz_part"]
         item = {name: value for name, value in item.items() if name != "dead_biz"}
@@ -48,7 +48,7 @@ def test_a_task(item: dict[str, Any]) -> None:
     "item",
     [item for item in WHEEL if codec.is_reentry(item)],
 )
-def test_an_entry(item: dict[str, Any]) -> None:
+def test_an_entry_is_written_again_unchanged(item: dict[str, Any]) -> None:
     entry = codec.reentry_from(item)
     assert entry.written_ms is not None
     address = codec.address_of(item)
@@ -56,11 +56,11 @@ def test_an_entry(item: dict[str, Any]) -> None:
 
 
 @each_case("text", MESSAGES)
-def test_a_message(text: str) -> None:
+def test_a_message_is_written_again_unchanged(text: str) -> None:
     assert encode(decode(text)) == text
 
 
-def test_the_record_of_a_call_in_a_message() -> None:
+def test_the_record_of_a_call_in_a_message_is_written_again_unchanged() -> None:
     texts = [text for body in MESSAGES for text in getattr(decode(body), "called", ())]
     assert texts
     for text in texts:
@@ -69,7 +69,7 @@ def test_the_record_of_a_call_in_a_message() -> None:
 
 
 @each_case("item", of_kind("business"))
-def test_a_business(item: dict[str, Any]) -> None:
+def test_a_business_is_written_again_unchanged(item: dict[str, Any]) -> None:
     none: Any = None
     read = settings.BusinessStore(
         client=none, clock=ManualClock(), table="registry", defaults=Defaults(7, 10.0, 30.0)
@@ -83,11 +83,11 @@ def test_a_business(item: dict[str, Any]) -> None:
     "item",
     [item for item in of_kind("timer#") if "rules" in item],
 )
-def test_a_timer(item: dict[str, Any]) -> None:
+def test_a_timer_is_written_again_unchanged(item: dict[str, Any]) -> None:
     assert timers._item(timers.timer_from(item)) == item
 
 
 @each_case("item", of_kind("idempotency#"))
-def test_the_record_of_a_request(item: dict[str, Any]) -> None:
+def test_the_record_of_a_request_is_written_again_unchanged(item: dict[str, Any]) -> None:
     name = item["kind"]["S"].removeprefix("idempotency#")
     assert idempotency_records._item(idempotency_records._record(name, item)) == item

@@ -167,7 +167,7 @@ def test_a_slow_planner_causes_no_calls_for_seconds_in_which_its_timer_was_disab
         off = {second for gap in gaps for second in gap}
         runs = [(task, task.occurrence) for task in occurrences(world, timer) if task.occurrence]
         put += sum(one.second in off for _, one in runs)
-        assert {t.reason for t, one in runs if one.second in off} <= {"timer disable"}
+        assert {t.reason for t, one in runs if one.second in off} <= {"timer disabled"}
         called = [one.second for t, one in runs if t.status is Status.DELIVERED]
         enabled = gaps[-1][-1]
         assert [s for s in called if s > enabled] == list(range(enabled + 1, now(world) + 1))
@@ -268,7 +268,7 @@ def test_a_few_planned_runs_are_cancelled_when_they_fall_due(world: World) -> No
     assert 0 < count < planning.TAKEN_BACK_MIN
     disable(world, timer)
     story.settle_all()
-    assert fates(world, timer) == {"timer disable": count}
+    assert fates(world, timer) == {"timer disabled": count}
 
 
 @pytest.mark.exhaustive
