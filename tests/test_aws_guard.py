@@ -238,8 +238,8 @@ EVENT = {"Source": "shop", "DetailType": "due", "Detail": "{}"}
 
 
 def attributes(**values: str) -> dict[str, Any]:
-    said = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
-    return {"MessageAttributes": said}
+    members = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
+    return {"MessageAttributes": members}
 
 
 @each_case(

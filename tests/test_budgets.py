@@ -110,9 +110,9 @@ def test_a_lone_task_stays_within_its_read_units_with_the_reads_of_its_business(
 
     def note(call: Call) -> None:
         meter(call)
-        asked = call.request.get("RequestItems", {}).get(world.settings.registry_table)
-        if asked is not None:
-            readings.append((call.operation, len(asked["Keys"]), asked["ConsistentRead"]))
+        request = call.request.get("RequestItems", {}).get(world.settings.registry_table)
+        if request is not None:
+            readings.append((call.operation, len(request["Keys"]), request["ConsistentRead"]))
 
     world.recorder.after = note
     task = world.created(payload=NEARLY_A_KILOBYTE)

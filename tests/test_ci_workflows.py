@@ -145,9 +145,9 @@ def named(found: list[dict[str, Any]], name: str) -> str:
 
 @each_case("name", [f"v{__version__}", f"v{__version__}1", f"x{__version__}", "v"])
 def test_a_tag_that_is_not_of_the_version_is_not_built(name: str) -> None:
-    asked = named(steps(JOBS["release.yml:artefacts"]), "The tag is the version's")
+    command = named(steps(JOBS["release.yml:artefacts"]), "The tag is the version's")
     env = {**os.environ, "GITHUB_REF_NAME": name}
-    done = subprocess.run(["bash", "-c", asked], cwd=ROOT, env=env, check=False)
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, check=False)
     assert (done.returncode == 0) == (name == f"v{__version__}")
 
 
@@ -155,7 +155,7 @@ def test_a_commit_that_is_not_on_main_is_neither_published_nor_deployed(tmp_path
     jobs = WORKFLOWS["release.yml"]["jobs"]
     found = steps(jobs["artefacts"])
     assert found[0]["with"]["fetch-depth"] == 0
-    asked = named(found, "The tag is on main")
+    command = named(found, "The tag is on main")
     assert all("artefacts" in jobs[name]["needs"] for name in ("publish", "staging"))
 
     def git(*arguments: str) -> None:
@@ -163,7 +163,7 @@ def test_a_commit_that_is_not_on_main_is_neither_published_nor_deployed(tmp_path
         subprocess.run([*named, *arguments], cwd=tmp_path, check=True)
 
     def answer() -> int:
-        return subprocess.run(["sh", "-c", asked], cwd=tmp_path, check=False).returncode
+        return subprocess.run(["sh", "-c", command], cwd=tmp_path, check=False).returncode
 
     git("init", "--quiet")
     git("commit", "--quiet", "--allow-empty", "--message", "On main")

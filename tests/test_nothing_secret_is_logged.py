@@ -413,11 +413,11 @@ print(logging.getLogger("botocore.endpoint").getEffectiveLevel(), logger.log_lev
 def test_at_debug_only_the_functions_log_more_and_not_the_libraries() -> None:
     """In a process of its own, as Lambda starts one."""
     environment = {**os.environ, "POWERTOOLS_LOG_LEVEL": "DEBUG", "PYTHONPATH": "layers/core"}
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", AT_DEBUG],
         capture_output=True,
         env=environment,
         check=True,
         text=True,
     )
-    assert told.stdout.split() == [str(logging.WARNING), str(logging.DEBUG)]
+    assert done.stdout.split() == [str(logging.WARNING), str(logging.DEBUG)]

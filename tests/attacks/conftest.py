@@ -49,8 +49,8 @@ def made(method: str, path: str, body: Any = None) -> Any:
     return answer
 
 
-def problem(*asked: Any, **headers: str) -> tuple[int, str]:
-    status, document, _ = attack(*asked, **headers)
+def problem(*request: Any, **headers: str) -> tuple[int, str]:
+    status, document, _ = attack(*request, **headers)
     return status, document["type"].removeprefix("urn:duewheel:problem:")
 
 

@@ -79,8 +79,8 @@ def test_no_request_accepts_a_forbidden_destination(wired: ManualClock, url: str
     for method, path, body in requests_with_url(url):
         named = path.format(task=task["task_id"], timer=timer["timer_id"])
         _, answer, _ = attack(method, named, body)
-        (said,) = answer.get("results", [answer])
-        assert 422 in (said.get("status"), said.get("code")), (method, path, answer)
+        (result,) = answer.get("results", [answer])
+        assert 422 in (result.get("status"), result.get("code")), (method, path, answer)
     assert stored_items() == before
 
 

@@ -40,8 +40,8 @@ def check_is_answered_as_unknown(home: Address) -> None:
     item."""
     before = stored_items()
     for method, action, body in WAYS:
-        asked = attack(method, f"/v1/tasks/{home.task_id}{action}", body)
-        assert asked == attack(method, f"/v1/tasks/{NOWHERE[2].task_id}{action}", body)
+        answer = attack(method, f"/v1/tasks/{home.task_id}{action}", body)
+        assert answer == attack(method, f"/v1/tasks/{NOWHERE[2].task_id}{action}", body)
         assert problem(method, f"/v1/tasks/{home.task_id}{action}", body) == UNKNOWN
     assert stored_items() == before
 
@@ -112,11 +112,11 @@ def test_a_cursor_is_accepted_only_by_its_own_list(wired: ManualClock) -> None:
     for (number, cursor), (other, (method, path, query, _)) in itertools.product(
         enumerate(given), enumerate(lists)
     ):
-        asked = (method, path, None, f"{query}&cursor={cursor}")
+        request = (method, path, None, f"{query}&cursor={cursor}")
         if number == other:
-            assert attack(*asked)[0] == 200
+            assert attack(*request)[0] == 200
         else:
-            assert problem(*asked) == (422, "invalid-field"), (lists[number], lists[other])
+            assert problem(*request) == (422, "invalid-field"), (lists[number], lists[other])
 
 
 @each_case(
@@ -140,6 +140,6 @@ def test_an_invalid_cursor_is_refused_and_changes_no_item(
     attack("GET", "/v1/businesses")  # the first list creates the secret of cursors
     before = stored_items()
     for cursor in ("", "A", "A" * 22, "A" * 43, "A" * 5_000, "%ff", "%00", "é", "../..", "=" * 9):
-        asked = (method, path, None, f"{query}&cursor={cursor}")
-        assert problem(*asked) == (422, "invalid-field"), cursor
+        request = (method, path, None, f"{query}&cursor={cursor}")
+        assert problem(*request) == (422, "invalid-field"), cursor
         assert stored_items() == before, cursor

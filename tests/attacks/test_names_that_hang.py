@@ -23,11 +23,11 @@ class NameServers:
     """Names below `.hangs` are answered when `let_go` is set, all others immediately."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.looked_up: list[str] = []
         self.let_go = threading.Event()
 
     def getaddrinfo(self, host: str, *_: Any, **__: Any) -> list[tuple[Any, ...]]:
-        self.asked.append(host)
+        self.looked_up.append(host)
         if host.endswith(".hangs"):
             self.let_go.wait()
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
@@ -56,10 +56,10 @@ async def test_hanging_names_of_one_business_do_not_delay_look_ups_of_others(
 ) -> None:
     async with far_side() as side, target(calls_in_flight_max=1_000) as http:
         calls = hanging(http, "hostile", HOSTILE)
-        await until(lambda: len(name_servers.asked) == LOOKUPS_OF_A_BUSINESS_MAX)
+        await until(lambda: len(name_servers.looked_up) == LOOKUPS_OF_A_BUSINESS_MAX)
         outcome = await call(http, side.url(host="well.example"), "orders")
         assert outcome.verdict is Verdict.DELIVERED
-        assert name_servers.asked[LOOKUPS_OF_A_BUSINESS_MAX:] == ["well.example"]
+        assert name_servers.looked_up[LOOKUPS_OF_A_BUSINESS_MAX:] == ["well.example"]
         name_servers.let_go.set()
         await asyncio.gather(*calls)
 
@@ -70,11 +70,11 @@ async def test_a_call_whose_look_up_could_not_begin_does_not_count_as_begun(
 ) -> None:
     async with far_side() as side, target(calls_in_flight_max=1_000) as http:
         calls = hanging(http, "hostile", LOOKUPS_OF_A_BUSINESS_MAX)
-        await until(lambda: len(name_servers.asked) == LOOKUPS_OF_A_BUSINESS_MAX)
+        await until(lambda: len(name_servers.looked_up) == LOOKUPS_OF_A_BUSINESS_MAX)
         monkeypatch.setattr("duewheel.targets.http.target.BEGIN_SECONDS_MAX", 0.01)
         outcome = await call(http, side.url(host="well.example"), "hostile")
         assert not outcome.was_begun
-        assert "well.example" not in name_servers.asked
+        assert "well.example" not in name_servers.looked_up
         name_servers.let_go.set()
         await asyncio.gather(*calls)
         assert (await call(http, side.url(host="well.example"), "hostile")).was_begun
@@ -87,7 +87,7 @@ async def test_look_ups_of_all_businesses_together_are_limited_to_the_threads(
     monkeypatch.setattr(resolver, "LOOKUPS_MAX", 2 * LOOKUPS_OF_A_BUSINESS_MAX)
     async with far_side() as side, target(calls_in_flight_max=1_000) as http:
         calls = [c for n in range(3) for c in hanging(http, f"b{n}", LOOKUPS_OF_A_BUSINESS_MAX)]
-        await until(lambda: len(name_servers.asked) == 2 * LOOKUPS_OF_A_BUSINESS_MAX)
+        await until(lambda: len(name_servers.looked_up) == 2 * LOOKUPS_OF_A_BUSINESS_MAX)
         monkeypatch.setattr("duewheel.targets.http.target.BEGIN_SECONDS_MAX", 0.01)
         assert not (await call(http, side.url(host="well.example"), "orders")).was_begun
         name_servers.let_go.set()

@@ -115,9 +115,9 @@ def test_the_shown_form_of_a_secret_is_refused_as_a_value(wired: ManualClock) ->
     for method, path, body in requests_with_headers():
         text = json.dumps(body).replace(SECRET["Authorization"], shown)
         _, answer, _ = attack(method, path.format(**named), text)
-        for said in answer.get("results", [answer]):
-            assert 422 in (said.get("status"), said.get("code")), (method, path, answer)
-            assert "shows of a secret" in str(said)
+        for result in answer.get("results", [answer]):
+            assert 422 in (result.get("status"), result.get("code")), (method, path, answer)
+            assert "shows of a secret" in str(result)
     assert stored_items() == before
 
 

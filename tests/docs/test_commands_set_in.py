@@ -99,9 +99,9 @@ def names_below(shape: Any) -> set[str]:
 def assert_duewheel(words: list[str], page: str) -> None:
     words = without_global_options(words)
     command = [word for word in words[:2] if word.isalpha()]
-    said = help_of(*command)
+    help_text = help_of(*command)
     for option in options(words[len(command) :]):
-        assert not option or f"--{option} " in said, option
+        assert not option or f"--{option} " in help_text, option
 
 
 def without_global_options(words: list[str]) -> list[str]:
@@ -118,8 +118,10 @@ def without_global_options(words: list[str]) -> list[str]:
 @cache
 def help_of(*command: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "client/src")}
-    asked = [sys.executable, "-m", "duewheel.cli", *command, "--help"]
-    return subprocess.run(asked, env=environment, check=True, capture_output=True, text=True).stdout
+    arguments = [sys.executable, "-m", "duewheel.cli", *command, "--help"]
+    return subprocess.run(
+        arguments, env=environment, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def assert_curl(words: list[str], page: str) -> None:

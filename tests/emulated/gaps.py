@@ -23,25 +23,31 @@ def _of_both_tables(sees: Callable[[Any, str], bool]) -> Callable[[Deployment], 
 
 
 def _expires(dynamodb: Any, table: str) -> bool:
-    said = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
-    return (said["TimeToLiveStatus"], said.get("AttributeName")) == ("ENABLED", "expires_at")
+    described = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+    return (described["TimeToLiveStatus"], described.get("AttributeName")) == (
+        "ENABLED",
+        "expires_at",
+    )
 
 
 def _recovers(dynamodb: Any, table: str) -> bool:
-    said = dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
-    recovery = said["PointInTimeRecoveryDescription"]
+    described = dynamodb.describe_continuous_backups(TableName=table)[
+        "ContinuousBackupsDescription"
+    ]
+    recovery = described["PointInTimeRecoveryDescription"]
     return bool(recovery["PointInTimeRecoveryStatus"] == "ENABLED")
 
 
 def _tables_are_sealed(stack: Deployment) -> bool:
     dynamodb = stack.emulator.client("dynamodb")
-    said = [
+    described = [
         dynamodb.describe_table(TableName=table)["Table"].get("SSEDescription", {})
         for table in stack.of_type("AWS::DynamoDB::Table").values()
     ]
     own_key = stack.parameters["KmsKeyArn"]
     return all(
-        one.get("Status") == "ENABLED" and one.get("KMSMasterKeyArn", "") == own_key for one in said
+        one.get("Status") == "ENABLED" and one.get("KMSMasterKeyArn", "") == own_key
+        for one in described
     )
 
 
@@ -94,8 +100,8 @@ def _runs_are_not_repeated(stack: Deployment) -> bool:
 def _notifier_may_recur(stack: Deployment) -> bool:
     functions = stack.emulator.client("lambda")
     name = stack.id("NotifierFunction")
-    said = functions.get_function_recursion_config(FunctionName=name)
-    return bool(said["RecursiveLoop"] == "Allow")
+    described = functions.get_function_recursion_config(FunctionName=name)
+    return bool(described["RecursiveLoop"] == "Allow")
 
 
 def _logs_are_bounded(stack: Deployment) -> bool:

@@ -15,9 +15,9 @@ SCHEDULE_SECONDS_MAX = 300  # a rule's first run is a minute away, and much late
 FAR_SECONDS = 10  # further ahead than a near entry
 
 
-def until(told: Callable[[], bool], what: str) -> None:
+def until(is_met: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + SCHEDULE_SECONDS_MAX
-    while not told():
+    while not is_met():
         assert time.monotonic() < deadline, f"{what}: not within {SCHEDULE_SECONDS_MAX} s"
         time.sleep(0.2)
 

@@ -31,8 +31,8 @@ def test_an_unsigned_or_unpermitted_call_gets_a_403(plain: Deployment, emulator:
 def test_the_name_of_a_user_limits_its_permissions(plain: Deployment, receiver: Receiver) -> None:
     reader = caller(plain, "duewheel-read-orders")
 
-    asked = task({"url": receiver.url}, 1, None)
-    status, problem = plain.call("POST", "/v1/tasks", asked, signed_by=reader)
+    body = task({"url": receiver.url}, 1, None)
+    status, problem = plain.call("POST", "/v1/tasks", body, signed_by=reader)
 
     assert (status, problem["type"]) == (403, "urn:duewheel:problem:not-permitted")
     assert plain.call("GET", "/v1/tasks?biz_type=orders", signed_by=reader)[1]["tasks"] == []
@@ -43,8 +43,8 @@ def test_a_task_is_delivered_signed_with_the_secret_of_its_business(
 ) -> None:
     settings = {"signing_secrets": [f"whsec_{SECRET}"]}
     assert plain.call("PUT", "/v1/businesses/orders", settings, operator)[0] in (200, 201)
-    asked = task({"url": receiver.url}, 1, {"near": 1})
-    status, made = plain.call("POST", "/v1/tasks", asked, operator)
+    body = task({"url": receiver.url}, 1, {"near": 1})
+    status, made = plain.call("POST", "/v1/tasks", body, operator)
     assert status == 201, made
 
     until(lambda: receiver.bodies != [], "the callback")
@@ -64,8 +64,8 @@ def test_the_first_api_key_is_accepted_by_a_stack_with_api_keys(
     forged = {"authorization": key["authorization"][:-1] + "!"}
     assert whole.call("GET", "/v1/health", headers=forged)[0] == 403
     assert whole.call("GET", "/v1/health", headers=key)[0] == 200
-    asked = task({"url": receiver.url}, 1, "keyed")
-    status, made = whole.call("POST", "/v1/tasks", asked, headers=key)
+    body = task({"url": receiver.url}, 1, "keyed")
+    status, made = whole.call("POST", "/v1/tasks", body, headers=key)
     assert status == 201, made
     until(lambda: receiver.bodies != [], "the callback")
     assert receiver.bodies == ['"keyed"']

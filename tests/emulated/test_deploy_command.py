@@ -53,8 +53,8 @@ def status(emulator: Emulator) -> str:
 
 
 def changed_files() -> str:
-    asked = ["git", "status", "--porcelain"]
-    return subprocess.run(asked, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    command = ["git", "status", "--porcelain"]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_a_deployment_asks_no_question_changes_no_file_and_prints_its_result(
     done = deployed(failed, parameters='AlarmEmail=me@example.com AllowedPrivateCidrs=""')
     assert done.returncode == 0, done.stdout + done.stderr
     assert changed_files() == before
-    said = done.stdout.partition(f"{STACK} in us-east-1 runs version")[2]
-    assert "API: https://" in said
-    assert "Alarms: Damage, DeadLetters, Rescued, TasksPerDayGuard" in said
-    assert "email me@example.com" in said
+    printed = done.stdout.partition(f"{STACK} in us-east-1 runs version")[2]
+    assert "API: https://" in printed
+    assert "Alarms: Damage, DeadLetters, Rescued, TasksPerDayGuard" in printed
+    assert "email me@example.com" in printed

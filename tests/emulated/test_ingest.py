@@ -28,8 +28,8 @@ def test_a_message_of_a_permitted_sender_becomes_a_task_that_is_delivered(
     whole: Deployment, sender: Any, key: Mapping[str, str], receiver: Receiver
 ) -> None:
     """Through the queue, the ingest function, the scheduler, the slice queue and the notifier."""
-    asked = task({"url": receiver.url}, FAR_SECONDS, "by message")
-    sender.send_message(QueueUrl=whole.outputs["IngestQueueUrl"], MessageBody=json.dumps(asked))
+    body = task({"url": receiver.url}, FAR_SECONDS, "by message")
+    sender.send_message(QueueUrl=whole.outputs["IngestQueueUrl"], MessageBody=json.dumps(body))
 
     until(lambda: receiver.bodies != [], "the callback")
 

@@ -11,8 +11,8 @@ def test_the_schedule_starts_the_scheduler_which_dispatches_a_far_task(
     plain: Deployment, operator: Credentials, receiver: Receiver
 ) -> None:
     """Only the schedule starts the scheduler."""
-    asked = task({"url": receiver.url}, FAR_SECONDS, "far")
-    status, made = plain.call("POST", "/v1/tasks", asked, signed_by=operator)
+    body = task({"url": receiver.url}, FAR_SECONDS, "far")
+    status, made = plain.call("POST", "/v1/tasks", body, signed_by=operator)
     assert status == 201, made
 
     until(lambda: receiver.bodies != [], "the callback")

@@ -43,8 +43,8 @@ class Updated:
         return self.stack
 
     def ask(self, receiver: Receiver, delay_seconds: int, payload: str) -> str:
-        asked = task({"url": receiver.url}, delay_seconds, payload)
-        status, made = self.stack.call("POST", "/v1/tasks", asked, signed_by=self.operator)
+        body = task({"url": receiver.url}, delay_seconds, payload)
+        status, made = self.stack.call("POST", "/v1/tasks", body, signed_by=self.operator)
         assert status == 201, made
         task_id: str = made["task_id"]
         return task_id
@@ -70,14 +70,14 @@ def updated(emulator: Emulator) -> Iterator[Updated]:
 def test_tasks_that_are_pending_during_an_update_are_called_once(
     updated: Updated, receiver: Receiver
 ) -> None:
-    asked = {f"due in {n} s": updated.ask(receiver, n, f"due in {n} s") for n in DUE_SECONDS}
+    task_ids = {f"due in {n} s": updated.ask(receiver, n, f"due in {n} s") for n in DUE_SECONDS}
 
     updated.deploy(given("PACKAGE", "deploy-emulated").resolve())
 
-    asked |= {"after": updated.ask(receiver, 1, "after")}
-    until(lambda: len(receiver.bodies) >= len(asked), "the callbacks")
-    assert sorted(receiver.bodies) == sorted(f'"{payload}"' for payload in asked)
-    for task_id in asked.values():
+    task_ids |= {"after": updated.ask(receiver, 1, "after")}
+    until(lambda: len(receiver.bodies) >= len(task_ids), "the callbacks")
+    assert sorted(receiver.bodies) == sorted(f'"{payload}"' for payload in task_ids)
+    for task_id in task_ids.values():
         delivered(updated.stack, task_id, signed_by=updated.operator)
     said.append(f"{updated.stack.name} was deployed over with {len(DUE_SECONDS)} tasks pending")
 

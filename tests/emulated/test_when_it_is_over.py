@@ -40,8 +40,8 @@ def test_logs_contain_metrics_of_the_stack_and_its_version(stack: Deployment) ->
     assert {line["version"] for line in lines} == {__version__}
     directives = [one for line in lines for one in line["_aws"]["CloudWatchMetrics"]]
     assert {one["Namespace"] for one in directives} == {f"Duewheel/{stack.name}"}
-    told = {metric["Name"] for one in directives for metric in one["Metrics"]}
-    assert {"Created", "Delivered", "Lateness"} <= told
+    names = {metric["Name"] for one in directives for metric in one["Metrics"]}
+    assert {"Created", "Delivered", "Lateness"} <= names
 
 
 def test_the_second_link_delivers_when_the_queue_refuses_messages(plain: Deployment) -> None:

@@ -38,8 +38,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
     counts: Counter[str] = sum(map(Counter, calls), Counter())
     of_requests = {name: counts.pop(name, 0) for name in ("requests", "allowed", "forbidden")}
-    said = ", ".join(f"{count:,} {name}" for name, count in of_requests.items())
-    terminalreporter.write_line(f"fuzzed {len(calls)} calls: {said}")
+    counted = ", ".join(f"{count:,} {name}" for name, count in of_requests.items())
+    terminalreporter.write_line(f"fuzzed {len(calls)} calls: {counted}")
     rows = {f"{row.problem}: {row.why}" for row in ROWS}
     for name, count in sorted(counts.items()):
         terminalreporter.write_line(f"  {count:6,} {name}")

@@ -147,27 +147,27 @@ def _held(
 
 def _misjudged(request: Sent, answer: Answered, counts: Counter[str]) -> Iterator[str]:
     """Accepted although it is forbidden, or refused although it is allowed."""
-    said, problem = judged(request), answer.problem
-    counts["forbidden" if said.forbidden else "allowed"] += 1
-    if said.forbidden:
+    verdict, problem = judged(request), answer.problem
+    counts["forbidden" if verdict.forbidden else "allowed"] += 1
+    if verdict.forbidden:
         if problem is None:
-            yield f"takes what is forbidden: {_shortened(said.forbidden)}"
+            yield f"takes what is forbidden: {_shortened(verdict.forbidden)}"
     elif problem is not None:
         row = row_of(request.name, answer.body)
         if row is not None:
             counts[f"{row.problem}: {row.why}"] += 1
         else:
             yield f"refuses what is allowed: {problem} {_field(answer.body)}"
-    elif said.tasks is not None:
-        yield from _of_batch(request.name, said, answer, counts)
+    elif verdict.tasks is not None:
+        yield from _of_batch(request.name, verdict, answer, counts)
 
 
-def _of_batch(name: Name, said: Judged, answer: Answered, counts: Counter[str]) -> Iterator[str]:
+def _of_batch(name: Name, verdict: Judged, answer: Answered, counts: Counter[str]) -> Iterator[str]:
     results = answer.body["results"]
-    if len(results) != len(said.tasks or ()):
-        yield f"{len(results)} results of {len(said.tasks or ())} tasks"
+    if len(results) != len(verdict.tasks or ()):
+        yield f"{len(results)} results of {len(verdict.tasks or ())} tasks"
         return
-    for forbidden, result in zip(said.tasks or (), results, strict=True):
+    for forbidden, result in zip(verdict.tasks or (), results, strict=True):
         counts["tasks of batches"] += 1
         if "problem" not in result:
             if forbidden:

@@ -21,7 +21,7 @@ class Row(Struct, frozen=True):
     why: str
     field: str = ".*"  # the path of an invalid field; the message of an xTimer refusal
     calls: str = ".*"  # method and path
-    said: str = ""  # the detail, as the document has it
+    documented: str = ""  # the detail, as the document has it
 
 
 ROWS: Sequence[Row] = (
@@ -52,47 +52,47 @@ ROWS: Sequence[Row] = (
         "invalid-field",
         "smaller than first_delay_seconds",
         field=r"(.*\.)?retry\.max_delay_seconds",
-        said="`max_delay_seconds` is at least `first_delay_seconds`",
+        documented="`max_delay_seconds` is at least `first_delay_seconds`",
     ),
     Row("invalid-field", "beside delays_seconds", field=r"(.*\.)?retry\.\w+"),
     Row(
         "invalid-field",
         "beside if-match",
         field="if-none-match",
-        said="not beside `If-Match`",
+        documented="not beside `If-Match`",
     ),
     Row("invalid-field", "begin and end of a period", field="from|to|since|until|due_from|due_to"),
     Row(
         "invalid-field",
         "cron or every_seconds",
         field="cron|every_seconds|dst_gap|dst_overlap",
-        said="The timer has to have one of `cron` and `every_seconds` then",
+        documented="The timer has to have one of `cron` and `every_seconds` then",
     ),
     Row(
         "invalid-field",
         "needs creates_per_second",
         field="creates_burst",
-        said="Needs `creates_per_second`",
+        documented="Needs `creates_per_second`",
     ),
     Row(
         "invalid-field",
         "not less than every_seconds",
         field="jitter_seconds",
-        said="Less than `every_seconds`",
+        documented="Less than `every_seconds`",
     ),
     Row("invalid-field", "no string, where the body is raw", field=r"(.*\.)?payload"),
     Row(
         "invalid-field",
         "more than the deployment's maximum",
         field="timeout_seconds",
-        said="At most what the deployment allows",
+        documented="At most what the deployment allows",
     ),
     # The clock.
     Row(
         "invalid-field",
         "more than ten years ahead",
         field=r"(.*\.)?(due_at|due_ms|max_due_at)",
-        said="p to ten years ahead",
+        documented="p to ten years ahead",
     ),
     Row("invalid-field", "out of the reach of timers", field="start_at|end_at|from|exclude.*"),
     Row("invalid-field", "in the past", field="expires_at"),
@@ -101,11 +101,16 @@ ROWS: Sequence[Row] = (
         "invalid-field",
         "opaque: the service makes it",
         field="cursor",
-        said="What the page before answered",
+        documented="What the page before answered",
     ),
     Row("invalid-field", "no URL that may be called", field=r"(.*\.)?url"),
     Row("invalid-field", "a header that is not the caller's", field=r"(.*\.)?headers(\..*)?"),
-    Row("invalid-field", "no zone of IANA", field="timezone", said="A zone of the IANA database"),
+    Row(
+        "invalid-field",
+        "no zone of IANA",
+        field="timezone",
+        documented="A zone of the IANA database",
+    ),
     Row("invalid-field", "not printable", field="name|name_prefix"),
     Row("invalid-field", "no host or origin", field="allowed_hosts|trusted_origins"),
     Row("invalid-field", "not base64 of a secret", field="signing_secrets"),
@@ -116,7 +121,7 @@ ROWS: Sequence[Row] = (
         "code-422",
         "no cron, or one that never fires",
         field="cron.*",
-        said="that name a time to come",
+        documented="that name a time to come",
     ),
     Row("too-large", "a payload, headers or a body over its bytes"),
 )

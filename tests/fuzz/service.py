@@ -51,11 +51,11 @@ class Service:
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self._numbers = itertools.count()
-        self._asked("PUT", f"/v1/businesses/{MINE}", {"callback": HOOK})
+        self._request("PUT", f"/v1/businesses/{MINE}", {"callback": HOOK})
 
     def fill(self) -> None:
         """Creates so many things that lists have more than one page."""
-        self._asked("PUT", f"/v1/businesses/{THEIRS}", {})
+        self._request("PUT", f"/v1/businesses/{THEIRS}", {})
         for _ in range(2):
             self.made(Existing("task key"))
             self._task_in("dead task")
@@ -95,32 +95,32 @@ class Service:
             case "dead task":
                 die(task_id, self._clock.now_ms())
             case "cancelled task":
-                self._asked("DELETE", f"/v1/tasks/{task_id}")
+                self._request("DELETE", f"/v1/tasks/{task_id}")
             case "run task":
-                self._asked("POST", f"/v1/tasks/{task_id}/run")
+                self._request("POST", f"/v1/tasks/{task_id}/run")
         return task_id
 
     def _task(self, **more: Any) -> str:
         task = {"biz_type": MINE, "delay_seconds": 600, "callback": HOOK, **more}
-        return str(self._asked("POST", "/v1/tasks", task)["task_id"])
+        return str(self._request("POST", "/v1/tasks", task)["task_id"])
 
     def _timer(self, state: str = "") -> str:
         timer = {"biz_type": MINE, "name": "close", "every_seconds": 3600, "callback": HOOK}
         if state == "ended":
             timer["max_runs"] = 1
-        timer_id = str(self._asked("POST", "/v1/timers", timer)["timer_id"])
+        timer_id = str(self._request("POST", "/v1/timers", timer)["timer_id"])
         if state == "disabled":
-            self._asked("POST", f"/v1/timers/{timer_id}/disable")
+            self._request("POST", f"/v1/timers/{timer_id}/disable")
         return timer_id
 
     def _api_key(self, state: str = "") -> str:
         grants = [{"right": "read", "businesses": MINE}]
-        key_id = str(self._asked("POST", "/v1/keys", {"name": "it", "grants": grants})["key_id"])
+        key_id = str(self._request("POST", "/v1/keys", {"name": "it", "grants": grants})["key_id"])
         if state == "revoked":
-            self._asked("DELETE", f"/v1/keys/{key_id}")
+            self._request("DELETE", f"/v1/keys/{key_id}")
         return key_id
 
-    def _asked(self, method: str, target: str, body: Any = None) -> Any:
+    def _request(self, method: str, target: str, body: Any = None) -> Any:
         answer = asked(OPERATOR, method, target, body)
         assert answer.status < 300, answer
         return answer.body

@@ -63,7 +63,7 @@ def test_the_document_describes_the_rules_that_its_schemas_cannot_express() -> N
     from tests.fuzz.refusals import ROWS
 
     document = API_DOCUMENT.read_text("utf-8")
-    assert [row.why for row in ROWS if row.said not in document] == []
+    assert [row.why for row in ROWS if row.documented not in document] == []
 
 
 def service_with_answer(clock: ManualClock, status: int, body: object) -> Any:
@@ -79,8 +79,8 @@ def service_with_answer(clock: ManualClock, status: int, body: object) -> Any:
 
 
 def _problem(kind: str, status: int) -> dict[str, object]:
-    said = {"title": "A problem", "detail": "biz_type: is wrong.", "field": "biz_type"}
-    return {"type": f"urn:duewheel:problem:{kind}", "status": status, **said}
+    members = {"title": "A problem", "detail": "biz_type: is wrong.", "field": "biz_type"}
+    return {"type": f"urn:duewheel:problem:{kind}", "status": status, **members}
 
 
 @pytest.mark.parametrize(

@@ -90,18 +90,18 @@ def test_text_of_senders_is_listed_as_one_line_of_visible_ascii(
 ) -> None:
     """A detail contains the name of the refused member, as its sender has spelt it."""
     hostile = f"{FORGED}\r\x1b[2J\x9b2J\x7f\u2028\u202e\ud800"
-    told = {
+    attributes = {
         name: {"DataType": "String", "StringValue": text}
         for name, text in (("problem", "invalid-field"), ("detail", hostile))
     }
-    message = {"MessageId": "1", "Body": "{}", "MessageAttributes": told}
+    message = {"MessageId": "1", "Body": "{}", "MessageAttributes": attributes}
     for line in (dead_letters._line(message, 0), dead_letters._line({"Body": hostile}, 0)):
         assert line.isascii()
         assert line.isprintable()
     world.sqs.send_message(
         QueueUrl=dead_url,
         MessageBody="{}",
-        MessageAttributes={**told, "detail": {"DataType": "String", "StringValue": FORGED}},
+        MessageAttributes={**attributes, "detail": {"DataType": "String", "StringValue": FORGED}},
     )
     (line,) = dead_letters.listed(world.sqs, dead_url, world.clock)
     assert line.startswith("invalid-field  x\\n2027-01-15")

@@ -42,9 +42,9 @@ class Aws:
         self._stubs: dict[str, Stubber] = {}
 
     def answers(
-        self, service: str, operation: str, answer: Mapping[str, Any], **asked: Any
+        self, service: str, operation: str, answer: Mapping[str, Any], **request: Any
     ) -> None:
-        self._stub(service).add_response(operation, answer, asked or None)
+        self._stub(service).add_response(operation, answer, request or None)
 
     def fails(self, service: str, operation: str, code: str, message: str = "") -> None:
         self._stub(service).add_client_error(operation, code, message)
@@ -159,7 +159,7 @@ def test_a_parameter_that_is_not_named_keeps_the_value_of_the_stack() -> None:
 
 
 @each_case(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ("Profil=economy", "no parameter Profil"),
         ("PageSize=50", "no parameter PageSize"),
@@ -171,8 +171,8 @@ def test_a_parameter_that_is_not_named_keeps_the_value_of_the_stack() -> None:
         ("Profile", "not of the form"),
     ],
 )
-def test_a_parameter_that_the_template_does_not_take_is_refused(given: str, said: str) -> None:
-    with pytest.raises(WrongParameters, match=said):
+def test_a_parameter_that_the_template_does_not_take_is_refused(given: str, expected: str) -> None:
+    with pytest.raises(WrongParameters, match=expected):
         chosen({}, given, "", DECLARED)
 
 
@@ -311,7 +311,7 @@ def test_a_stack_that_was_in_use_is_never_deleted(aws: Aws, sam: Path, status: s
 
 
 @each_case(
-    ("limit", "parameters", "said"),
+    ("limit", "parameters", "expected"),
     [
         (1_000, {}, []),
         (10, {"Profile": "economy"}, ["NotifierConcurrency=4 "]),
@@ -327,12 +327,12 @@ def test_a_stack_that_was_in_use_is_never_deleted(aws: Aws, sam: Path, status: s
     ],
 )
 def test_a_deployment_compares_the_accounts_concurrency_with_the_stack(
-    limit: int, parameters: dict[str, str], said: list[str]
+    limit: int, parameters: dict[str, str], expected: list[str]
 ) -> None:
     lines = advice.concurrency(limit, "eu-west-1", {**DEFAULTS, **parameters}, "duewheel-dev")
     text = "\n".join(lines)
-    assert all(each in text for each in said)
-    assert bool(lines) == bool(said)
+    assert all(each in text for each in expected)
+    assert bool(lines) == bool(expected)
     assert ("Profile=economy" in text) == ("three or four" in text)
 
 
@@ -347,7 +347,7 @@ def test_a_deployment_works_without_the_right_to_read_the_account(
 
 
 @each_case(
-    ("parameters", "said"),
+    ("parameters", "expected"),
     [
         ({}, "put IamDefault=admin into duewheel-dev.parameters"),
         ({"IamDefault": "write"}, "has the right write"),
@@ -355,9 +355,9 @@ def test_a_deployment_works_without_the_right_to_read_the_account(
     ],
 )
 def test_a_deployment_prints_the_permitted_callers_and_advice_if_there_are_none(
-    parameters: dict[str, str], said: str
+    parameters: dict[str, str], expected: str
 ) -> None:
-    assert said in "\n".join(advice.access({**DEFAULTS, **parameters}, "duewheel-dev"))
+    assert expected in "\n".join(advice.access({**DEFAULTS, **parameters}, "duewheel-dev"))
 
 
 def watched(aws: Aws, topics: dict[str, list[str]]) -> None:
@@ -411,12 +411,12 @@ def test_a_deployment_prints_the_address_and_the_alarms_without_recipients(
     aws.answers("cloudformation", "describe_stacks", stack_in("UPDATE_COMPLETE"))
     watched(aws, {"Rescued": [], "DeadLetters": []})
     tables_are(aws, protected=True)
-    said = deployed_over(aws, sam, capsys)
-    assert "runs version 1.2.3" in said
-    assert "API: https://api\n" in said
-    assert "Alarms: DeadLetters, Rescued\n" in said
-    assert "no recipient" in said
-    assert "put AlarmEmail=you@example.com into duewheel-dev.parameters" in said
+    printed = deployed_over(aws, sam, capsys)
+    assert "runs version 1.2.3" in printed
+    assert "API: https://api\n" in printed
+    assert "Alarms: DeadLetters, Rescued\n" in printed
+    assert "no recipient" in printed
+    assert "put AlarmEmail=you@example.com into duewheel-dev.parameters" in printed
 
 
 def test_a_deployment_prints_the_recipients_of_alarms_and_those_not_confirmed(
@@ -432,10 +432,10 @@ def test_a_deployment_prints_the_recipients_of_alarms_and_those_not_confirmed(
     ]
     aws.answers("sns", "list_subscriptions_by_topic", {"Subscriptions": subscribed}, TopicArn=TOPIC)
     tables_are(aws, protected=True)
-    said = deployed_over(aws, sam, capsys)
-    assert "email a@b.example (not confirmed yet" in said
-    assert "https https://pager\n" in said
-    assert "no recipient" not in said
+    printed = deployed_over(aws, sam, capsys)
+    assert "email a@b.example (not confirmed yet" in printed
+    assert "https https://pager\n" in printed
+    assert "no recipient" not in printed
 
 
 def test_a_topic_without_a_subscriber_is_printed_with_the_command_to_subscribe() -> None:

@@ -236,8 +236,8 @@ def test_items_of_a_newer_release_are_not_repaired(world: World, what: str) -> N
     task = retried(world)
     edit(world, NEWER[what](world, task), v={"N": "2"})
     before = world.items()
-    said = mended(world)
-    assert [line[-len("newer release") :] for line in said] == ["newer release"] * len(said)
+    lines = mended(world)
+    assert [line[-len("newer release") :] for line in lines] == ["newer release"] * len(lines)
     assert world.items() == before
 
 

@@ -373,9 +373,9 @@ def test_the_command_finds_the_tables_of_the_stack_and_writes_only_with_its_opti
     monkeypatch.setattr(command.boto3, "client", lambda service: world.unrecorded)
 
     assert command.main(["timers", "--wheel", RESTORED[0], "--registry", RESTORED[1]]) == 0
-    said = capsys.readouterr()
-    assert task.task_id in said.out
-    assert "Nothing was written" in said.err
+    printed = capsys.readouterr()
+    assert task.task_id in printed.out
+    assert "Nothing was written" in printed.err
     assert world.items() == []
 
     assert command.main(["timers", "--wheel", RESTORED[0], "--write"]) == 0

@@ -95,8 +95,8 @@ def seen(
 
 
 def moves(aws: Aws, function: str, number: int, revision: str = "r1") -> None:
-    asked = {"FunctionName": function, "Name": "live", "FunctionVersion": str(number)}
-    aws.answers("lambda", "update_alias", {}, **asked, RevisionId=revision)
+    request = {"FunctionName": function, "Name": "live", "FunctionVersion": str(number)}
+    aws.answers("lambda", "update_alias", {}, **request, RevisionId=revision)
 
 
 def run(aws: Aws, *, to: int | None = None, only_shows: bool = False) -> None:
@@ -112,13 +112,13 @@ def test_all_aliases_move_to_the_last_successful_deployment_before(
     moves(aws, API, 1)
     moves(aws, NOTIFIER, 1)
     run(aws)
-    said = capsys.readouterr().out
-    assert "9: published 2030-01-09T00:00:00.000+0000, deployed last, 2 of 2 aliases" in said
-    assert "6: published 2030-01-06T00:00:00.000+0000, its deployment failed, 0 of 2" in said
-    assert "runs deployment 5" in said
-    assert "make roll-back STACK=duewheel-dev TO=9" in said
-    assert "roles, queues" in said
-    assert "docs/decisions/0052" in said
+    printed = capsys.readouterr().out
+    assert "9: published 2030-01-09T00:00:00.000+0000, deployed last, 2 of 2 aliases" in printed
+    assert "6: published 2030-01-06T00:00:00.000+0000, its deployment failed, 0 of 2" in printed
+    assert "runs deployment 5" in printed
+    assert "make roll-back STACK=duewheel-dev TO=9" in printed
+    assert "roles, queues" in printed
+    assert "docs/decisions/0052" in printed
 
 
 @pytest.mark.parametrize("live", [{API: 1, NOTIFIER: 3}, {API: 1, NOTIFIER: 1}])
@@ -188,7 +188,7 @@ BOTH = {API: "1", NOTIFIER: "1"}
 
 
 @each_case(
-    ("before", "to", "said"),
+    ("before", "to", "expected"),
     [
         ([], None, "no versions of a deployment before 9"),
         ([Deployment(5, "", BOTH, FAILED)], None, "no versions of a deployment before 9"),
@@ -198,12 +198,12 @@ BOTH = {API: "1", NOTIFIER: "1"}
     ],
 )
 def test_a_roll_back_is_refused_without_an_earlier_deployment(
-    before: list[Deployment], to: int | None, said: str
+    before: list[Deployment], to: int | None, expected: str
 ) -> None:
     deployed = Deployment(9, "", {API: "4", NOTIFIER: "3"}, COMPLETE)
     aliases = [Alias(API, "live", "4", "r", False), Alias(NOTIFIER, "live", "3", "r", False)]
     found = Found(STACK, 9, {one.number: one for one in (*before, deployed)}, aliases)
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(Refused, match=expected):
         roll_back.target(found, to)
 
 
@@ -228,7 +228,7 @@ def test_the_deploy_role_has_the_rights_that_the_docs_name() -> None:
 
 
 def test_make_passes_its_variables_to_the_roll_back() -> None:
-    said = made("-n", "roll-back", "STACK=my-timers", "TO=5", "SHOW=yes").stdout
-    assert "-m infra.operate.roll_back" in said
-    assert '"my-timers" --to "5" --show' in " ".join(said.replace("\\\n", " ").split())
+    printed = made("-n", "roll-back", "STACK=my-timers", "TO=5", "SHOW=yes").stdout
+    assert "-m infra.operate.roll_back" in printed
+    assert '"my-timers" --to "5" --show' in " ".join(printed.replace("\\\n", " ").split())
     assert "STACK=... is missing" in made("-n", "roll-back").stderr

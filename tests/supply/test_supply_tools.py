@@ -67,7 +67,9 @@ def test_the_bill_contains_each_deployed_package_with_version_licence_and_hashes
     assert (service["name"], service["version"]) == ("duewheel-service", __version__)
     hashes = {
         part["purl"]: {
-            one["content"] for said in part["externalReferences"] for one in said.get("hashes", ())
+            one["content"]
+            for reference in part["externalReferences"]
+            for one in reference.get("hashes", ())
         }
         for part in bill["components"]
     }
@@ -108,9 +110,9 @@ def test_the_bills_contain_neither_time_nor_place_of_the_build(bills: Path) -> N
 
 def licences_with(folder: Path, package: str, licence: str) -> Finished:
     """In an environment that also has this package with this licence."""
-    said = folder / f"{package}-1.dist-info"
-    said.mkdir()
-    (said / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {package}\nVersion: 1\n{licence}")
+    info = folder / f"{package}-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {package}\nVersion: 1\n{licence}")
     python = folder / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH={folder} exec {ROOT}/.venv/bin/python "$@"\n')
     python.chmod(0o755)
@@ -162,7 +164,7 @@ class Osv(ThreadingHTTPServer):
     """Answers a query for a package with the answer that the test sets."""
 
     answer: Answer
-    asked: set[tuple[str, str]]
+    queried: set[tuple[str, str]]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -171,7 +173,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         question = json.loads(self.rfile.read(int(self.headers["content-length"])))
         name = question["package"]["name"]
-        self.server.asked.add((name, question["version"]))
+        self.server.queried.add((name, question["version"]))
         status, body = self.server.answer(name)
         self.send_response(status)
         self.end_headers()
@@ -184,7 +186,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def osv() -> Iterator[Osv]:
     server = Osv(("127.0.0.1", 0), Handler)
-    server.asked = set()
+    server.queried = set()
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     yield server
     server.shutdown()
@@ -209,7 +211,7 @@ def test_a_known_vulnerability_fails_and_is_named(osv: Osv) -> None:
     done = advisories(osv, DEPLOYED, UV)
     assert done.returncode != 0
     assert re.search(r"^httptools +\S+ +GHSA-1", done.stdout, re.MULTILINE)
-    assert osv.asked >= set(pinned(DEPLOYED)) | set(pinned(UV))
+    assert osv.queried >= set(pinned(DEPLOYED)) | set(pinned(UV))
 
 
 def test_a_check_without_vulnerabilities_passes(osv: Osv) -> None:

@@ -87,8 +87,8 @@ def _far_ahead(world: World) -> None:
 
 def requested(world: World, number: int) -> list[Made | Refusal]:
     body = IDEMPOTENT % number
-    asked = idempotent_request("me", f"k{number}", "/v1/tasks/batch", body, is_single=False)
-    return world.create_idempotent(asked, partial(batch_request, body))
+    request = idempotent_request("me", f"k{number}", "/v1/tasks/batch", body, is_single=False)
+    return world.create_idempotent(request, partial(batch_request, body))
 
 
 def _ended(world: World) -> None:

@@ -168,9 +168,11 @@ def test_tasks_of_the_previous_release_can_be_read_and_changed(upgraded: World) 
 
 
 def test_a_request_under_an_idempotency_key_gets_the_same_answer(upgraded: World) -> None:
-    asked = [task.task_id for task in kept_tasks() if task.biz_type == "asked"]
+    expected = [task.task_id for task in kept_tasks() if task.biz_type == "asked"]
     answers = [made for number in range(2) for made in requested(upgraded, number)]
-    assert sorted(made.task.task_id for made in answers if isinstance(made, Made)) == sorted(asked)
+    assert sorted(made.task.task_id for made in answers if isinstance(made, Made)) == sorted(
+        expected
+    )
 
 
 def test_statistics_definitions_keys_and_changes_are_read(upgraded: World) -> None:

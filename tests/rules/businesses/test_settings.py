@@ -114,14 +114,14 @@ def test_missing_fields_of_a_callback_are_filled_in_from_the_business(
         "orders", Defaults(30, 10.0, 30.0), own=Own(callback=usual, trusted_origins=listed)
     )
     whole = completed(own, business)
-    said, filled = own or HttpCallback("", ""), usual or HttpCallback("", "")
-    if not (said.url or filled.url):
+    from_task, filled = own or HttpCallback("", ""), usual or HttpCallback("", "")
+    if not (from_task.url or filled.url):
         assert whole is None
         return
     assert isinstance(whole, HttpCallback)
-    assert whole.url == (said.url or filled.url)
-    assert whole.method == (said.method or filled.method or "POST")
+    assert whole.url == (from_task.url or filled.url)
+    assert whole.method == (from_task.method or filled.method or "POST")
     by_name = {name.lower(): value for name, value in whole.headers}
     assert len(by_name) == len(whole.headers)
-    expected = {name.lower(): value for name, value in (*filled.headers, *said.headers)}
+    expected = {name.lower(): value for name, value in (*filled.headers, *from_task.headers)}
     assert by_name == expected

@@ -61,11 +61,11 @@ def configured(before: Business, **own: Any) -> Business:
 
 
 def timer(**rules: Any) -> Timer:
-    said = Rules("close orders", Schedule(cron="0 3 * * *"), callback=HOOK)
+    base = Rules("close orders", Schedule(cron="0 3 * * *"), callback=HOOK)
     return Timer(
         timer_id="4503599627370496",
         biz_type="orders",
-        rules=replace(said, **rules),
+        rules=replace(base, **rules),
         enabled=True,
         version=1,
         created_ms=NOON_MS,
@@ -83,8 +83,8 @@ def test_a_changed_setting_is_named_and_its_value_shown_unless_it_is_hidden(name
     value, shown = SETTINGS[name]
     first = configured(BLANK)
     change = business_configured(first, configured(first, **{name: value}), CALLER)
-    said = None if name in ONLY_NAMED else (None, shown)
-    assert change.differences == (Difference(name, said),)
+    values = None if name in ONLY_NAMED else (None, shown)
+    assert change.differences == (Difference(name, values),)
     assert (change.version, change.at_ms, change.by) == (2, NOON_MS + 1, CALLER)
 
 

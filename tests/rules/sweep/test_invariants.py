@@ -73,13 +73,13 @@ def test_each_page_is_worked_on_once_and_a_slice_is_open_while_any_is(made: Slic
 def test_every_due_entry_gets_a_new_entry_or_is_in_an_open_page(made: Slice) -> None:
     """If a page is held, the due entries of a page behind it are not left out."""
     verdict = made.verdict()
-    owed = made.of_state(EntryState.DUE) - {*addresses_of(verdict.due)}
-    left = owed - {*taken_apart(verdict), *postponed(verdict)}
-    page_of = _pages_of(made, owed)
+    due = made.of_state(EntryState.DUE) - {*addresses_of(verdict.due)}
+    left = due - {*taken_apart(verdict), *postponed(verdict)}
+    page_of = _pages_of(made, due)
     assert {page_of[address.place] for address in left} <= {page for page, _ in verdict.unfinished}
 
 
-def _pages_of(made: Slice, owed: set[Address]) -> dict[str, str]:
+def _pages_of(made: Slice, due: set[Address]) -> dict[str, str]:
     """Maps the due places to pages, by the ends of the leases and by the entries that pages passed
     on. A page keeps its rest until it has no due entry of its own."""
     found: dict[str, str] = {}
@@ -97,13 +97,13 @@ def _pages_of(made: Slice, owed: set[Address]) -> dict[str, str]:
         elif rest:
             keep(rest_page(page), rest)
 
-    left, page = sorted(address.place for address in owed if not address.direct), first_page()
+    left, page = sorted(address.place for address in due if not address.direct), first_page()
     while left:
         end = made.leases[page].end if page in made.leases else None
         inside = [place for place in left if end is None or place <= end]
         keep(page, inside)
         left, page = left[len(inside) :], next_page(page)
-    direct = {address.place for address in owed if address.direct}
+    direct = {address.place for address in due if address.direct}
     for page, lease in made.leases.items():
         if is_direct_page(page):
             keep(slow_page(page), sorted(direct.intersection(lease.slow)))

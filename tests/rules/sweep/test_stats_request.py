@@ -23,14 +23,14 @@ def test_bounds_are_widened_to_whole_minutes_and_the_upper_one_is_exclusive() ->
 
 
 def test_an_instant_may_have_any_offset() -> None:
-    asked = stats_request("from=2030-03-17T18:30:00%2B01:00&to=2030-03-17T17:31:00Z", NOW_MS)
-    assert asked == StatsRequest(MINUTE - 17, MINUTE - 17)
+    request = stats_request("from=2030-03-17T18:30:00%2B01:00&to=2030-03-17T17:31:00Z", NOW_MS)
+    assert request == StatsRequest(MINUTE - 17, MINUTE - 17)
 
 
 def test_the_longest_range_is_a_day() -> None:
     day = "from=2030-03-16T17:47:00Z&to=2030-03-17T17:47:00Z"
-    asked = stats_request(day, NOW_MS)
-    assert asked.last_minute - asked.first_minute + 1 == MINUTES_MAX
+    request = stats_request(day, NOW_MS)
+    assert request.last_minute - request.first_minute + 1 == MINUTES_MAX
     with pytest.raises(InvalidField, match=r"from: .*1,440 minutes"):
         stats_request(day.replace("from=2030-03-16T17:47", "from=2030-03-16T17:46"), NOW_MS)
 

@@ -93,16 +93,16 @@ def test_an_invalid_key_is_refused_by_the_name_of_its_header(key: str) -> None:
 
 
 def test_a_request_is_named_by_caller_and_key_and_compared_by_path_and_body() -> None:
-    def asked(
+    def sent(
         caller: str = "me", key: str = "k", path: str = "/p", body: str = "{}"
     ) -> IdempotentRequest:
         return idempotent_request(caller, key, path, body, is_single=False)
 
-    assert asked() == asked()
-    assert asked(path="/q").name == asked(body="{ }").name == asked().name
-    assert len({asked().digest, asked(path="/q").digest, asked(body="{ }").digest}) == 3
-    assert asked(caller="you").digest == asked(key="l").digest == asked().digest
-    names = [asked(), asked(caller="you"), asked(key="l"), asked("mek", "k"), asked("me", "kk")]
+    assert sent() == sent()
+    assert sent(path="/q").name == sent(body="{ }").name == sent().name
+    assert len({sent().digest, sent(path="/q").digest, sent(body="{ }").digest}) == 3
+    assert sent(caller="you").digest == sent(key="l").digest == sent().digest
+    names = [sent(), sent(caller="you"), sent(key="l"), sent("mek", "k"), sent("me", "kk")]
     assert len({one.name for one in names}) == 5
 
 
@@ -240,10 +240,10 @@ def test_a_record_is_kept_for_one_day_after_its_last_takeover() -> None:
 
 
 def test_a_record_is_kept_for_as_long_as_its_sender_may_repeat_the_request() -> None:
-    asked = replace(REQUEST, remembered_seconds=REMEMBERED_SECONDS + 7)
+    longer = replace(REQUEST, remembered_seconds=REMEMBERED_SECONDS + 7)
     record, _ = running()
-    assert claimed(asked, claim()).expires_at == record.expires_at + 7
-    assert taken_over(asked, record, [], claim(1)).expires_at == record.expires_at + 7
+    assert claimed(longer, claim()).expires_at == record.expires_at + 7
+    assert taken_over(longer, record, [], claim(1)).expires_at == record.expires_at + 7
 
 
 # Repeats
@@ -279,10 +279,10 @@ def test_the_end_of_a_request_is_recorded_unless_its_tasks_show_it() -> None:
 
     def shows(
         results: Mapping[int, Made | Refusal],
-        asked: IdempotentRequest = REQUEST,
+        sent: IdempotentRequest = REQUEST,
         now_ms: int = NOW_MS + LEASE_MS - 1,
     ) -> bool:
-        return shows_its_end(asked, record, ended(asked, record, results), now_ms)
+        return shows_its_end(sent, record, ended(sent, record, results), now_ms)
 
     assert shows(made)
     assert shows({}), "every task is refused because of its own fields, at any time"

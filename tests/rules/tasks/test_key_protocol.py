@@ -325,9 +325,9 @@ def in_order(state: State) -> State:
         named = [home for home in homes if state.key is not None and state.key.home == home]
         actor = state.actors[number]
         seen = actor.seen is not None and (actor.seen.home in homes, actor.seen.redrives)
-        told = tuple((home in state.answered, home in state.lived) for home in homes)
+        returned = tuple((home in state.answered, home in state.lived) for home in homes)
         stored = state.homes[homes.start : homes.stop]
-        return hash((actor.step, actor.place, seen, bool(named), stored, told))
+        return hash((actor.step, actor.place, seen, bool(named), stored, returned))
 
     sorted_ones = sorted(alike, key=looks)
     if sorted_ones == alike:

@@ -26,11 +26,11 @@ HOURLY = Schedule(every_seconds=HOUR)
 
 
 def timer(schedule: Schedule = HOURLY, /, **rules: object) -> Timer:
-    said = Rules("closing", schedule, **rules)  # type: ignore[arg-type]
+    own_rules = Rules("closing", schedule, **rules)  # type: ignore[arg-type]
     return Timer(
         timer_id=TIMER_ID,
         biz_type="orders",
-        rules=said,
+        rules=own_rules,
         enabled=True,
         version=1,
         created_ms=0,

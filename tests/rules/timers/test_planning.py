@@ -37,11 +37,11 @@ TIMER_ID = "4503599627370497"
 
 def timer(schedule: Schedule | None = None, /, **rules: object) -> Timer:
     values: dict[str, Any] = {"misfire": Misfire.ALL, **rules}
-    said = Rules("closing", schedule or Schedule(every_seconds=60), **values)
+    own_rules = Rules("closing", schedule or Schedule(every_seconds=60), **values)
     return Timer(
         timer_id=TIMER_ID,
         biz_type="orders",
-        rules=said,
+        rules=own_rules,
         enabled=True,
         version=1,
         created_ms=0,

@@ -27,11 +27,11 @@ TIMER_ID = "4503599627370497"
 
 def timer(every: int = 1, behind: int = 0, **rules: Any) -> Timer:
     schedule = Schedule(every_seconds=every, anchor_second=NOW - behind)
-    said = Rules("closing", schedule, **{"misfire": Misfire.SKIP, **rules})
+    own_rules = Rules("closing", schedule, **{"misfire": Misfire.SKIP, **rules})
     return Timer(
         timer_id=TIMER_ID,
         biz_type="orders",
-        rules=said,
+        rules=own_rules,
         enabled=True,
         version=1,
         created_ms=0,

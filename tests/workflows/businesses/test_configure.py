@@ -221,9 +221,9 @@ def test_a_business_is_read_once_a_page_before_anything_is_due_at_half_a_unit(
     reads: list[tuple[int, bool]] = []
 
     def note(call: Call) -> None:
-        asked = call.request.get("RequestItems", {}).get(world.settings.registry_table)
-        if call.operation == "BatchGetItem" and asked is not None:
-            reads.append((world.clock.now_ms(), asked["ConsistentRead"]))
+        request = call.request.get("RequestItems", {}).get(world.settings.registry_table)
+        if call.operation == "BatchGetItem" and request is not None:
+            reads.append((world.clock.now_ms(), request["ConsistentRead"]))
 
     world.recorder.before = note
     second = tasks[0].due_ms // 1000
@@ -292,9 +292,9 @@ def test_each_dead_task_is_reported_to_its_business_once_and_no_dead_notice_is(
 
     assert dead.status is Status.DEAD
     assert world.read(expired).status is not Status.PENDING
-    told = [notice for notice in notices(world) if notice["task_id"] == task.task_id]
-    assert len(told) == 1
-    assert {**told[0], "due_at": None, "settled_at": None} == {
+    reported = [notice for notice in notices(world) if notice["task_id"] == task.task_id]
+    assert len(reported) == 1
+    assert {**reported[0], "due_at": None, "settled_at": None} == {
         "task_id": task.task_id,
         "biz_type": "orders",
         "key": None,

@@ -320,8 +320,8 @@ def test_healthy_calls_write_no_health_record(world: World) -> None:
     world.recorder.clear()
     created(world, 50, HEALTHY, in_ms=0)
     world.drain()
-    asked = [c.request.get("Key", {}).get("kind", {}).get("S", "") for c in world.recorder.calls]
-    assert not any(kind.startswith("standing") for kind in asked)
+    kinds = [c.request.get("Key", {}).get("kind", {}).get("S", "") for c in world.recorder.calls]
+    assert not any(kind.startswith("standing") for kind in kinds)
 
 
 def refuse_health(world: World) -> None:

@@ -25,12 +25,12 @@ class Sqs:
     def __init__(self) -> None:
         self.refusing: dict[str, tuple[str, bool]] = {}
         self.is_down = False
-        self.asked: list[list[str]] = []
+        self.requests: list[list[str]] = []
 
     def change_message_visibility_batch(
         self, QueueUrl: str, Entries: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        self.asked.append([entry["ReceiptHandle"] for entry in Entries])
+        self.requests.append([entry["ReceiptHandle"] for entry in Entries])
         if self.is_down:
             raise EndpointConnectionError(endpoint_url=QueueUrl)
         failed = [
@@ -71,11 +71,11 @@ async def turns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("refusal", "is_asked_again"),
+    ("refusal", "is_repeated"),
     [((GONE, True), False), ((THROTTLED, True), True), (("InternalError", False), True)],
 )
 def test_a_refused_receipt_ends_the_hold_of_its_own_message_only(
-    refusal: tuple[str, bool], is_asked_again: bool
+    refusal: tuple[str, bool], is_repeated: bool
 ) -> None:
     async def lived() -> None:
         run = Run()
@@ -88,10 +88,10 @@ def test_a_refused_receipt_ends_the_hold_of_its_own_message_only(
             await run.passes_ms(ITS_END_MS)
             sure = {text for text, hold in hidden.holds.items() if hold.is_sure}
             assert sure == {"second", "third"}
-            assert ("bad" in run.main.asked[-1]) is is_asked_again
+            assert ("bad" in run.main.requests[-1]) is is_repeated
             run.main.refusing.clear()
             await run.passes_ms(TRIED_AGAIN_MS)
-            assert hidden.holds["first"].is_sure is is_asked_again
+            assert hidden.holds["first"].is_sure is is_repeated
 
     asyncio.run(lived())
 
@@ -107,7 +107,7 @@ def test_no_call_begins_for_a_message_whose_receipt_is_refused_for_good() -> Non
             await run.passes_ms(ITS_END_MS)
             with pytest.raises(LeaseLost):
                 await hidden.holds["first"].is_sure_before(latest_ms)
-        assert run.main.asked == [["bad"]]
+        assert run.main.requests == [["bad"]]
 
     asyncio.run(lived())
 
@@ -142,6 +142,6 @@ def test_a_message_that_was_left_or_refused_for_good_is_not_hidden_again() -> No
             hidden.leave("second", 90)
             await run.passes_ms(ITS_END_MS)
         assert left == ["left", "twice"]
-        assert run.main.asked[1:] == [["good"]] * len(run.main.asked[1:])
+        assert run.main.requests[1:] == [["good"]] * len(run.main.requests[1:])
 
     asyncio.run(lived())

@@ -68,16 +68,16 @@ def test_a_release_of_many_tasks_sends_one_message_for_each_slot(
     (message,) = world.receive()
     world.handle(message)
     assert len(parked_items_of(world)) == 130
-    asked: list[ReleaseMessage] = []
+    messages: list[ReleaseMessage] = []
     for _ in range(PARKED_SLOTS):
         batch = [decode(one["Body"]) for one in world.receive()]
         of_parts = [m for m in batch if isinstance(m, ReleaseMessage) and m.part is not None]
         assert len(of_parts) == 1, (
             "one message of a part at a time, so that another notifier gets the next"
         )
-        asked += of_parts
+        messages += of_parts
         world.clock.advance_ms(1_000)
-    parts = [message.part for message in asked]
+    parts = [message.part for message in messages]
     assert parts == list(range(PARKED_SLOTS))
     for part in parts:
         world.release(ReleaseMessage("orders", part), "me", world.clock.now_ms() + 60_000)
@@ -96,12 +96,12 @@ def test_sixteen_parts_release_two_thousand_tasks_a_second(world: World) -> None
     world.receive()
     before = len(world.recorder.calls)
     world.release(ReleaseMessage("orders", 3), "me", world.clock.now_ms() + 60_000)
-    asked = Counter(world.recorder.operations()[before:])
+    operations = Counter(world.recorder.operations()[before:])
     assert parked_items_of(world) == []
-    named = asked.pop("UpdateItem")
-    in_a_row = asked.total() + -(-named // WRITERS)
+    named = operations.pop("UpdateItem")
+    in_a_row = operations.total() + -(-named // WRITERS)
     waits_ms = in_a_row * REQUEST_MS
-    works_ms = (asked.total() + named) * SMALL_REQUEST_CPU_MS / PROCESSOR
+    works_ms = (operations.total() + named) * SMALL_REQUEST_CPU_MS / PROCESSOR
     per_second = PARKED_SLOTS * blocks * BLOCK * 1_000 / (waits_ms + works_ms)
     assert per_second >= PER_SECOND, f"{in_a_row} in a row, {named} updates: {per_second:.0f}"
     assert 1_000 / parked_tasks.PART_APART_MS * PARKED_SLOTS >= PER_SECOND

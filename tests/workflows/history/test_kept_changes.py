@@ -251,13 +251,13 @@ def versions(world: World) -> dict[str, tuple[int | None, int, bool]]:
             continue
         kind, _, name = thing.partition("#")
         if kind == "business":
-            stands = world.businesses.read_whole(name).version or None
+            current = world.businesses.read_whole(name).version or None
             latest = world.read_changes.of_business(name).changes[0]
         else:
             timer = world.timers.read(name)
-            stands = timer and timer.version
+            current = timer and timer.version
             latest = world.read_changes.of_timer(name).changes[0]
-        found[name] = (stands, latest.version, latest.did is ChangeAction.DELETED)
+        found[name] = (current, latest.version, latest.did is ChangeAction.DELETED)
     return found
 
 
@@ -276,8 +276,8 @@ def test_a_crash_leaves_neither_a_change_without_record_nor_a_record_without_cha
         act(world, timer_id)
     left = versions(world)
     assert (left == before) is (when == "before")
-    for stands, recorded, is_end in left.values():
-        assert stands is None if is_end else stands == recorded
+    for current, recorded, is_end in left.values():
+        assert current is None if is_end else current == recorded
 
 
 @pytest.mark.exhaustive
@@ -310,8 +310,8 @@ def run(world: World, seconds: int) -> None:
 def test_timers_deleted_with_their_business_record_the_caller(world: World) -> None:
     configure(world)
     timer = made(world, 60)
-    asked = DeleteQuery(cancel_pending="true")
-    assert world.delete_business("orders", asked, ANYHOW, by=OTHER).done
+    query = DeleteQuery(cancel_pending="true")
+    assert world.delete_business("orders", query, ANYHOW, by=OTHER).done
     assert summaries(of_timer(world, timer))[-1] == (2, "deleted", OTHER)
     assert summaries(of_business(world))[-1] == (2, "deleted", OTHER)
 

@@ -60,10 +60,10 @@ def test_an_entry_whose_home_was_kept_for_its_time_and_then_deleted_is_consisten
     task = world.created(in_ms=40 * 86_400_000)
     entry = world.entry_writer.put(task.home, world.clock.now_ms() + 39 * 86_400_000)
     delete(world, key_of(world, task))
-    asked = AuditRequest(entry.second, entry.second)
-    assert words(world.audit(asked).findings) == {"home-gone"}
+    request = AuditRequest(entry.second, entry.second)
+    assert words(world.audit(request).findings) == {"home-gone"}
     world.clock.advance_ms(world.settings.retention_seconds * 1000)
-    assert world.audit(asked).findings == []
+    assert world.audit(request).findings == []
 
 
 @pytest.mark.exhaustive
@@ -133,16 +133,16 @@ def test_a_range_is_walked_in_calls_of_bounded_work(
     for task in tasks:
         edit(world, key_of(world, task), expires_at={"N": "1900000000"})
     second = tasks[0].home.second
-    asked, found, calls = AuditRequest(second - 30, second + 30), [], 0
+    request, found, calls = AuditRequest(second - 30, second + 30), [], 0
     while True:
-        answer = world.audit(asked)
+        answer = world.audit(request)
         found += answer.findings
         calls += 1
         assert answer.items < 6 + 3
         if answer.cursor is None:
             break
         assert answer.audited_until_second <= second + 31
-        asked = replace(asked, cursor=answer.cursor)
+        request = replace(request, cursor=answer.cursor)
     assert sorted(f.task_id or "" for f in found) == sorted(t.task_id for t in tasks)
     assert calls > 2
     assert answer.audited_until_second == second + 31

@@ -292,25 +292,25 @@ def test_created_equals_settled_plus_pending_over_any_closed_range(world: World,
         mine = [world.read(task) for task in tasks if task.biz_type == biz_type]
         for first in (found.first_minute, found.minutes[1].minute):
             for last in (found.minutes[-3].minute, found.last_minute):
-                asked = world.read_statistics(biz_type, StatsRequest(first, last))
-                inside = [task for task in mine if first <= counted_in(task, asked) <= last]
-                assert asked.total.created == len(inside)
+                answer = world.read_statistics(biz_type, StatsRequest(first, last))
+                inside = [task for task in mine if first <= counted_in(task, answer) <= last]
+                assert answer.total.created == len(inside)
                 for status in Status:
-                    held = [task for task in inside if status_in(task, asked) is status]
-                    assert getattr(asked.total, status.value) == len(held), status
+                    held = [task for task in inside if status_in(task, answer) is status]
+                    assert getattr(answer.total, status.value) == len(held), status
 
 
-def counted_in(task: Task, asked: Statistics) -> int:
+def counted_in(task: Task, answer: Statistics) -> int:
     """The minute in which this task first fell due; a far one when it has not fallen due yet."""
     ended = [task.entry.second] if task.status is not Status.PENDING else []
     made_for = task.home.second if task.first_second is None else task.first_second
     first = min([made_for, *ended, *(died for died, _ in task.revivals)])
-    return first // 60 if first < asked.counted_until_second else 10**9
+    return first // 60 if first < answer.counted_until_second else 10**9
 
 
-def status_in(task: Task, asked: Statistics) -> Status:
+def status_in(task: Task, answer: Statistics) -> Status:
     """The status of this task at `counted_until_second`."""
-    until = asked.counted_until_second
+    until = answer.counted_until_second
     if any(died < until <= revived for died, revived in task.revivals):
         return Status.DEAD
     return task.status if task.entry.second < until else Status.PENDING

@@ -127,9 +127,9 @@ def test_a_change_is_refused_from_the_cut_off_onwards(world: World, early_ms: in
         lambda: move(world, task, task.due_ms + 5_000),
         lambda: world.change.run(task.task_id),
     ):
-        with pytest.raises(TooLate) as told:
+        with pytest.raises(TooLate) as raised:
             refused()
-        assert told.value.cut_off_ms == cut_off_ms
+        assert raised.value.cut_off_ms == cut_off_ms
     assert world.read(task) == task
 
 

@@ -68,16 +68,16 @@ def batch(
     settings: Settings = lambda tasks: tasks,
 ) -> list[Made | Refusal]:
     body = json.dumps({"tasks": [{"biz_type": "orders", **one} for one in tasks]})
-    asked = idempotent_request(
+    request = idempotent_request(
         caller, key, PATH, body, is_single=False, remembered_seconds=remembered_seconds
     )
-    return world.create_idempotent(asked, lambda now_ms: settings(batch_request(body, now_ms)))
+    return world.create_idempotent(request, lambda now_ms: settings(batch_request(body, now_ms)))
 
 
 def single(world: World, one: dict[str, Any], key: str = "k") -> Made:
     body = json.dumps({"biz_type": "orders", **one})
-    asked = idempotent_request("me", key, "/v1/tasks", body, is_single=True)
-    (result,) = world.create_idempotent(asked, lambda now_ms: [single_request(body, now_ms)])
+    request = idempotent_request("me", key, "/v1/tasks", body, is_single=True)
+    (result,) = world.create_idempotent(request, lambda now_ms: [single_request(body, now_ms)])
     if isinstance(result, Refusal):
         raise result
     return result

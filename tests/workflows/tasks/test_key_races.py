@@ -88,10 +88,10 @@ def named(story: Story) -> Task:
 def test_an_upsert_races_with_a_settling_notifier(world: World, answer: Outcome) -> None:
     """Either the upsert is too late and the old call is made, or the key is free and the upsert
     creates a task, or the retry is recorded first and is rescheduled."""
-    told = set()
+    types = set()
     for story in interleavings(world, dispatch_with_answer(answer), Story.deliver, upsert):
         result, task = story.results[-1], only(story)
-        told.add(type(result))
+        types.add(type(result))
         if isinstance(result, Refusal):
             assert isinstance(result, TooLate)
             assert named(story).home == task.home
@@ -99,7 +99,7 @@ def test_an_upsert_races_with_a_settling_notifier(world: World, answer: Outcome)
             assert (result.home == task.home) is (answer is BUSY)
             assert named(story).home == result.home
             assert world.receiver.received[-1].at_ms == result.due_ms
-    assert told == {TooLate, Task}
+    assert types == {TooLate, Task}
 
 
 @pytest.mark.exhaustive
@@ -108,12 +108,12 @@ def test_a_dispatch_races_with_an_upsert(world: World) -> None:
         created(story)
         world.clock.advance_ms(DUE_MS - 2_501)
 
-    told = set()
+    types = set()
     for story in interleavings(world, begin, upsert, its_second_comes):
-        told.add(type(story.results[-1]))
+        types.add(type(story.results[-1]))
         assert isinstance(story.results[-1], Task | TooLate)
         assert named(story).status is Status.DELIVERED
-    assert told == {TooLate, Task}
+    assert types == {TooLate, Task}
 
 
 @pytest.mark.exhaustive
@@ -171,13 +171,13 @@ def test_a_move_to_earlier_races_with_the_dispatch_of_its_second(world: World) -
         world.clock.advance_ms(DUE_MS - 2_501)
 
     def move_earlier(story: Story) -> None:
-        story.move(story.told[only(story).task_id], 100)
+        story.move(story.types[only(story).task_id], 100)
 
-    told = set()
+    types = set()
     for story in interleavings(world, begin, move_earlier, its_second_comes):
-        told.add(type(story.results[-1]))
+        types.add(type(story.results[-1]))
         assert len(world.receiver.received) == 1
-    assert told == {TooLate, AlreadySettled, Task}
+    assert types == {TooLate, AlreadySettled, Task}
 
 
 @pytest.mark.exhaustive

@@ -138,9 +138,9 @@ def test_a_page_costs_a_query_of_each_partition_and_a_read_of_its_tasks(
     assert len(page(world, query, limit).tasks) == limit
 
     calls = world.recorder.calls
-    asked = [call.request for call in calls if call.operation == "Query"]
-    assert len(asked) == 16
-    assert {request["Limit"] for request in asked} == {keys_at_once}
+    queries = [call.request for call in calls if call.operation == "Query"]
+    assert len(queries) == 16
+    assert {request["Limit"] for request in queries} == {keys_at_once}
     assert [call.operation for call in calls if call.operation != "Query"] == ["BatchGetItem"]
 
 

@@ -113,9 +113,9 @@ def test_the_timers_of_a_page_are_read_once_and_right_before_it_is_due(world: Wo
     reads: list[tuple[int, int]] = []
 
     def note(call: Call) -> None:
-        asked = call.request.get("RequestItems", {}).get(world.settings.registry_table)
-        if asked is not None and asked["ConsistentRead"]:
-            reads.append((world.clock.now_ms(), len(asked["Keys"])))
+        request = call.request.get("RequestItems", {}).get(world.settings.registry_table)
+        if request is not None and request["ConsistentRead"]:
+            reads.append((world.clock.now_ms(), len(request["Keys"])))
 
     world.recorder.before = note
     world.handle(message)
@@ -186,8 +186,8 @@ def test_while_timers_cannot_be_read_the_other_tasks_of_its_business_are_called(
     message = dispatched(world, timer)
 
     def refuse(call: Call) -> None:
-        asked = call.request.get("RequestItems", {}).get(world.settings.registry_table)
-        if asked is not None and asked["ConsistentRead"]:
+        request = call.request.get("RequestItems", {}).get(world.settings.registry_table)
+        if request is not None and request["ConsistentRead"]:
             refused(call)
 
     world.recorder.before = refuse

@@ -83,10 +83,10 @@ def test_the_planned_runs_of_a_stopped_timer_are_withdrawn_page_by_page(
     story = Story(world)
     timer = planned(story)
     stop(world, timer)  # type: ignore[operator]
-    asked = operations_of(world, story.deliver)
+    operations = operations_of(world, story.deliver)
     assert ahead(world, timer) == []
-    assert asked["TransactWriteItems"] == -(-(PLANNED - REACH) // 99)
-    assert asked["DeleteItem"] == asked["BatchWriteItem"] == 0
+    assert operations["TransactWriteItems"] == -(-(PLANNED - REACH) // 99)
+    assert operations["DeleteItem"] == operations["BatchWriteItem"] == 0
     quiet = operations_of(world, partial(story.pass_time, PLANNED))
     written = {name: n for name, n in quiet.items() if name not in {"Query", "BatchGetItem"}}
     assert sum(written.values()) < PLANNED, "not one run for each second"
@@ -298,9 +298,9 @@ def test_runs_of_three_days_without_notifiers_are_counted_and_not_written(
     timer = made(world, 1, misfire=misfire, grace_seconds=5)
     world.clock.advance_ms(DAYS * 1000)
 
-    asked = operations_of(world, partial(catch_up, world, timer))
-    assert asked["TransactWriteItems"] < 100
-    assert asked["UpdateItem"] < 50
+    operations = operations_of(world, partial(catch_up, world, timer))
+    assert operations["TransactWriteItems"] < 100
+    assert operations["UpdateItem"] < 50
     counters = world.counters.read(timer.timer_id)
     late = counters["missed"] + counters["superseded"]
     written = occurrences(world, timer)
@@ -366,13 +366,13 @@ def test_runs_that_a_changed_timer_does_not_contain_are_withdrawn_page_by_page(
     begins = now(world)
     timer = planned(story)
     after = patched(world, timer, **rules)
-    asked = operations_of(world, story.deliver)
+    operations = operations_of(world, story.deliver)
     first, until = now(world) + REACH + 1, now(world) + PLANNED // 2
     contained = seconds_from(after.rules.schedule, first, PLANNED, until)
     if after.rules.max_runs is not None:
         contained = [second for second in contained if second <= begins + after.rules.max_runs]
     assert [second for second in ahead(world, timer) if second <= until] == contained
-    assert asked["TransactWriteItems"] < PLANNED / 10
+    assert operations["TransactWriteItems"] < PLANNED / 10
     story.pass_time(70)
     assert [s for s in called_seconds(world) if s >= first] == [
         second for second in contained if second <= now(world)
@@ -417,8 +417,8 @@ def missed(world: World, timer: Timer) -> int:
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"}
 
 
-def writes_of(asked: Counter[str]) -> int:
-    return sum(number for name, number in asked.items() if name in WRITES)
+def writes_of(operations: Counter[str]) -> int:
+    return sum(number for name, number in operations.items() if name in WRITES)
 
 
 @pytest.mark.parametrize(
@@ -432,14 +432,14 @@ def test_planned_runs_that_an_outage_missed_are_withdrawn_page_by_page(
     timer = planned(story, misfire=misfire, grace_seconds=5, max_runs=PLANNED + 40)
     assert chain_of(world, timer) is not None
     story.idle(PLANNED + 60)
-    asked = operations_of(world, partial(story.pass_time, 1))
+    operations = operations_of(world, partial(story.pass_time, 1))
     late = missed(world, timer)
     listed = fates(world, timer)
     cancelled = listed["missed"] + listed["superseded"]
     assert late == PLANNED + 40 - listed["delivered"]
     assert listed.total() == cancelled + listed["delivered"]
     assert planning.MISFIRES_WRITTEN <= cancelled < 4 * planning.MISFIRES_WRITTEN
-    assert writes_of(asked) < PLANNED, asked
+    assert writes_of(operations) < PLANNED, operations
     story.settle_all()
     story.check()
     assert missed(world, timer) == late
