@@ -49,9 +49,7 @@ def test_a_business_with_a_backlog_gets_exactly_its_rate_despite_late_pages(
     assert business.share_of_rate(most_ms + 10_000) >= 0.93
     assert sum(business.rescheduled) <= 2 * tasks
     assert max(business.rescheduled) <= 4
-    longest = (
-        max(per_second, 1) / per_second
-    )  # with less than one call a second, a place is longer than that
+    longest = max(per_second, 1) / per_second  # below one call a second, a place is longer
     assert business.overtaken_seconds() <= (2 * most_ms / 1000 + 1) * longest
 
 

@@ -125,10 +125,7 @@ def test_an_empty_slice_is_finished() -> None:
         (lease(owner="alive", until_ms=NOW_MS + 1, tries=TRIES_MAX), "wait"),
         (lease(resends=1, resent_ms=JUST_NOW), "wait"),
         (lease(resends=1, resent_ms=LONG_AGO), "resend"),
-        (
-            lease(resends=TRIES_MAX, resent_ms=JUST_NOW),
-            "wait",
-        ),  # the fifth message may still arrive
+        (lease(resends=TRIES_MAX, resent_ms=JUST_NOW), "wait"),  # the fifth may still arrive
         (lease(resends=TRIES_MAX, resent_ms=LONG_AGO), "wait"),  # the pause grows with each message
         (lease(resends=TRIES_MAX, resent_ms=NOW_MS - UNBEGUN_EVERY_MS_MAX), "take apart"),
         (lease(resends=2, resent_ms=LONG_AGO), "wait"),

@@ -171,7 +171,7 @@ def test_a_move_to_earlier_races_with_the_dispatch_of_its_second(world: World) -
         world.clock.advance_ms(DUE_MS - 2_501)
 
     def move_earlier(story: Story) -> None:
-        story.move(story.types[only(story).task_id], 100)
+        story.move(story.told[only(story).task_id], 100)
 
     types = set()
     for story in interleavings(world, begin, move_earlier, its_second_comes):
