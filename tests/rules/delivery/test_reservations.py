@@ -38,7 +38,7 @@ RATES = pytest.mark.parametrize(
 
 @LATENESSES
 @RATES
-def test_a_business_with_a_backlog_gets_exactly_its_rate_despite_late_pages(
+def test_a_business_with_a_backlog_gets_its_rate_and_no_more_despite_late_pages(
     per_second: float, tasks: int, most_ms: int, lateness: Chances
 ) -> None:
     business = LimitedBusiness(per_second, lateness(Random(1)))

@@ -244,8 +244,8 @@ SLOW = (here(0).place, here(1).place)
 @each_case(
     ("found", "action"),
     [
-        (None, "put off"),  # never begun
-        (lease("0s"), "put off"),
+        (None, "postpone"),  # never begun
+        (lease("0s"), "postpone"),
         (lease("0s", owner="alive", until_ms=NOW_MS + 1, tries=1), "wait"),
         (lease("0s", owner="dead", until_ms=NOW_MS, tries=1), "resend"),
         (lease("0s", owner="dead", until_ms=NOW_MS, tries=TRIES_MAX), "take apart"),
@@ -256,16 +256,16 @@ def test_each_state_of_a_slow_page_has_its_action(found: PageLease | None, actio
     parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - SLOW_BEGUN_WITHIN_MS)
     verdict = with_leases(due_homes(2), parent, *(() if found is None else (found,))).verdict()
     assert {
-        "put off": [one.page for one, _ in verdict.postponed],
+        "postpone": [one.page for one, _ in verdict.postponed],
         "wait": verdict.waits_for,
         "resend": [message.page for _, message in verdict.resend if message.places == SLOW],
         "take apart": [one.page for one, _ in verdict.take_apart],
         "rescue": ["0s"] if verdict.due else [],
     } == {
         name: ["0s"] if name == action else []
-        for name in ("put off", "wait", "resend", "take apart", "rescue")
+        for name in ("postpone", "wait", "resend", "take apart", "rescue")
     }
-    assert (not verdict.unfinished) == (action in ("put off", "rescue"))
+    assert (not verdict.unfinished) == (action in ("postpone", "rescue"))
 
 
 def test_a_slow_page_is_left_for_as_long_as_its_queue_may_hide_the_message() -> None:

@@ -73,7 +73,7 @@ def test_only_runs_requested_by_hand_are_called_for_a_disabled_timer() -> None:
         (ZERO + HOUR, {"redrives": 1}, None),
     ],
 )
-def test_an_occurrence_of_a_second_in_which_its_timer_was_disabled_is_not_called_anew(
+def test_a_first_call_is_not_made_for_a_second_in_which_the_timer_was_disabled(
     second: int, task: dict[str, int], reason: Reason | None
 ) -> None:
     of = replace(timer(misfire=Misfire.ALL), gaps=(Gap(1, 2), Gap(ZERO, ZERO + 2 * HOUR)))

@@ -73,7 +73,11 @@ def moved_away(world: World) -> list[Task]:
 
 CASES = {
     "parked": (parked, of_a_home, lambda task: task.parked),
-    "put off": (reschedule, of_a_home, lambda task: task.entry != task.home or not task.is_live),
+    "rescheduled": (
+        reschedule,
+        of_a_home,
+        lambda task: task.entry != task.home or not task.is_live,
+    ),
     "a turn": (reschedule, of_turns, lambda task: task.entry != task.home or not task.is_live),
     "expired": (expired, of_a_home, lambda task: task.status is Status.EXPIRED),
     "placed later": (moved_away, of_a_home, lambda task: task.entry.second > task.home.second),
