@@ -86,7 +86,8 @@ def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
     if following is None:
         until = seconds[-1] + 1 if seconds else first
         over = until + timer.rules.jitter_seconds
-        next_ms = over * 1000 if over > now else None
+        # A chain is planned when its slice opens, which is before its instant.
+        next_ms = over * 1000 if over > now + 1 else None
         return Step(occurrences, replace(after, planned_until_second=until), next_ms)
     step = min(STEP_SECONDS, until - first) if is_full else STEP_SECONDS
     ahead = min(following - step - _spread(timer.timer_id, step), now + AHEAD_SECONDS_MAX)

@@ -149,6 +149,7 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         """A throttled write may have been carried out by an earlier try of the SDK."""
         refused = [index for index, r in results.items() if isinstance(r, TooManyWrites)]
         there, _ = self.tasks.home_states(missing[index].home for index in refused)
+        self.entry_writer.announce(there)
         return {index: Made(missing[index]) for index in refused if missing[index].home in there}
 
     def _answers(

@@ -57,9 +57,10 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
             there = self.tasks.home_states(placed[n].home for n in refused)[0]
         except Throttled:
             return results
-        for number in refused:
-            if placed[number].home in there:
-                results[number] = Made(placed[number])
+        made = [number for number in refused if placed[number].home in there]
+        for number in made:
+            results[number] = Made(placed[number])
+        self.entry_writer.announce(placed[number].home for number in made)
         left = [number for number in refused if placed[number].home not in there]
         try:
             again = self.entry_writer.placed([news[number] for number in left], is_throttled=True)

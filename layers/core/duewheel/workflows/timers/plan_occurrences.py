@@ -8,9 +8,10 @@ the same time, writes the same items again.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,6 +39,7 @@ from duewheel.workflows.tries import changed_or_logged
 WRITERS = 8  # a timer's occurrences share a partition of their index
 FIRST = 16  # enough for a timer of every second until all are written
 RESERVE_MS = 20_000  # what a step may take, with time to spare
+X = TypeVar("X")
 _PLANS_NOTHING = "plans no timer any more"
 
 
@@ -138,13 +140,20 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         if not occurrences:
             return
         kept_seconds = self.known.one(timer.biz_type).retention_seconds
-        put = partial(self._put, timer, kept_seconds, sizes)
+        put = _caught(partial(self._put, timer, kept_seconds, sizes))
         written: list[Task] = []
         # Occurrences that are due soon must not wait for the writes of later ones.
         for some in (occurrences[:FIRST], occurrences[FIRST:]):
-            new = [task for task in fan_out(self.writers, put, some) if task is not None]
-            self.entry_writer.announce(task.entry for task in new if task.is_live)
-            written += new
+            outcomes = fan_out(self.writers, put, some)
+            there = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+            # Those of an earlier run, too: it may have ended before it announced them.
+            self.entry_writer.announce(
+                task.entry if is_new else task.home for task, is_new in there if task.is_live
+            )
+            for failure in outcomes:
+                if isinstance(failure, Exception):
+                    raise failure
+            written += [task for task, is_new in there if is_new]
         ended = Counter(COUNTED_AS[Reason(task.reason)] for task in written if task.reason)
         self.counters.add(timer.timer_id, ended)
         logger.info(
@@ -157,16 +166,26 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
 
     def _put(
         self, timer: Timer, kept_seconds: int, sizes: Sizes, occurrence: Occurrence
-    ) -> Task | None:
-        """None if the occurrence is there already. An occurrence whose second may already have been
-        read gets an entry of its own, at which it falls due first."""
+    ) -> tuple[Task, bool]:
+        """False if the occurrence is there already. An occurrence whose second may already have
+        been read gets an entry of its own, at which it falls due first."""
         placement = self.entry_writer.placement()
         task = planning.occurrence_task(timer, occurrence, placement.now_ms, sizes)
         reason = misfire(task, occurrence, timer, placement.now_ms)
         if reason is not None:
             task = lifecycle.cancelled(task, reason, placement.now_ms, kept_seconds)
         elif not placement.is_near(task.home.second):
-            return task if self.tasks.create(task) else None
+            return task, self.tasks.create(task)
         (entry,) = self.entry_writer.addresses([task.next_ms])
         task = replace(task, entry=entry, first_second=entry.second)
-        return task if self.tasks.create_with_entry(task) else None
+        return task, self.tasks.create_with_entry(task)
+
+
+def _caught(put: Callable[[Occurrence], X]) -> Callable[[Occurrence], X | Exception]:
+    def outcome_of(occurrence: Occurrence) -> X | Exception:
+        try:
+            return put(occurrence)
+        except Exception as error:  # noqa: BLE001 - raised when the others are announced
+            return error
+
+    return outcome_of
