@@ -22,7 +22,7 @@ help: ## list what can be made
 
 VERBS = grep -hE '^[a-z-]+:.* $(1) ' $(MAKEFILE_LIST) | awk -F ':.* $(1) ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
-local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; PROFILE=economy; LOCAL_AUTH=on asks for API keys; FAULTS=0.05 lets things go wrong)
+local: $(VENV)/ready ## run the whole service on this machine, on 127.0.0.1:8080 (PORT=n; LOCAL_AUTH=on asks for API keys; FAULTS=0.05 lets things go wrong)
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m local
 
 QUICK := -m "not (exhaustive or soak or stack)"
@@ -88,12 +88,10 @@ SEED ?= 1
 PER_SECOND ?= 2
 WORLDS ?= 1
 DAY ?= 1200
-PROFILE ?= precise
-export PROFILE
 SOAK = @PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simulation
 
-soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s PROFILE=economy) and hold the promises against it
-	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --profile $(PROFILE) --day $(DAY)
+soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s) and hold the promises against it
+	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --day $(DAY)
 
 EXAMPLES ?= 250
 
@@ -106,9 +104,7 @@ CROWDS = tests/simulation/test_crowd.py tests/simulation/test_call_limit.py test
 prove: $(VENV)/ready ##m prove it at length: generated stories, long soaks, 100,000 tasks
 	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto -m hypothesis
 	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto $(CROWDS)
-	PROFILE=economy $(IN_VENV)/python -m pytest -n auto tests/local tests/simulation
 	$(SOAK) --tasks 8000 --seed $(SEED) --per-second 2 --worlds 4
-	$(SOAK) --tasks 4000 --seed $(SEED) --per-second 2 --worlds 2 --profile economy
 	$(SOAK) --tasks 100000 --seed $(SEED) --per-second 200 --worlds 2
 
 BENCH := .venv-bench

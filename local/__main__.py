@@ -7,7 +7,6 @@ import sys
 from threading import Thread
 
 from duewheel.rules.instants import NoInstant, ms_from_rfc3339
-from duewheel.rules.wheel.profile import PRECISE, PROFILES
 from local.aws.intrinsics import TemplateError
 from local.chaos.faults import Faults
 from local.stack import LocalStack
@@ -48,9 +47,6 @@ def _stack_wanted() -> LocalStack:
         raise ValueError(f"PORT={port!r} is no port")
     if (ends := os.environ.get(ENDS_WITH_STDIN, "off")) not in ("on", "off"):
         raise ValueError(f"{ENDS_WITH_STDIN}={ends!r} is neither on nor off")
-    profile = os.environ.get("PROFILE") or PRECISE.name
-    if profile not in PROFILES:
-        raise ValueError(f"PROFILE={profile!r} is none of {', '.join(PROFILES)}")
     auth = os.environ.get("LOCAL_AUTH") or "off"
     if auth not in ("on", "off"):
         raise ValueError(f"LOCAL_AUTH={auth!r} is neither 'on' nor 'off'")

@@ -18,7 +18,6 @@ import boto3
 
 from duewheel.rules.access.grants import ANYTHING, AuthMode
 from duewheel.rules.access.requests import FIRST_ADMIN
-from duewheel.rules.wheel.profile import PRECISE
 from duewheel.settings import settings_from
 from duewheel.stores.wheel.pointers import PointerStore
 from local.aws.calling_function import as_onlooker, asking, pools_keep_the_context
@@ -65,8 +64,7 @@ _FAKE_ACCESS = {
 
 
 class LocalStack:
-    """Port 0 takes a free one. `overrides` are template parameters beside the usual ones, and
-    beside the profile, which `PROFILE` names.
+    """Port 0 takes a free one. `overrides` are template parameters beside the usual ones.
 
     `start_ms`: the beginning of the clock, by default now; with `frozen` it is frozen there.
     `faults` are made only if AWS is emulated in this process. With `asks_for_keys` requests need an
@@ -89,9 +87,8 @@ class LocalStack:
         self.faults = faults if faults and not self.endpoint else Faults(rate=0, seed=0)
         self._port = port
         targets = {} if self.endpoint else ALLOWED  # the other AWS is not known
-        profile = {"Profile": os.environ.get("PROFILE") or PRECISE.name}
         auth = {"AuthMode": (AuthMode.KEYS if asks_for_keys else AuthMode.OFF).value}
-        self._parameters = {**OVERRIDES, **auth, **profile, **targets, **(overrides or {})}
+        self._parameters = {**OVERRIDES, **auth, **targets, **(overrides or {})}
         self.admin_key: str | None = None
         self.metrics = Metrics()
         self._template = template

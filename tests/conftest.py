@@ -12,7 +12,6 @@ import boto3
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from duewheel.rules.wheel.profile import PRECISE
 from local.aws.calling_function import asking, pools_keep_the_context
 from local.aws.emulator import Emulator
 from local.aws.permissions import taken_refusals
@@ -135,12 +134,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @cache
-def the_template(profile: str = "") -> Template:
-    """`PROFILE` is the profile of all tests for which it does not matter. With API keys and the
-    ingest queue, there are two more functions."""
-    profile = profile or os.environ.get("PROFILE") or PRECISE.name
-    everything = {"AuthMode": "keys", "IngestQueue": "on"}
-    return load_template(TEMPLATE, {"Profile": profile, **everything})
+def the_template() -> Template:
+    """With API keys and the ingest queue there are two functions more."""
+    return load_template(TEMPLATE, {"AuthMode": "keys", "IngestQueue": "on"})
 
 
 @cache

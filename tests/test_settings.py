@@ -4,7 +4,6 @@ error."""
 import pytest
 
 from duewheel.rules.access.grants import AuthMode, Right
-from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel.timing import DIRECT_LATE_MS
 from duewheel.settings import SWEEP_MARGIN_SECONDS, Settings, SettingsError, settings_from
 from tests.support.cases import each_case
@@ -100,17 +99,6 @@ def test_variables_with_a_default_may_be_left_out() -> None:
     assert settings.list_index
     assert (settings.auth_mode, settings.iam_default) == (AuthMode.IAM, None)
     assert settings.allowed_private_cidrs == ()
-
-
-@each_case("profile", PROFILES.values())
-def test_a_profile_is_chosen_by_its_name(profile: Profile) -> None:
-    assert settings_from({**LEAST, "PROFILE": profile.name}).profile is profile
-    assert settings_from(LEAST).profile is PRECISE
-
-
-@each_case("text", ["", "Economy", "cheap"])
-def test_an_unknown_profile_is_refused(text: str) -> None:
-    assert error_of({**LEAST, "PROFILE": text}) == f"PROFILE={text!r} is none of precise, economy"
 
 
 def test_the_notifier_knows_its_own_name_from_lambda_and_invokes_its_alias() -> None:

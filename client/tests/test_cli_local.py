@@ -21,7 +21,7 @@ PLAYED = """
 import os, signal
 ending = {signal.SIGINT, signal.SIGTERM}
 signal.pthread_sigmask(signal.SIG_BLOCK, ending)
-print(*[os.environ[name] for name in ("PORT", "PROFILE", "LOCAL_AUTH", "FAULTS")], flush=True)
+print(*[os.environ[name] for name in ("PORT", "LOCAL_AUTH", "FAULTS")], flush=True)
 signal.sigwait(ending)
 print("stopping", flush=True)
 """
@@ -45,10 +45,10 @@ def started(root: Path, program: str, *arguments: str) -> "subprocess.Popen[str]
 
 @pytest.mark.parametrize("is_ctrl_c", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 def test_the_stack_ends_with_the_command(tmp_path: Path, is_ctrl_c: bool) -> None:
-    options = ["--port", "8099", "--economy", "--auth", "--faults", "0.1"]
+    options = ["--port", "8099", "--auth", "--faults", "0.1"]
     process = started(tmp_path, PLAYED, *options)
     assert process.stdout is not None
-    assert process.stdout.readline().split() == ["8099", "economy", "on", "0.1"]
+    assert process.stdout.readline().split() == ["8099", "on", "0.1"]
     if is_ctrl_c:
         os.killpg(process.pid, signal.SIGINT)
     else:

@@ -77,7 +77,7 @@ def test_commands_for_the_life_of_a_business(stack_url: str, biz_type: str, tmp_
 
 def test_commands_show_and_audit_the_wheel(biz_type: str) -> None:
     assert "time pointer" in done("wheel")
-    assert value("wheel")["profile"] == "precise"
+    assert value("wheel")["profile"] == "economy"
     assert values("audit", "--from", "1m ago", "--to", "now") == []
 
 

@@ -54,7 +54,7 @@ class TestTheFixture:
         with Duewheel() as client:
             assert client.url == duewheel.url == duewheel.client.url
         assert "DUEWHEEL_KEY" not in os.environ
-        assert asyncio.run(_profile()) == "precise"
+        assert asyncio.run(_profile()) == "economy"
 
 
 def test_an_inbox_stores_calls_unchanged(stack: FrozenStack, biz_type: str) -> None:

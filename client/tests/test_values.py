@@ -92,7 +92,7 @@ def test_a_wheel_has_open_places_unless_the_service_is_older() -> None:
     pointer = {"at": at, "second": 1, "lag_seconds": 0}
     older = {
         "now": at,
-        "profile": "precise",
+        "profile": "economy",
         "buckets": 1,
         "origin": at,
         "time_pointer": pointer,

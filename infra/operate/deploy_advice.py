@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# A leader, its standby and the handover between them; once a minute also the sweeper.
-HELD_BY_PRECISE = 4
-HELD_BY_ECONOMY = 2  # scheduler and sweeper, for some seconds of each minute
+HELD_BY_WHEEL = 2  # scheduler and sweeper, for some seconds of each minute
 LEFT_TO_CALLERS = 2
 SLOW_NOTIFIERS_MIN = 2  # the minimum of a queue's MaximumConcurrency
 USUAL_CONCURRENCY = 1_000
@@ -62,26 +60,16 @@ def obstacle(status: str, stack: str, again: str) -> list[str]:
 
 def concurrency(limit: int, region: str, parameters: Mapping[str, str], stack: str) -> list[str]:
     """The effect of the account's concurrency on this stack; empty if it is enough."""
-    is_precise = parameters["Profile"] == "precise"
-    held = HELD_BY_PRECISE if is_precise else HELD_BY_ECONOMY
     bounds = [int(parameters[name]) for name in BOUNDS]
     is_bounded = all(bounds)
     wanted = sum(bounds) if is_bounded else USUAL_CONCURRENCY - 100
-    if wanted + held + LEFT_TO_CALLERS <= limit:
+    if wanted + HELD_BY_WHEEL + LEFT_TO_CALLERS <= limit:
         return []
-    notifiers = max(2, limit - held - LEFT_TO_CALLERS - SLOW_NOTIFIERS_MIN)
-    lines = [
+    notifiers = max(2, limit - HELD_BY_WHEEL - LEFT_TO_CALLERS - SLOW_NOTIFIERS_MIN)
+    return [
         f"Lambda runs at most {limit} functions at once in this account in {region}, "
         f"and the notifiers may take {wanted if is_bounded else 'all of them'}.",
         "Under load the functions throttle each other: callers get 503, calls are minutes late.",
-    ]
-    if is_precise and limit < USUAL_CONCURRENCY:
-        lines.append(
-            f"Profile=precise holds three or four of the {limit} all the time. "
-            "Profile=economy holds none."
-        )
-    return [
-        *lines,
         f"Keep the notifiers below it: put NotifierConcurrency={notifiers} and "
         f"SlowNotifierConcurrency={SLOW_NOTIFIERS_MIN} into {stack}.parameters.",
         "Or ask for more: aws service-quotas request-service-quota-increase --service-code lambda "

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Lock
 
+from duewheel.rules.wheel.timing import AHEAD_MS
 from duewheel.settings import Settings
 from local.aws.emulator import Emulator
 from local.aws.invocations import Invocations
@@ -53,15 +54,15 @@ class _Look:
         begun = min(self.time_pointer, self.now_ms // 1000)
         return self.contents.first_occupied_between(self.sweep_pointer, begun)
 
-    def dispatch_ms(self, tried_ahead_of: int | None, ahead_ms: int) -> int | None:
-        """When to dispatch: ahead as the profile allows, unless this failed for the second, which
-        is then dispatched when its first task is due."""
+    def dispatch_ms(self, tried_ahead_of: int | None) -> int | None:
+        """When to dispatch: ahead, unless this failed for the second, which is then dispatched when
+        its first task is due."""
         occupied = self.next_occupied
         if occupied is None:
             return None
-        is_ahead = ahead_ms and occupied != tried_ahead_of
+        is_ahead = occupied != tried_ahead_of
         first_ms = self.contents.first_ms.get(occupied, occupied * 1000)
-        return max(occupied * 1000 - ahead_ms if is_ahead else first_ms, self.now_ms)
+        return max(occupied * 1000 - AHEAD_MS if is_ahead else first_ms, self.now_ms)
 
     def sweep_ms(self, swept_ms: int) -> int | None:
         """If items remain behind the time pointer the sweeper runs each minute."""
@@ -145,8 +146,7 @@ class TimeTravel:
         self._await_quiet()
         with self._requests_held:  # tasks that one of them creates must not be skipped
             look = self._look()
-            ahead_ms = self._settings.profile.ahead_ms
-            dispatch_ms = look.dispatch_ms(self._tried_ahead_of, ahead_ms)
+            dispatch_ms = look.dispatch_ms(self._tried_ahead_of)
             sweep_ms = look.sweep_ms(self._swept_ms)
             happens_ms = [dispatch_ms, sweep_ms, self._clock.next_wake_ms(), self._waiting_ms()]
             next_ms = min(ms for ms in [*happens_ms, target_ms + 1] if ms is not None)

@@ -54,8 +54,7 @@ def test_the_shown_pointers_follow_the_service(viewer: Viewer, service: Service)
     viewer.open()
     now = viewer.fact("Now").locator("time")
     expect(viewer.fact("Sweep pointer")).to_contain_text("lag")
-    expect(viewer.fact("Profile")).to_have_text("precise")
-    expect(viewer.fact("Leader")).to_have_text("nobody")
+    expect(viewer.fact("Leader")).to_have_text("none at this moment")
     seen = now.get_attribute("title")
     service.advance(5)
     viewer.page.clock.fast_forward(REFRESH_MS)
@@ -266,13 +265,12 @@ def test_a_refused_audit_is_reported(viewer: Viewer) -> None:
 
 
 def test_markup_is_shown_as_text(viewer: Viewer) -> None:
-    changed(viewer.page, "**/v1/wheel", lambda wheel: wheel.update(leader=MARKUP, profile=MARKUP))
+    changed(viewer.page, "**/v1/wheel", lambda wheel: wheel.update(leader=MARKUP))
     breakers = [{"host": MARKUP, "since": None, "until": "2030-01-31T08:00:21Z"}]
     changed(viewer.page, "**/v1/businesses/mail", lambda mail: mail.update(breakers=breakers))
     refused(viewer.page, "**/v1/businesses/orders/stats*", 500, MARKUP)
     viewer.open()
     expect(viewer.fact("Leader")).to_have_text(MARKUP)
-    expect(viewer.fact("Profile")).to_have_text(MARKUP)
     expect(row(viewer, "mail")).to_contain_text(MARKUP)
     expect(row(viewer, "orders")).to_contain_text(MARKUP)
     viewer.open(f"wheel?biz_type={MARKUP}&hours={MARKUP}")

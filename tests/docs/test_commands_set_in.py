@@ -188,7 +188,7 @@ def test_a_command_on_a_page_is_valid_for_its_program(page: str) -> None:
     [
         "make nothing",
         "make audit APIURL=x",
-        "make deploy ENV=dev PARAMETERS='Profil=economy'",
+        "make deploy ENV=dev PARAMETERS='AuthMod=keys'",
         "aws ec2 create-vpc-endpoints --vpc-id vpc-1",
         "aws ec2 create-vpc-endpoint --vpc vpc-1",
         "aws ec2 create-vpc-endpoint --service-name x",
@@ -212,11 +212,11 @@ def test_an_invalid_command_is_found(wrong: str) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        "Profil=economy",
-        "Profile=cheap",
+        "AuthMod=keys",
+        "AuthMode=off",
         "RetentionDays=0",
         "SubnetIds=subnet-0a\nSecurityGroupIds=",
-        "Profile=economy RetentionDays=1",
+        "AuthMode=keys RetentionDays=1",
     ],
 )
 def test_an_invalid_parameter_is_found(wrong: str) -> None:

@@ -70,7 +70,7 @@ def test_a_variable_that_is_never_set_is_found(page: str) -> None:
 
 
 def test_named_resources_exist_and_retained_ones_are_noted_before_the_deletion() -> None:
-    template: Template = the_template("precise")
+    template: Template = the_template()
     named = set(re.findall(r"\$\(name ([A-Z][A-Za-z]+)\)", PAGE))
     for loop in re.findall(r"for [FM] in ([A-Za-z ]+);", PAGE):
         named |= set(loop.split())

@@ -92,7 +92,6 @@ class Workflows:
         second = NOW_MS // 1000
         return WheelState(
             now_ms=NOW_MS + 250,
-            profile="economy",
             buckets=1_000,
             origin_second=second - 900,
             time_pointer=second + 1,

@@ -22,6 +22,8 @@ from tests.functions.conftest import Context, call, event_from
 from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
 
+FAR_SECONDS = 200  # so far ahead that only the scheduler sends a message of the slice
+
 
 @pytest.fixture
 def receiver() -> Iterator[tuple[str, list[bytes]]]:
@@ -123,8 +125,8 @@ def test_a_message_leased_by_another_run_is_hidden_and_reported(
     wired: ManualClock, receiver: tuple[str, list[bytes]]
 ) -> None:
     url, bodies = receiver
-    create(url, in_seconds=30)
-    wired.advance_ms(30_000)
+    create(url, in_seconds=FAR_SECONDS)
+    wired.advance_ms(FAR_SECONDS * 1000)
     tick()
     batch = received_batch()
     message = json.loads(batch["Records"][0]["body"])
@@ -151,8 +153,8 @@ def test_messages_of_the_second_link_are_delivered_without_a_report(
     wired: ManualClock, receiver: tuple[str, list[bytes]]
 ) -> None:
     url, bodies = receiver
-    create(url, in_seconds=30)
-    wired.advance_ms(30_000)
+    create(url, in_seconds=FAR_SECONDS)
+    wired.advance_ms(FAR_SECONDS * 1000)
     tick()
     [record] = received_batch()["Records"]
 
@@ -166,8 +168,8 @@ def test_an_undelivered_message_of_the_second_link_fails_the_run_at_its_end(
 ) -> None:
     """Asynchronous invocation ignores reported messages: only a failed run is tried again."""
     url, bodies = receiver
-    create(url, in_seconds=30)
-    wired.advance_ms(30_000)
+    create(url, in_seconds=FAR_SECONDS)
+    wired.advance_ms(FAR_SECONDS * 1000)
     tick()
     [record] = received_batch()["Records"]
     bad = "{rubbish"

@@ -104,7 +104,7 @@ def test_each_run_writes_its_metrics_in_one_line(lines: Lines, wired: ManualCloc
     assert lines.logged == [
         {"Created": 1},
         {"FailedAttempts": 1, "Dead": 1, "Pages": 1, "Lateness": [7]},
-        {"PointerLag": [400], "SweepLag": [440]},
+        {"PointerLag": [250], "SweepLag": [440]},
     ]
 
 

@@ -19,7 +19,13 @@ from duewheel.workflows.delivery.park_tasks import Release
 from functions.notifier import app as notifier
 from local.aws.emulator import Emulator
 from tests.functions.conftest import Context
-from tests.functions.test_handlers_on_moto import create, invoked_with, received_batch, tick
+from tests.functions.test_handlers_on_moto import (
+    FAR_SECONDS,
+    create,
+    invoked_with,
+    received_batch,
+    tick,
+)
 from tests.functions.test_handlers_on_moto import receiver as receiver
 from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
@@ -38,8 +44,8 @@ def comes_after_ms(emulator: Emulator, wired: ManualClock) -> Callable[[], list[
 def batch(wired: ManualClock, receiver: tuple[str, list[bytes]]) -> dict[str, Any]:
     """A batch of Lambda's poller with one page of one task; the queue hides the message for a long
     time."""
-    create(receiver[0], in_seconds=30)
-    wired.advance_ms(30_000)
+    create(receiver[0], in_seconds=FAR_SECONDS)
+    wired.advance_ms(FAR_SECONDS * 1000)
     tick()
     return received_batch()
 
@@ -76,9 +82,8 @@ def test_a_leased_message_is_hidden_while_the_other_page_of_its_batch_is_deliver
     wired: ManualClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    create(receiver[0], in_seconds=30)
+    create(receiver[0], in_seconds=30)  # the time pointer has passed its second
     wired.advance_ms(30_000)
-    tick()
     [held] = received_batch()["Records"]
     page = decode(held["body"])
     assert isinstance(page, PageMessage)

@@ -144,31 +144,31 @@ def run(aws: Aws, wanted: deploy.Options) -> int:
 
 
 def test_a_later_source_of_a_parameter_wins() -> None:
-    options = {"parameter_overrides": ["Profile=precise", "LogLevel=DEBUG", "RetentionDays=1"]}
+    options = {"parameter_overrides": ["AuthMode=keys", "LogLevel=DEBUG", "RetentionDays=1"]}
     values = chosen(
         options, "# mine\nLogLevel=INFO\n\nRetentionDays=2", "RetentionDays=3", DECLARED
     )
-    assert values == {"Profile": "precise", "LogLevel": "INFO", "RetentionDays": "3"}
+    assert values == {"AuthMode": "keys", "LogLevel": "INFO", "RetentionDays": "3"}
 
 
 def test_a_parameter_that_is_not_named_keeps_the_value_of_the_stack() -> None:
-    was = {"IamDefault": "admin", "Profile": "economy", "PageSize": "50"}
-    will_be = effective(DECLARED, was, {"Profile": "precise"})
-    assert (will_be["IamDefault"], will_be["Profile"]) == ("admin", "precise")
+    was = {"IamDefault": "admin", "AuthMode": "iam", "PageSize": "50"}
+    will_be = effective(DECLARED, was, {"AuthMode": "keys"})
+    assert (will_be["IamDefault"], will_be["AuthMode"]) == ("admin", "keys")
     assert "PageSize" not in will_be, "it is no parameter any more"
 
 
 @each_case(
     ("given", "expected"),
     [
-        ("Profil=economy", "no parameter Profil"),
+        ("AuthMod=keys", "no parameter AuthMod"),
         ("PageSize=50", "no parameter PageSize"),
-        ("Profile=cheap", "one of precise, economy"),
+        ("AuthMode=off", "one of iam, keys"),
         ("RetentionDays=0", "from 1 to 3650"),
         ("RetentionDays=many", "from 1 to 3650"),
         ("SubnetIds=vpc-1", "subnet-0123"),
         ('AlarmEmail=a@b"', "AlarmEmail does not take"),
-        ("Profile", "not of the form"),
+        ("AuthMode", "not of the form"),
     ],
 )
 def test_a_parameter_that_the_template_does_not_take_is_refused(given: str, expected: str) -> None:
@@ -193,14 +193,14 @@ def made(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_make_passes_its_variables_to_the_deployment() -> None:
     """With `-n`, make prints the commands that it would run."""
-    given = ("ENV=dev", "STACK=my-timers", "PARAMETERS=LogLevel=INFO Profile=precise")
+    given = ("ENV=dev", "STACK=my-timers", "PARAMETERS=LogLevel=INFO AuthMode=keys")
     command = made("-n", "deploy", *given, "REPLACE_FAILED=yes").stdout.replace("\\\n", " ")
     (line,) = [one for one in command.splitlines() if "-m infra.operate.deploy" in one]
     words = shlex.split(line)
     options = dict(zip(words[4::2], words[5::2], strict=True))
     assert words[3] == "dev"
     assert options["--stack"] == "my-timers"
-    assert options["--parameters"] == "LogLevel=INFO Profile=precise"
+    assert options["--parameters"] == "LogLevel=INFO AuthMode=keys"
     assert options["--replace-failed"] == "yes"
     assert options["--again"] == "make deploy ENV=dev STACK=my-timers"
 
@@ -233,7 +233,7 @@ def test_only_the_environment_is_required(sam: Path, monkeypatch: pytest.MonkeyP
     template = str(ROOT / "template.yaml")
     given = ["dev", "--template", template, "--sam", str(sam), "--again", AGAIN]
     assert deploy.main(given) == len(options_of(SAMCONFIG, "dev")["parameter_overrides"])
-    assert deploy.main([*given, "--parameters", "Profil=precise"]) == deploy.REFUSED
+    assert deploy.main([*given, "--parameters", "AuthMod=keys"]) == deploy.REFUSED
 
 
 @each_case(
@@ -314,9 +314,8 @@ def test_a_stack_that_was_in_use_is_never_deleted(aws: Aws, sam: Path, status: s
     ("limit", "parameters", "expected"),
     [
         (1_000, {}, []),
-        (10, {"Profile": "economy"}, ["NotifierConcurrency=4 "]),
-        (10, {}, ["three or four of the 10", "NotifierConcurrency=2 ", "L-B99A9384"]),
-        (400, {}, ["at most 400", "may take all", "NotifierConcurrency=392 "]),
+        (10, {}, ["NotifierConcurrency=4 ", "L-B99A9384"]),
+        (400, {}, ["at most 400", "may take all", "NotifierConcurrency=394 "]),
         (400, {"NotifierConcurrency": "300"}, ["may take all", "--desired-value 1000"]),
         (400, {"NotifierConcurrency": "300", **SLOW_BOUND}, []),
         (
@@ -333,7 +332,6 @@ def test_a_deployment_compares_the_accounts_concurrency_with_the_stack(
     text = "\n".join(lines)
     assert all(each in text for each in expected)
     assert bool(lines) == bool(expected)
-    assert ("Profile=economy" in text) == ("three or four" in text)
 
 
 def test_a_deployment_works_without_the_right_to_read_the_account(

@@ -19,6 +19,7 @@ from tests.support.damage import delete, edit, entry_key, key_of
 from tests.support.each_damage import (
     DAMAGE,
     DAMAGE_WHILE_PARKED,
+    FAR,
     audited,
     drop_entry,
     parked,
@@ -101,7 +102,7 @@ def test_no_item_is_repaired_while_a_pointer_is_ahead_of_the_clock(world: World,
 
 
 def test_an_entry_that_is_not_due_yet_is_restored_at_its_place(world: World) -> None:
-    task = retried(world)
+    task = retried(world, FAR)
     drop_entry(world, task)
     mended(world)
     assert world.read(task).entry == task.entry
@@ -215,7 +216,7 @@ def test_a_key_that_names_another_live_task_stays_with_it(world: World) -> None:
 
 
 def test_all_repairs_of_one_task_are_one_line(world: World) -> None:
-    task = retried(world)
+    task = retried(world, FAR)
     drop_entry(world, task)
     delete(world, keys.key_of(task))
     edit(world, key_of(world, task), expires_at={"N": "1900000000"})
@@ -322,7 +323,7 @@ def test_an_unreadable_key_of_a_restored_task_is_repaired(world: World) -> None:
 
 def test_a_task_created_after_the_restored_instant_is_repaired_and_called(world: World) -> None:
     restored(world)
-    task = retried(world)
+    task = retried(world, FAR)
     lost = replace(task)
     drop_entry(world, task)
     reconcile(world, None)

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 BUCKETS = 10_000_000  # the default of the template
 MINUTES_MAX = 20
 HELD_MS = 45 * 60_000
-FAR_SECONDS = 200  # in no profile near, so that a slice's message is used and no direct one
+FAR_SECONDS = 200  # its writer announces nothing, so that only the scheduler sends a message
 
 
 @pytest.fixture

@@ -168,7 +168,6 @@ def test_the_stack_can_start_frozen_and_ends_with_its_standard_input() -> None:
             "only the emulator",
         ),
         ({"PORT": "http"}, "PORT='http' is no port"),
-        ({"PROFILE": "cheap"}, "PROFILE='cheap' is none of"),
         ({"LOCAL_AUTH": "yes"}, "LOCAL_AUTH='yes' is neither"),
         ({"FAULTS": "often"}, "these are numbers"),
         ({"FAULTS": "0.1", "SEED": "x"}, "these are numbers"),

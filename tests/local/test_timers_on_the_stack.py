@@ -8,6 +8,7 @@ import pytest
 from botocore.client import BaseClient
 
 from duewheel.rules.timers.planning import TAKEN_BACK_MIN
+from duewheel.rules.wheel.timing import AHEAD_SECONDS, RUN_EVERY_SECONDS
 from local.stack import LocalStack
 from tests.support.service import Service
 
@@ -89,7 +90,8 @@ def test_a_disabled_timer_of_every_second_causes_no_further_work(
     done(service, "POST", f"/v1/timers/{timer_id}/disable")
     service.advance(1)
     called = len(service.received("box"))
-    service.advance(15)  # occurrences that were about to fall due are cancelled
+    # Until then messages arrive that were sent before, and their occurrences are cancelled.
+    service.advance(AHEAD_SECONDS + RUN_EVERY_SECONDS)
     asked: Counter[str] = Counter()
     real = BaseClient._make_api_call
 

@@ -10,7 +10,6 @@ import sys
 import time
 from functools import partial
 
-from duewheel.rules.wheel.profile import PRECISE, PROFILES
 from tests.simulation.faults import Faults
 from tests.simulation.soak import TASKS_PER_SECOND, Soak, soaked_on_core
 from tests.simulation.verdict import Report
@@ -26,7 +25,6 @@ def main() -> None:
     parser.add_argument("--per-second", type=float, default=TASKS_PER_SECOND)
     parser.add_argument("--worlds", type=int, default=1)
     parser.add_argument("--day", type=int, default=SHORT_DAY_SECONDS)
-    parser.add_argument("--profile", choices=PROFILES, default=PRECISE.name)
     options = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
@@ -39,7 +37,6 @@ def main() -> None:
         Soak,
         options.tasks // options.worlds,
         tasks_per_second=options.per_second / options.worlds,
-        profile=options.profile,
         day_seconds=options.day,
     )
     soaks = [soak(options.seed + number) for number in range(options.worlds)]
@@ -53,7 +50,7 @@ def main() -> None:
 
 def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
     pace = f"{soak.tasks_per_second:g} a second"
-    print(f"{soak.tasks} tasks, seed {soak.seed}, {pace}, {soak.profile}")
+    print(f"{soak.tasks} tasks, seed {soak.seed}, {pace}")
     messages = report.messages
     print(
         f"  created {report.created}, as clients know, {messages.tasks} of these by messages; ",

@@ -18,7 +18,6 @@ from duewheel.rules.sweep.minute_statistics import MINUTE_MS, MINUTES_MAX
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel import sharding
 from duewheel.rules.wheel.addresses import holds_seconds, second_of
-from duewheel.rules.wheel.profile import PRECISE
 from duewheel.stores.tasks import codec
 from duewheel.stores.wheel import pointers
 from duewheel.wiring import api as api_wiring
@@ -57,7 +56,6 @@ class Soak:
     tasks_per_second: float = TASKS_PER_SECOND
     settling_seconds_max: float = SETTLING_SECONDS_MAX
     turns_before_seconds: float = 0  # how long the wheel has turned when the first task comes
-    profile: str = PRECISE.name
     day_seconds: int = DAY_SECONDS  # shorter: TTL strikes while tasks wait
 
     @property
@@ -79,15 +77,14 @@ class Soak:
 
 
 @cache
-def _template(profile: str) -> Template:
-    ingest = {"IngestQueue": "on", "IngestBusinesses": MAY_CREATE_FOR}
-    return load_template(TEMPLATE, {"Profile": profile, **ingest})
+def _template() -> Template:
+    return load_template(TEMPLATE, {"IngestQueue": "on", "IngestBusinesses": MAY_CREATE_FOR})
 
 
 def soaked(soak: Soak) -> tuple[Report, Faults, float]:
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
-    service = Service(_template(soak.profile), faults, seed=soak.seed + 1)
+    service = Service(_template(), faults, seed=soak.seed + 1)
     crowds = patch.object(sharding, "SLICE_ENTRIES", SLICE_ENTRIES)
     with crowds, short_days(soak.day_seconds), service.running():
         far = soak.day_seconds if soak.has_short_days else None

@@ -55,7 +55,8 @@ def test_a_crowd_that_comes_one_by_one_grows_its_second() -> None:
     """Most of them are not noted, and some are created while others grow it."""
     singles, slice_entries = (4_000, sharding.SLICE_ENTRIES) if IS_PROOF else (120, 8)
     with patch.object(sharding, "SLICE_ENTRIES", slice_entries):
-        came = crowded(Crowd(singles, TABLE_WRITE_UNITS.value, clients=32, singles=singles))
+        crowd = Crowd(singles, TABLE_WRITE_UNITS.value, clients=32, singles=singles)
+        came = crowded(crowd, seed=2)
     check_nothing_is_lost_or_repeated(came, singles)
     assert len(came.by_shard) > 1
     assert came.repeated_creates == 0

@@ -37,8 +37,8 @@ class Paused:
     left_at_work: list[str]
 
 
-def paused(rates: Rates) -> Paused:
-    service = Service(the_template(), Faults(3, rates), seed=2)
+def paused(rates: Rates, seed: int = 3) -> Paused:
+    service = Service(the_template(), Faults(seed, rates), seed=2)
     with service.running():
         service.run(_lived(service))
         calls = sorted(service.receiver.calls, key=lambda call: call.began_seconds)
@@ -125,4 +125,4 @@ def test_one_that_fails_while_its_other_writes_are_under_way_is_found() -> None:
         for module in (reschedule, park_tasks):
             stack.enter_context(patch.object(module, "fan_out", mapped))
             stack.enter_context(patch.object(module, "tried", raising))
-        assert paused(replace(FAILING, latency_ms=400.0)).left_at_work
+        assert paused(replace(FAILING, latency_ms=200.0), seed=4).left_at_work

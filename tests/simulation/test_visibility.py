@@ -16,7 +16,6 @@ import boto3
 import pytest
 
 from duewheel.rules.instants import ms_from_rfc3339, rfc3339
-from duewheel.rules.wheel.profile import PRECISE
 from tests.conftest import the_template
 from tests.simulation.crowd import QUIET
 from tests.simulation.event_sources import EventSources, Mapping
@@ -89,7 +88,7 @@ async def lived(service: Service, sources: EventSources) -> None:
 
 
 def came_of(sources: type[EventSources], *, visibility_seconds: int) -> Came:
-    service = Service(the_template(PRECISE.name), Faults(1, QUIET), seed=1)
+    service = Service(the_template(), Faults(1, QUIET), seed=1)
     with service.running():
         sqs = boto3.client("sqs")
         for queue in (service.settings.slice_queue_url, service.settings.slow_queue_url):

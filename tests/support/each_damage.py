@@ -15,6 +15,7 @@ from tests.support.receiver import BUSY
 from tests.support.world import World
 
 LADDER = RetryPolicy(attempts_max=3, delays_seconds=(30.0, 90.0))
+FAR = RetryPolicy(attempts_max=3, delays_seconds=(200.0,))  # into a second that is not dispatched
 
 
 def audited(world: World) -> list[Finding]:
@@ -33,10 +34,10 @@ def words(findings: list[Finding]) -> set[str]:
     return {finding.wrong.value for finding in findings}
 
 
-def retried(world: World) -> Task:
+def retried(world: World, retry: RetryPolicy = LADDER) -> Task:
     """A pending task whose named entry is elsewhere."""
     world.receiver.answer = lambda received: BUSY
-    task = world.created_by_key(world.new(20_000, retry=LADDER, key="order-17")).task
+    task = world.created_by_key(world.new(20_000, retry=retry, key="order-17")).task
     world.dispatch_until(task.home.second)
     world.drain()
     task = world.read(task)

@@ -2,7 +2,6 @@
 another step, and after which all promises must be kept."""
 
 import asyncio
-import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -11,7 +10,6 @@ from enum import Enum
 from functools import partial
 from itertools import count
 from math import inf
-from typing import Any
 
 from botocore.exceptions import ClientError
 
@@ -23,7 +21,7 @@ from tests.support.promises import Promises, Unfinished, is_pending
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call, Death
 from tests.support.straight import empty
-from tests.support.world import World
+from tests.support.world import World, second_of
 
 SWEEPS_MAX = 60
 
@@ -68,10 +66,12 @@ class Story(Promises):
             if self._is_anything_visible():
                 self.deliver()
                 continue
-            ahead = [second for second in self._occupied() if second > position]
+            occupied = self._occupied()
+            ahead = [second for second in occupied if second > min(now, position)]
             following = max(now + 1, min([*ahead, until]))
             world.clock.set_ms(following * 1000)
-            self._skipping.skip_time_to(min([*ahead, following]) - 1)
+            undispatched = [second for second in occupied if second > position]
+            self._skipping.skip_time_to(min([*undispatched, following]) - 1)
             world.lead_once()
             self.deliver()
 
@@ -196,11 +196,6 @@ class Story(Promises):
         self.world.loop.close()
         self.world.loop = asyncio.new_event_loop()
         self.world.loop.set_default_executor(ThreadPoolExecutor(1))
-
-
-def second_of(message: dict[str, Any]) -> int:
-    """The second of a message; 0 for a release, which waits for none."""
-    return int(json.loads(message["Body"]).get("second", 0))
 
 
 def dead(_: Call) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import json
 from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from functools import cached_property
@@ -49,6 +50,7 @@ from tests.support.receiver import Receiver
 from tests.support.recorder import Call, Recorder
 
 LAMBDA_MS = 60_000
+FAR_MS = 200_000  # further than a scheduler dispatches: its writer announces no page
 T = TypeVar("T")
 CALLER = "arn:aws:iam::123456789012:user/owner"
 
@@ -280,6 +282,7 @@ class World:
     def come_up(self, task: Task) -> None:
         """Dispatch and deliver everything up to the second in which the task is due."""
         self.dispatch_until(task.due_ms // 1000)
+        self.clock.set_ms(max(self.clock.now_ms(), task.due_ms - self.settings.lead_ms))
         self.drain()
 
     def dispatched(self, task: Task) -> dict[str, Any]:
@@ -337,10 +340,11 @@ class World:
         queue.hide_all([message["ReceiptHandle"]], seconds)
 
     def drain(self, *lanes: Lane) -> None:
-        """Let notifiers process all messages that are visible now, and all asynchronous
+        """Let notifiers process all messages that are visible now, in the order of their seconds,
+        so that none waits for its second before an earlier one, and all asynchronous
         invocations."""
         while messages := [m for lane in self._occupied(lanes) for m in self.receive(lane)]:
-            for message in messages:
+            for message in sorted(messages, key=second_of):
                 self.handle(message)
             self.drain_invocations()
         self.drain_invocations()
@@ -449,6 +453,11 @@ class World:
 
     def _random_bytes(self, _: int) -> bytes:
         return next(self._numbers).to_bytes(8, "big")
+
+
+def second_of(message: dict[str, Any]) -> int:
+    """The second of a message; 0 for a release, which waits for none."""
+    return int(json.loads(message["Body"]).get("second", 0))
 
 
 async def _all_of(work: list[Any]) -> list[Any]:

@@ -17,7 +17,6 @@ from duewheel.rules.ingest.verdict import (
     WAIT_SECONDS_MAX,
 )
 from duewheel.rules.tasks.idempotency import LEASE_MS
-from duewheel.rules.wheel.profile import ECONOMY, PROFILES
 from duewheel.rules.wheel.timing import SKEW_MS
 from duewheel.settings import LIVE, Settings, settings_from
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS
@@ -93,13 +92,6 @@ def test_every_parameter_says_what_it_is_for_and_what_it_takes() -> None:
         assert declared["Description"], name
         assert "Default" in declared, name
         assert {"MinValue", "AllowedValues", "AllowedPattern"} & set(declared), name
-
-
-def test_profiles_to_choose_from_are_those_that_the_functions_know(emulator: Any) -> None:
-    assert PARAMETERS["Profile"]["AllowedValues"] == list(PROFILES)
-    resources = resources_with(emulator, {"Profile": ECONOMY.name})
-    for function in ("api", "scheduler", "notifier", "sweeper"):
-        assert resources.environment(function)["PROFILE"] == ECONOMY.name
 
 
 def test_visibility_outlives_the_notifier_as_lambda_wants_it_and_the_lease_of_a_release(

@@ -72,7 +72,7 @@ def _place(item: dict[str, Any]) -> str:
 def main() -> int:
     clock = ManualClock()
     with patch.dict(os.environ, CREDENTIALS), Emulator(clock) as emulator:
-        template = load_template(TEMPLATE, {"Profile": "precise", "AuthMode": "keys"})
+        template = load_template(TEMPLATE, {"AuthMode": "keys"})
         resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
         world = World(emulator, resources, clock)
         tell(world)

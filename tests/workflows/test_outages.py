@@ -8,7 +8,6 @@ and a few.
 import pytest
 
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.rules.wheel.profile import ECONOMY, PRECISE, Profile
 from duewheel.stores.wheel import pointers
 from tests.support.bounds import quick_first
 from tests.support.minutes import DYNAMODB, LAMBDA, SQS, Minute, Minutes
@@ -18,13 +17,7 @@ HOUR = 60
 
 
 @pytest.fixture
-def profile() -> Profile:
-    return PRECISE
-
-
-@pytest.fixture
-def minutes(world: World, profile: Profile) -> Minutes:
-    world.wire(profile=profile)
+def minutes(world: World) -> Minutes:
     running = Minutes(world)
     running.pass_by(1)
     return running
@@ -73,9 +66,6 @@ def task_ids(tasks: list[Task]) -> list[str]:
     return [task.task_id for task in tasks]
 
 
-@pytest.mark.parametrize(
-    "profile", quick_first([PRECISE, ECONOMY], pytest.mark.exhaustive), ids=lambda one: one.name
-)
 @pytest.mark.parametrize("length", quick_first([12, HOUR], pytest.mark.exhaustive))
 def test_an_outage_of_the_scheduler(world: World, minutes: Minutes, length: int) -> None:
     tasks = tasks_of_the_hour(world, length)
@@ -89,6 +79,35 @@ def test_an_outage_of_the_scheduler(world: World, minutes: Minutes, length: int)
     assert first.sent == first.begun == slices_of(tasks)
     passed = assert_all_is_well_again(minutes, tasks, within_minutes=8)
     assert sent(passed) == begun(passed) == 0
+
+
+def test_tasks_that_are_created_shortly_before_they_are_due_need_no_scheduler(
+    world: World, minutes: Minutes
+) -> None:
+    """Their writers announce their pages."""
+    minutes.scheduler = False
+    tasks = [world.created(in_ms=in_ms) for in_ms in range(15_000, 155_000, 14_000)]
+    passed = minutes.pass_by(3)
+    assert sorted(world.receiver.task_ids) == sorted(task_ids(tasks))
+    assert sent(passed) == 0
+    assert begun(passed) == slices_of(tasks)
+
+    minutes.scheduler = True
+    assert_all_is_well_again(minutes, tasks, within_minutes=8)
+
+
+def test_tasks_that_are_created_while_neither_link_accepts_messages_are_called_later(
+    world: World, minutes: Minutes
+) -> None:
+    """Their seconds are dispatched before, and the messages of their writers are refused."""
+    minutes.refused = SQS | LAMBDA
+    tasks = [world.created(in_ms=in_ms) for in_ms in range(1_000, 145_000, 14_000)]
+    assert world.pointer().position >= tasks[-1].home.second
+    minutes.pass_by(3)
+    assert world.receiver.received == []
+
+    minutes.refused = set()
+    assert_all_is_well_again(minutes, tasks, within_minutes=8)
 
 
 @pytest.mark.exhaustive
@@ -139,7 +158,6 @@ def test_an_hour_without_sqs_is_bridged_by_the_second_link(world: World, minutes
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("profile", [PRECISE, ECONOMY], ids=lambda profile: profile.name)
 def test_an_hour_without_either_link(world: World, minutes: Minutes) -> None:
     tasks = tasks_of_the_hour(world)
     minutes.refused = SQS | LAMBDA

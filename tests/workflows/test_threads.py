@@ -1,9 +1,11 @@
 """Real threads use one wheel: conditions of writes decide, behind the emulator's one lock."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pytest
@@ -11,6 +13,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished
 from duewheel.rules.tasks.task import Status
+from duewheel.rules.wheel.addresses import address_at
 from duewheel.rules.wheel.queue_messages import PageMessage
 from duewheel.stores import registry_keys
 from duewheel.stores.tasks.tasks import TaskStore
@@ -80,6 +83,27 @@ def test_many_cancels_are_one_cancel(world: World) -> None:
 
     assert {answer.status for answer in answers} == {Status.CANCELLED}
     assert len({answer.settled_ms for answer in answers}) == 1
+
+
+def test_threads_of_a_process_announce_pages_side_by_side(world: World) -> None:
+    """While one drops the seconds that have passed, others add theirs."""
+    accepting = SimpleNamespace(send=lambda messages, delay_seconds: [])
+    writer = replace(world.entry_writer, message_sender=accepting, announced={})
+    begun_ms = world.clock.now_ms()
+
+    def announce(number: int) -> None:
+        for round_number in range(100):
+            world.clock.set_ms(begun_ms + round_number * 1000)
+            later = range(10 + number, 150)
+            instants_ms = [world.clock.now_ms() + seconds * 1000 for seconds in later]
+            writer.announce([address_at(instant_ms, bytes(8)) for instant_ms in instants_ms])
+
+    interval_seconds = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        results_of_all(announce)
+    finally:
+        sys.setswitchinterval(interval_seconds)
 
 
 def test_a_rescue_names_several_entries_at_once(

@@ -28,7 +28,6 @@ IS_UP = re.compile(r"Duewheel is up on (http://\S+),")
 # Variables that would change which stack is started.
 NOT_INHERITED = (
     "PORT",
-    "PROFILE",
     "FAULTS",
     "SEED",
     "PYTHONPATH",

@@ -11,7 +11,6 @@ from duewheel.rules.businesses.settings import Defaults
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.callbacks.egress import allowed_networks
 from duewheel.rules.delivery.page_lease import LEASE_MS
-from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel.timing import DIRECT_LATE_MS
 
 LIVE = "live"  # the alias by which every function is invoked, as the template names it
@@ -33,7 +32,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     notifier_function: str
     signing_key: str
     stack_id: str
-    profile: Profile = PRECISE
     buckets: int = 10_000_000
     lead_ms: int = 500
     page_size: int = 100
@@ -102,7 +100,6 @@ _CHOICES: dict[str, tuple[str, Mapping[str, object]]] = {
     # environment variable, and its field in capitals: what it is by default, and may be
     "LIST_INDEX": ("on", {"on": True, "off": False}),
     "METRICS": ("on", {"on": True, "off": False}),
-    "PROFILE": (PRECISE.name, PROFILES),
     "AUTH_MODE": (AuthMode.IAM, {mode.value: mode for mode in AuthMode}),
     "IAM_DEFAULT": ("none", IAM_DEFAULTS),
 }

@@ -32,7 +32,7 @@ Invoke = Callable[[Handler], Any]
 
 
 def test_tasks_are_delivered_though_calls_callbacks_and_processes_fail() -> None:
-    with LocalStack(frozen=True, faults=Faults(0.1, seed=4)) as stack:
+    with LocalStack(frozen=True, faults=Faults(0.05, seed=5)) as stack:
         service = Service(stack.url)
         asked = [
             service.call("POST", "/v1/tasks", service.new_task("orders", delay_seconds=i * 5))
@@ -47,7 +47,7 @@ def test_tasks_are_delivered_though_calls_callbacks_and_processes_fail() -> None
         _, faults = service.call("GET", "/_local/faults")
     assert faults["injected"].pop("clock off") > 5
     assert sum(faults["injected"].values()) > 5
-    assert (faults["rate"], faults["seed"]) == (0.1, 4)
+    assert (faults["rate"], faults["seed"]) == (0.05, 5)
 
 
 def test_without_the_flag_no_fault_is_injected() -> None:

@@ -68,8 +68,7 @@ def test_a_parking_record_is_deleted_only_after_the_last_notifier_that_could_par
 def test_a_released_task_is_dispatched_in_time_even_after_a_second_of_writing(
     now_ms: int, ahead_seconds: int, lead_ms: int, writing_ms: int
 ) -> None:
-    """In a profile that dispatches no seconds ahead, the entry is not near either: a page contains
-    it."""
+    """The entry is not near, either: a page contains it."""
     written_ms = now_ms + writing_ms
     released = timing.first_timely_ms(now_ms, lead_ms) // 1000
     assert timing.delay_seconds(released * 1000, written_ms, lead_ms) >= NEAR_MARGIN_MS // 1000

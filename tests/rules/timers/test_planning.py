@@ -156,6 +156,16 @@ def test_a_timer_ends_with_its_schedule_when_the_last_run_with_jitter_has_fallen
     assert next_step(ends, step.plan, step.next_ms).next_ms is None
 
 
+def test_a_chain_that_is_planned_a_lead_before_its_instant_ends_with_its_schedule() -> None:
+    """Its slice opens then."""
+    ends = timer(Schedule(every_seconds=60, end_second=NOW + 120))
+    step = next_step(ends, new_plan(), NOW * 1000)
+    assert step.next_ms is not None
+    assert next_step(ends, step.plan, step.next_ms - 500).next_ms is None
+    while_due = next_step(ends, step.plan, (NOW + 120) * 1000 - 500)
+    assert while_due.next_ms == step.next_ms, "the last one is not due yet"
+
+
 def test_a_timer_whose_schedule_is_over_ends_immediately() -> None:
     over = timer(Schedule(every_seconds=60, end_second=NOW - 60))
     assert next_step(over, new_plan(), NOW * 1000 + 1500).next_ms is None

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.profile import ECONOMY, PROFILES
 from duewheel.rules.wheel.timing import DELAY_SECONDS_MAX, DIRECT_LATE_MS, NEAR_MARGIN_MS, SKEW_MS
 from tests.support.cases import each_case
 
@@ -16,7 +15,7 @@ NOW_MS = 1_900_000_000_000
 instants = st.integers(0, 4_000_000_000_000)
 leads = st.integers(0, 2_000)
 skews = st.integers(-(SKEW_MS - 1), SKEW_MS - 1)
-aheads = st.sampled_from([profile.ahead_ms for profile in PROFILES.values()])
+aheads = st.sampled_from([0, timing.AHEAD_MS])
 soon_ms = st.integers(-20_000, 20_000)
 near_horizon_ms = st.integers(2_000, 12_000)  # how far ahead the near rule turns
 
@@ -76,7 +75,7 @@ def test_near_is_what_the_profile_may_have_handed_over(
 ) -> None:
     now = NOW_MS // 1000
     pointer = now + pointer_ahead_seconds
-    found = timing.is_near(now + ahead_seconds, NOW_MS, pointer, 500, ECONOMY.ahead_ms)
+    found = timing.is_near(now + ahead_seconds, NOW_MS, pointer, 500, timing.AHEAD_MS)
     assert found is near
 
 

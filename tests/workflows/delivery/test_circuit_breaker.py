@@ -20,7 +20,7 @@ from duewheel.workflows.delivery.deliver_message import Deliver
 from tests.support.bounds import quick_first
 from tests.support.receiver import BUSY, OK, Received
 from tests.support.recorder import Call
-from tests.support.world import World
+from tests.support.world import FAR_MS, World
 
 PROVE = os.environ.get("HYPOTHESIS_PROFILE") == "prove"
 DEAD, HEALTHY = "dead.example", "well.example"
@@ -357,7 +357,7 @@ def test_a_registry_that_fails_during_a_probe_loses_no_task(world: World, hosts:
 def test_a_crash_while_tasks_are_postponed_loses_none_and_calls_none_twice(
     world: World, hosts: Hosts, operation: str
 ) -> None:
-    crowd = created(world, 5, in_ms=60_000)
+    crowd = created(world, 5, in_ms=FAR_MS)
     world.dispatch_until(crowd[0].due_ms // 1000)
     opened_by_another(world)
     (message,) = world.receive()

@@ -1,11 +1,14 @@
 """A queue message leads to callbacks that are made and settled, also after interruptions."""
 
+from itertools import count, islice
+
 import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished, PageLease
 from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.addresses import SHARDS_MAX
 from duewheel.rules.wheel.queue_messages import (
     DirectMessage,
     MalformedMessage,
@@ -15,11 +18,11 @@ from duewheel.rules.wheel.queue_messages import (
 )
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call, Death
-from tests.support.world import LAMBDA_MS, World
+from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 
 def tasks_of_one_second(world: World, number: int) -> list[Task]:
-    return [world.created(in_ms=60_000 + n) for n in range(number)]
+    return [world.created(in_ms=FAR_MS + n) for n in range(number)]
 
 
 def only_message(world: World) -> dict[str, str]:
@@ -94,6 +97,66 @@ def test_the_next_page_is_announced_before_this_one_is_delivered(world: World) -
     world.handle(only_message(world))
 
     assert waiting == [2, 2], "this page's message, in flight, and that of the next page"
+
+
+def crowded(world: World, *, shards: int) -> list[Task]:
+    """A task in each shard of a second."""
+    second = (world.clock.now_ms() + FAR_MS) // 1000
+    world.headers.raise_to(second, shards)
+    world.reserve_shards.known.keep({second: shards})
+    placed = (world.placed(world.new(in_ms=FAR_MS + n)) for n in count())
+    tasks = {task.home.shard: task for task in islice(placed, 20 * shards)}
+    assert len(tasks) == shards
+    world.create.store(list(tasks.values()))
+    return [tasks[shard] for shard in range(shards)]
+
+
+@pytest.mark.parametrize(("shards_sent", "sends"), [(None, [1, 2]), (2, [2]), (SHARDS_MAX, [])])
+def test_the_first_page_of_a_second_sends_the_messages_of_the_shards_that_are_missing(
+    world: World, shards_sent: int | None, sends: list[int]
+) -> None:
+    """Its sender may have read the header before the second got its shards."""
+    tasks = crowded(world, shards=3)
+    world.clock.set_ms(tasks[0].due_ms)
+    world.queue.send([PageMessage(tasks[0].home.second, 0, shards=shards_sent)])
+    world.handle(only_message(world))
+    messages = world.receive()
+    assert [decode(one["Body"]) for one in messages] == [
+        PageMessage(tasks[0].home.second, shard) for shard in sends
+    ]
+    for message in messages:
+        world.handle(message)
+    assert sorted(world.receiver.task_ids) == sorted(tasks[n].task_id for n in (0, *sends))
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_missing_shards_are_called_although_the_first_page_dies_while_it_sends_their_messages(
+    world: World, moment: str
+) -> None:
+    tasks = crowded(world, shards=3)
+    world.clock.set_ms(tasks[0].due_ms)
+    world.queue.send([PageMessage(tasks[0].home.second, 0)])
+    message = only_message(world)
+    world.recorder.die("SendMessageBatch", moment)
+    with pytest.raises(Death):
+        world.handle(message)
+    world.clock.advance_ms(world.settings.page_lease_ms + 16_000)
+    world.drain()
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
+def test_a_later_page_and_another_shard_send_no_messages_of_shards(world: World) -> None:
+    world.wire(page_size=1)
+    tasks = crowded(world, shards=3)
+    second = tasks[0].home.second
+    world.clock.set_ms(tasks[0].due_ms)
+    world.queue.send(
+        [PageMessage(second, 1), PageMessage(second, 0, page="1", after=tasks[0].home.place)]
+    )
+    for message in world.receive():
+        world.handle(message)
+    assert world.messages_waiting() == 0
+    assert world.receiver.task_ids == [tasks[1].task_id]
 
 
 def test_a_rerun_of_a_cut_page_stops_where_it_was_cut(world: World) -> None:
@@ -173,7 +236,7 @@ def test_entries_for_which_the_lambda_has_no_time_are_passed_on_and_called_once(
     world: World,
 ) -> None:
     """The Lambda's deadline comes while the calls are under way."""
-    tasks = [world.created(in_ms=60_000) for _ in range(6)]
+    tasks = [world.created(in_ms=FAR_MS) for _ in range(6)]
     world.dispatch_until(tasks[0].due_ms // 1000)
 
     def slow(received: Received) -> Outcome:
@@ -194,7 +257,7 @@ def test_entries_for_which_the_lambda_has_no_time_are_passed_on_and_called_once(
 def test_a_second_run_of_a_page_does_not_call_the_rest_that_the_first_passed_on(
     world: World,
 ) -> None:
-    tasks = [world.created(in_ms=60_000) for _ in range(4)]
+    tasks = [world.created(in_ms=FAR_MS) for _ in range(4)]
     message = world.dispatched(tasks[0])
     world.recorder.die("UpdateItem", of="#done = :value")
     with pytest.raises(Death):
@@ -223,7 +286,7 @@ def test_a_direct_message_more_than_thirty_seconds_late_is_left_to_the_sweep(wor
 
 
 def test_a_task_whose_next_at_has_moved_to_later_gets_a_new_entry(world: World) -> None:
-    task = world.created(in_ms=60_000)
+    task = world.created(in_ms=FAR_MS)
     later_ms = task.due_ms + 30_000
     moved = replace(task, due_ms=later_ms, next_ms=later_ms, version=task.version + 1)
     assert world.tasks.change(task, moved)
@@ -238,7 +301,7 @@ def test_a_task_whose_next_at_has_moved_to_later_gets_a_new_entry(world: World) 
 
 
 def test_a_task_past_its_grace_expires_without_a_call(world: World) -> None:
-    task = world.created(in_ms=60_000, expires_after_seconds=5.0)
+    task = world.created(in_ms=FAR_MS, expires_after_seconds=5.0)
     world.dispatch_until(task.due_ms // 1000 + 6)
     world.drain()
 
@@ -254,7 +317,7 @@ def test_an_unreadable_message_is_refused_and_left_for_the_dead_letter_queue(wor
 
 
 def test_a_task_that_fails_to_settle_does_not_affect_the_others(world: World) -> None:
-    tasks = [world.created(in_ms=60_000) for _ in range(2)]
+    tasks = [world.created(in_ms=FAR_MS) for _ in range(2)]
     message = world.dispatched(tasks[0])
     bad = tasks[0].task_id
 

@@ -27,7 +27,7 @@ from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
 from tests.support.bounds import quick_first
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call
-from tests.support.world import LAMBDA_MS, World
+from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 CALLED_AGAIN_WITHIN_MS = 20_000
 HIDING = "ChangeMessageVisibilityBatch"
@@ -79,7 +79,7 @@ class Death:
 
 
 def due_together(world: World, number: int, apart_ms: int = 0) -> list[Task]:
-    tasks = [world.created(in_ms=60_000 + n * apart_ms) for n in range(number)]
+    tasks = [world.created(in_ms=FAR_MS + n * apart_ms) for n in range(number)]
     world.dispatch_until(tasks[0].due_ms // 1000)
     return tasks
 
@@ -319,12 +319,12 @@ def test_calls_that_are_not_settled_yet_are_no_more_than_one_page_for_each_run(
         task
         for _ in range(pages)
         for task in world.created_many(
-            replace(world.new(), due_ms=world.clock.now_ms() + 60_000)
+            replace(world.new(), due_ms=world.clock.now_ms() + FAR_MS)
             for _ in range(CALLS_IN_FLIGHT_MAX)
         )
     ]
     assert all(isinstance(task, Task) for task in tasks)
-    world.dispatch_until(world.clock.now_ms() // 1000 + 60)
+    world.dispatch_until(world.clock.now_ms() // 1000 + FAR_MS // 1000)
     unsettled: list[int] = []
     settled = count(0)
 

@@ -12,7 +12,7 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel.queue_messages import DirectMessage, decode
 from tests.support.recorder import Call
-from tests.support.world import CALLER, World
+from tests.support.world import CALLER, FAR_MS, World
 from tests.workflows.delivery.test_pause import parked_items_of, pause
 
 TIMES = 3
@@ -37,7 +37,7 @@ def of_turns(call: Call) -> bool:
 
 
 def crowd(world: World, count: int = 6, **fields: object) -> list[Task]:
-    due_ms = world.clock.now_ms() + 60_000
+    due_ms = world.clock.now_ms() + FAR_MS
     made = world.created_many(
         world.new(due_ms - world.clock.now_ms(), **fields) for _ in range(count)
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support.promises import Told
+from tests.support.recorder import Call
 from tests.support.stories import End, Interruption, Story
 from tests.support.world import World
 
@@ -44,12 +45,17 @@ def first(story: Story) -> Told:
 def stories(
     world: World, before: Step, step: Step, by: Callable[[Story], Interruption]
 ) -> Iterator[Story]:
-    """The same story for each write of `step`, interrupted after that write."""
+    """The same story for each write of `step` that is not refused, interrupted after that write."""
     story = Story(world)
     before(story)
-    begun = len(world.recorder.calls)
+    operations: list[str] = []
+
+    def note(call: Call) -> None:
+        operations.append(call.operation)
+
+    world.recorder.after = note
     step(story)
-    operations = world.recorder.operations()[begun:]
+    world.recorder.after = None
     for number, operation in enumerate(operations, start=1):
         if operation in READS:
             continue

@@ -9,7 +9,7 @@ from duewheel.rules.delivery.page_lease import PageFinished
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.workflows.retry_throttled import PAUSE_MS_MAX, TRY_MS_MAX, pause_ms
 from tests.support.receiver import BUSY
-from tests.support.world import LAMBDA_MS, World
+from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 
 def refuse_batches(world: World, times: int = 1_000_000) -> list[int]:
@@ -33,7 +33,7 @@ def refuse_updates(world: World, times: int) -> None:
     world.recorder.refuse("UpdateItem", code=code, times=times, of=table)
 
 
-def due_together(world: World, number: int = 4, in_ms: int = 60_000) -> list[Task]:
+def due_together(world: World, number: int = 4, in_ms: int = FAR_MS) -> list[Task]:
     tasks = [world.created(in_ms=in_ms) for _ in range(number)]
     if not tasks[0].home.direct:
         world.dispatch_until(tasks[0].due_ms // 1000)
@@ -57,7 +57,7 @@ def test_called_tasks_are_settled_once_the_table_accepts_the_write(world: World)
     assert 12 * PAUSE_MS_MAX / 2 < world.clock.now_ms() - began_ms < LAMBDA_MS - TRY_MS_MAX
 
 
-@pytest.mark.parametrize(("number", "in_ms"), [(4, 60_000), (1, 3_000)], ids=["page", "direct"])
+@pytest.mark.parametrize(("number", "in_ms"), [(4, FAR_MS), (1, 3_000)], ids=["page", "direct"])
 def test_settlements_left_at_the_deadline_are_written_by_another_notifier_without_a_call(
     world: World, number: int, in_ms: int
 ) -> None:

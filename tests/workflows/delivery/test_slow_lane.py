@@ -16,10 +16,10 @@ from duewheel.stores.wheel import pointers
 from tests.support.bounds import quick_first
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call, Death
-from tests.support.world import LAMBDA_MS, World
+from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 
-def slow_and_quick(world: World, number: int = 2, in_ms: int = 60_000) -> tuple[list[Task], ...]:
+def slow_and_quick(world: World, number: int = 2, in_ms: int = FAR_MS) -> tuple[list[Task], ...]:
     """`number` tasks of each kind in one second; the lane of the slow ones is set."""
     world.configured("slow", lane=Lane.SLOW)
     slow = [world.created(in_ms=in_ms, biz_type="slow") for _ in range(number)]
@@ -67,7 +67,7 @@ def test_a_page_passes_slow_tasks_on_before_it_waits_and_calls_the_others(
 
 def test_a_business_with_the_main_lane_or_none_is_not_passed_on(world: World) -> None:
     world.configured("orders", lane=Lane.MAIN)
-    tasks = [world.created(biz_type=biz_type) for biz_type in ("orders", "invoices")]
+    tasks = [world.created(in_ms=FAR_MS, biz_type=biz_type) for biz_type in ("orders", "invoices")]
     world.handle(world.dispatched(tasks[0]))
     assert called(world) == ids(tasks)
     assert world.receive(Lane.SLOW) == []
@@ -80,7 +80,7 @@ def test_the_slow_lane_takes_three_requests_and_a_message_more_up_to_the_call(wo
     for lane in Lane:
         world.configured("orders", lane=lane)
         world.clock.advance_ms(60_000)
-        task = world.created(in_ms=60_400)
+        task = world.created(in_ms=FAR_MS + 400)
         message = world.dispatched(task)
         world.recorder.clear()
         before: list[list[str]] = []
@@ -189,7 +189,7 @@ def test_a_slow_page_that_runs_out_of_time_passes_its_rest_on_within_its_lane(
     world: World,
 ) -> None:
     world.configured("slow", lane=Lane.SLOW, calls_in_flight=1)
-    slow = [world.created(biz_type="slow") for _ in range(6)]
+    slow = [world.created(in_ms=FAR_MS, biz_type="slow") for _ in range(6)]
     world.handle(world.dispatched(slow[0]))
     (passed,) = world.receive(Lane.SLOW)
 
@@ -332,7 +332,7 @@ def test_tasks_that_wait_in_the_slow_lane_behind_a_called_page_are_rescheduled(
 ) -> None:
     """Otherwise the sweep would wait there for as long as the lane has too much work."""
     world.configured("slow", lane=Lane.SLOW)
-    tasks = [world.created(in_ms=60_000 + n * 1_000, biz_type="slow") for n in range(4)]
+    tasks = [world.created(in_ms=FAR_MS + n * 1_000, biz_type="slow") for n in range(4)]
     world.dispatch_until(tasks[-1].due_ms // 1000)
     world.drain(Lane.MAIN)
     world.sweep_once()

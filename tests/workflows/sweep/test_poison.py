@@ -146,7 +146,7 @@ LEASES_OF_ANOTHER_KIND: tuple[dict[str, Any], ...] = (
 
 def with_leases(world: World, leases: tuple[dict[str, Any], ...]) -> list[tuple[Task, Any]]:
     """A task for each lease, in a second of its own, and the key of its page's lease."""
-    tasks = [world.created(in_ms=10_000 + number * 1_000) for number in range(len(leases))]
+    tasks = [world.created(in_ms=200_000 + number * 1_000) for number in range(len(leases))]
     return [
         (task, {**key_of(world, task), "place": {"S": f"{task.home.second:011d}~0"}})
         for task in tasks

@@ -63,6 +63,20 @@ def test_a_lost_slice_message_is_sent_again_and_delivered(world: World) -> None:
     assert world.read(task).status is Status.DELIVERED
 
 
+def test_the_lost_message_of_a_writer_is_sent_again_and_its_task_delivered(world: World) -> None:
+    """The second was dispatched when it was empty."""
+    world.lead_once()
+    task = world.created(in_ms=60_000)
+    assert not task.home.direct
+    assert world.pointer().position >= task.home.second
+    assert world.messages_waiting() == 1
+    lose_all_messages(world)
+    world.sweep_past(task.due_ms // 1000)
+
+    assert world.receiver.task_ids == [task.task_id]
+    assert world.read(task).status is Status.DELIVERED
+
+
 def test_a_task_with_a_lost_direct_message_gets_a_new_entry(world: World) -> None:
     task = world.created(in_ms=1_000)
     lose_all_messages(world)
@@ -75,7 +89,7 @@ def test_a_task_with_a_lost_direct_message_gets_a_new_entry(world: World) -> Non
 
 def test_a_lost_message_of_a_later_page_is_found(world: World) -> None:
     world.wire(page_size=3)
-    tasks = [world.created(in_ms=60_000 + n) for n in range(7)]
+    tasks = [world.created(in_ms=200_000 + n) for n in range(7)]
     first = world.dispatched(tasks[0])
     world.handle(first)
     lose_all_messages(world)
@@ -85,7 +99,7 @@ def test_a_lost_message_of_a_later_page_is_found(world: World) -> None:
 
 
 def test_a_lost_message_of_a_rest_page_is_found(world: World) -> None:
-    task = world.created(in_ms=60_000)
+    task = world.created(in_ms=200_000)
     message = world.dispatched(task)
     world.handle(message, lambda_ms=0)
     lose_all_messages(world)

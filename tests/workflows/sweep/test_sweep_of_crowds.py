@@ -70,8 +70,12 @@ def test_each_slice_is_read_once_and_sent_again(world: World, crowd: list[Task])
     world.sweep_second_once(crowd[0].home.second)
     world.recorder.before = None
     assert calls == ["read"] * SHARDS + ["sent"] * SHARDS
+    before = len(world.recorder.calls)
     world.drain()
     assert delivered_once(world, crowd)
+    assert "SendMessageBatch" not in world.recorder.operations()[before:], (
+        "each is sent by the sweep"
+    )
 
 
 @pytest.mark.exhaustive

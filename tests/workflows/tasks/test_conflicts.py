@@ -31,7 +31,7 @@ from tests.support.conflicts import (
 )
 from tests.support.receiver import BUSY, GONE, OK
 from tests.support.timers import chain_of, fates, made, occurrences, patched
-from tests.support.world import CALLER, World
+from tests.support.world import CALLER, FAR_MS, World
 
 TRIES = 5  # the first try, and one after each pause
 ONCE = RetryPolicy(1, 5.0)
@@ -139,8 +139,8 @@ def test_a_page_finishes_although_the_keys_of_its_tasks_cannot_be_released(world
 def test_a_rest_page_is_passed_on_although_the_keys_of_the_page_cannot_be_released(
     world: World,
 ) -> None:
-    task = keyed(world)
-    later = world.created(in_ms=60_900, callback=HttpCallback("https://slow.example/"))
+    task = keyed(world, in_ms=FAR_MS)
+    later = world.created(in_ms=FAR_MS + 900, callback=HttpCallback("https://slow.example/"))
     message = world.dispatched(task)
 
     def answer(received: Any) -> Any:
@@ -189,7 +189,7 @@ def test_a_written_cancel_is_answered_although_the_key_cannot_be_released(
 def test_the_sweep_releases_the_key_of_a_task_whose_notifier_died_before_the_release(
     world: World,
 ) -> None:
-    task = keyed(world)
+    task = keyed(world, in_ms=FAR_MS)
     message = world.dispatched(task)
 
     def die(call: Any) -> None:
@@ -270,7 +270,7 @@ def test_taking_a_key_during_a_transaction_succeeds_or_is_refused_for_load(world
 
 def test_a_task_settles_while_its_key_is_being_taken_again(world: World) -> None:
     """The transaction of a redrive blocks the key when it is released."""
-    task = keyed(world)
+    task = keyed(world, in_ms=FAR_MS)
     message = world.dispatched(task)
     with conflicts(of_keys, times=A_MOMENT) as met:
         assert isinstance(world.handle(message), PageFinished)
@@ -310,7 +310,7 @@ def test_a_change_and_a_redrive_that_cannot_be_written_are_refused_for_load(worl
 def test_a_death_during_a_transaction_is_one_death_with_one_notice(world: World) -> None:
     world.configured("orders", on_dead=DEAD_HOOK, retry=ONCE)
     world.receiver.answer = lambda received: OK if "dead" in received.url else BUSY
-    task = world.created()
+    task = world.created(in_ms=FAR_MS)
     message = world.dispatched(task)
     with conflicts(of_transactions, times=3 * TRIES):  # it keeps trying
         assert isinstance(world.handle(message), PageFinished)

@@ -6,7 +6,7 @@ from botocore.exceptions import ClientError
 from duewheel.rules.refusals import TooManyWrites, Unavailable
 from duewheel.rules.tasks.task import Task
 from tests.support.recorder import Call
-from tests.support.world import World
+from tests.support.world import FAR_MS, World
 
 
 def test_a_far_task_is_one_write_and_no_message(world: World) -> None:
@@ -25,6 +25,30 @@ def test_a_near_task_is_one_write_and_one_message(world: World) -> None:
     assert world.recorder.operations() == ["PutItem", "SendMessageBatch"]
     entry = world.recorder.calls[-1].request["Entries"][0]
     assert entry["DelaySeconds"] == 2, "whole seconds, rather early than late"
+
+
+def test_an_entry_is_announced_while_the_registry_refuses_reads(world: World) -> None:
+    """The task is stored by then, and its message needs nothing from there."""
+    task = world.placed(world.new(in_ms=30_000))
+    world.tasks.create(task)
+    world.clock.advance_ms(15_000)  # the time pointer has to be read again
+    world.recorder.clear()
+    world.recorder.refuse("GetItem")
+    world.entry_writer.announce([task.home])
+
+    assert world.recorder.operations() == ["SendMessageBatch"]
+
+
+def test_the_message_of_a_page_is_not_delayed_by_a_clock_far_behind(world: World) -> None:
+    """Of AWS's time and its own clock a writer takes the later, as for the entry's place."""
+    task = world.placed(world.new(in_ms=30_000))
+    world.tasks.create(task)
+    world.aws_time._latest_ms = world.clock.now_ms() + 12_000
+    world.recorder.clear()
+    world.entry_writer.announce([task.home])
+
+    (entry,) = world.recorder.calls[-1].request["Entries"]
+    assert entry["DelaySeconds"] == 19, "AWS's time may be 2 s ahead"
 
 
 def test_the_message_of_a_near_task_comes_shortly_before_its_own_instant(world: World) -> None:
@@ -50,7 +74,7 @@ def test_a_task_that_is_due_in_the_past_is_placed_now_and_keeps_its_due_instant(
 
 
 def test_a_task_created_while_its_slice_is_being_read_is_delivered_once(world: World) -> None:
-    first = world.created(in_ms=60_000)
+    first = world.created(in_ms=FAR_MS)
     world.dispatch_until(first.due_ms // 1000)
     created: list[Task] = []
 

@@ -362,7 +362,8 @@ def test_a_single_create_that_died_at_any_call_is_finished_by_its_repeat(world: 
                 died += [(key, one)] if dead else []
     plain = 2  # claim and put
     near, keyed = 1, 3  # a message; a read of the key, its claim and its confirmation
-    assert len(died) == 4 * (plain + plain + keyed) + 4 * near
+    announced = 1  # the page of the tasks thirty seconds ahead, once
+    assert len(died) == 4 * (plain + plain + keyed) + 4 * near + announced
     pass_the_sweep(world)
 
     for key, one in died:

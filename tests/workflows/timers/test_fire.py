@@ -27,8 +27,9 @@ from tests.support.world import CALLER, World
 QUICK_RETRY = RetryPolicy(attempts_max=3, delays_seconds=(20.0, 20.0))
 
 
-def planned(world: World, every: int = 60, /, **rules: Any) -> Timer:
-    """Its occurrences are in the wheel, far enough ahead to be read with their slices."""
+def planned(world: World, every: int = 200, /, **rules: Any) -> Timer:
+    """Its occurrences are in the wheel, by default so far ahead that only the scheduler announces
+    their pages."""
     timer = made(world, every, **{"max_runs": 6, **rules})
     world.drain()
     assert occurrences(world, timer)
@@ -50,8 +51,10 @@ def dispatched(world: World, timer: Timer) -> dict[str, Any]:
 
 
 def go_to(world: World, second: int) -> None:
-    """All other tasks up to this second fall due, too."""
-    world.dispatch_until(second)
+    """All other tasks up to this second fall due, too. It was dispatched within the minute before,
+    so that no scheduler moves the clock now."""
+    world.dispatch_until(max(now(world), second - 60))
+    world.clock.set_ms(max(world.clock.now_ms(), second * 1000))
     world.drain()
 
 
@@ -65,7 +68,7 @@ def test_an_occurrence_is_called_with_the_payload_of_its_timer_which_is_kept_in_
     assert (task.payload, task.callback) == (None, None)
     go_to(world, task.due_ms // 1000)
     (received,) = world.receiver.received
-    sent = f'{{"task":"{task.task_id}","of":"{timer.timer_id}","at":"2027-01-15T08:01:00.000Z"}}'
+    sent = f'{{"task":"{task.task_id}","of":"{timer.timer_id}","at":"2027-01-15T08:03:20.000Z"}}'
     assert (received.body, received.at_ms) == (sent.encode(), task.due_ms)
     done = first_of(world, timer)
     assert (done.status, done.lateness_ms, done.payload) == (Status.DELIVERED, 0, sent)
@@ -270,7 +273,7 @@ def test_a_stop_by_the_receiver_disables_the_timer_only_with_disable_on_stop(
     current = world.timers.read(timer.timer_id)
     assert current is not None
     assert current.enabled is enabled
-    go_to(world, task.due_ms // 1000 + 60)
+    go_to(world, task.due_ms // 1000 + 200)
     assert len(world.receiver.received) == (2 if enabled else 1)
 
 

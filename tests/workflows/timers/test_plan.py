@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from botocore.exceptions import ClientError
 
 from duewheel.rules.sweep.audit import AuditRequest
 from duewheel.rules.sweep.minute_statistics import StatsRequest, Tally
@@ -12,6 +13,7 @@ from duewheel.rules.tasks.task import Status
 from duewheel.rules.timers import planning
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.timer import Misfire, Timer
+from duewheel.rules.wheel.addresses import header_place
 from tests.support.bounds import quick_first
 from tests.support.damage import edit, key_of
 from tests.support.recorder import Death
@@ -72,6 +74,21 @@ def test_enabling_writes_no_occurrence_and_the_first_ones_are_called_in_time(wor
     assert {task.lateness_ms for task in occurrences(world, timer)} == {0}
 
 
+def test_occurrences_of_the_next_minutes_are_in_their_slices_and_need_no_scheduler(
+    world: World,
+) -> None:
+    """Their seconds may be dispatched already, so their planner announces the pages."""
+    timer = made(world, 30, max_runs=5)
+    world.drain()
+    tasks = occurrences(world, timer)
+    assert [task.names_its_home and not task.home.direct for task in tasks] == [True] * 5
+    for task in tasks:
+        world.clock.set_ms(task.due_ms - world.settings.lead_ms)
+        world.drain()
+    called = [(received.task_id, received.at_ms) for received in world.receiver.received]
+    assert called == [(task.task_id, task.due_ms) for task in tasks]
+
+
 @pytest.mark.exhaustive
 def test_a_timer_without_end_is_planned_an_hour_ahead_for_as_long_as_it_is_enabled(
     world: World,
@@ -94,7 +111,7 @@ def test_a_timer_without_end_is_planned_an_hour_ahead_for_as_long_as_it_is_enabl
 def test_a_timer_with_max_runs_ends_when_its_last_run_has_fallen_due(world: World) -> None:
     story = Story(world)
     timer = not_yet_planned(story)
-    story.pass_time(2 * RUNS)
+    story.pass_time(2 * RUNS - 2)
     assert world.timers.read(timer.timer_id).ended is False  # type: ignore[union-attr]
     check_each_was_called_once(story, timer)
     current = world.timers.read(timer.timer_id)
@@ -106,6 +123,28 @@ def test_a_timer_with_max_runs_ends_when_its_last_run_has_fallen_due(world: Worl
     assert chain is not None
     assert chain.status is Status.CANCELLED
     assert chain.expires_at is not None
+
+
+def test_a_chain_that_is_planned_a_lead_before_the_end_of_its_timer_ends_in_one_step(
+    world: World,
+) -> None:
+    """That is when the slice of its entry opens. It gets no further entry."""
+    story = Story(world)
+    timer = not_yet_planned(story)
+    plan(story, timer)
+    chain = chain_of(world, timer)
+    assert chain is not None
+    assert occurrences(world, timer)[-1].due_ms == chain.next_ms - 1_000
+    entries = world.entries_elsewhere()
+    world.clock.set_ms(chain.next_ms - world.settings.lead_ms)
+    plan(story, timer)
+    ended = chain_of(world, timer)
+    assert ended is not None
+    assert (ended.status, ended.version) == (Status.CANCELLED, chain.version + 1)
+    assert world.entries_elsewhere() == entries
+    current = world.timers.read(timer.timer_id)
+    assert current is not None
+    assert current.ended
 
 
 @pytest.mark.exhaustive
@@ -233,6 +272,29 @@ def test_occurrences_of_a_planner_that_died_are_called_once(world: World, number
     timer = not_yet_planned(story)
     assert story.interrupted(story.deliver, Interruption(number, End.DEATH, "after"))
     check_each_was_called_once(story, timer)
+
+
+@pytest.mark.parametrize("ends", [Death, ClientError])
+def test_occurrences_that_a_planner_wrote_before_it_ended_are_called_in_time(
+    world: World, ends: type[BaseException]
+) -> None:
+    """The scheduler had dispatched their seconds as empty, so they need messages of their own."""
+    world.lead_once()
+    begun = now(world)
+    made(world, 10, max_runs=9)
+    refused = begun + 50
+    if ends is Death:
+        world.recorder.die("SendMessageBatch")
+    else:
+        world.recorder.refuse("PutItem", of=header_place(refused)[:-1], times=1)
+    with pytest.raises(ends):
+        world.drain()
+    for second in range(begun + 1, begun + 100):
+        world.clock.set_ms(max(world.clock.now_ms(), second * 1000))
+        world.drain()
+
+    expected = {begun + ahead for ahead in range(20, 90, 10)}
+    assert expected - set(called_seconds(world)) == ({refused} if ends is ClientError else set())
 
 
 @pytest.mark.usefixtures("short_steps")

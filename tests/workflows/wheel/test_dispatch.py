@@ -1,16 +1,18 @@
 """From the time pointer to the queue."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from hypothesis import HealthCheck, given, strategies
 from hypothesis import settings as hypothesis_settings
 from msgspec.structs import replace
 
 from duewheel.rules.wheel import addresses
-from duewheel.rules.wheel.profile import ECONOMY
-from duewheel.rules.wheel.queue_messages import PageMessage
+from duewheel.rules.wheel.queue_messages import PageMessage, decode
+from duewheel.rules.wheel.timing import AHEAD_MS, AHEAD_SECONDS
 from duewheel.settings import SettingsError
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.wheel.dispatch import PHASE_MS, STRIDE_SECONDS
@@ -32,24 +34,28 @@ def put_header(world: World, second: int, *, shards: int) -> None:
 
 def test_an_empty_second_costs_one_probe_and_no_message(world: World) -> None:
     world.lead_once()
+    position = world.pointer().position
     world.recorder.clear()
     world.clock.advance_ms(1_000)
-    world.dispatch.tick(world.clock.now_ms() // 1000 - 1)
+    world.dispatch.tick(position, AHEAD_MS)
 
     assert world.recorder.operations() == ["Query"]
 
 
-def test_seconds_share_one_pointer_write(world: World) -> None:
-    world.lead_once()
-    world.recorder.clear()
-    turns = iter([1_000_000] * 21)
-    world.lead.run("leader", lambda: next(turns, 0))
+def test_a_leader_that_stays_writes_the_pointer_every_five_seconds(world: World) -> None:
+    world.created(in_ms=200_000)
+    world.clock.advance_ms(60_000)
+    world.recorder.refuse("SendMessageBatch")
+    world.lead.run("leader", time_for(41))
 
-    probes = world.recorder.operations().count("Query")
-    writes = world.recorder.operations().count("UpdateItem")
+    queries = [call for call in world.recorder.calls if call.operation == "Query"]
+    writes = [call for call in world.recorder.calls if "record" in call.request.get("Key", {})]
     claim_and_release = 2
-    assert probes >= 20
-    assert writes - claim_and_release <= probes / 5
+    stayed_seconds = (world.clock.now_ms() - world.origin * 1000) / 1000 - 70
+    assert stayed_seconds > 10
+    assert len(queries) >= stayed_seconds, "each second is probed again when it opens"
+    written = sum(call.operation == "UpdateItem" for call in writes)
+    assert written - claim_and_release <= stayed_seconds / 5
 
 
 def test_the_header_says_how_many_slices_are_dispatched(world: World) -> None:
@@ -57,11 +63,15 @@ def test_the_header_says_how_many_slices_are_dispatched(world: World) -> None:
     put_header(world, second, shards=4)
     world.dispatch_until(second)
 
-    assert world.messages_waiting() == 4
+    messages = [decode(message["Body"]) for message in world.receive()]
+    assert messages == [
+        PageMessage(second, 0, shards=4),
+        *(PageMessage(second, shard) for shard in (1, 2, 3)),
+    ]
 
 
 def test_pointer_waits_for_a_second_that_the_queue_and_the_second_link_refuse(world: World) -> None:
-    first, second = world.created(in_ms=60_000), world.created(in_ms=62_000)
+    first, second = world.created(in_ms=200_000), world.created(in_ms=202_000)
     world.clock.set_ms(second.due_ms)
     world.recorder.refuse("SendMessageBatch", "Invoke")
     world.lead_once()
@@ -70,13 +80,13 @@ def test_pointer_waits_for_a_second_that_the_queue_and_the_second_link_refuse(wo
 
     world.recorder.before = None
     world.lead_once()
-    assert world.pointer().position == second.due_ms // 1000
+    assert world.pointer().position == second.due_ms // 1000 + AHEAD_SECONDS
     assert world.messages_waiting() == 2
 
 
 @pytest.mark.exhaustive
 def test_a_pointer_far_behind_catches_up_in_strides_without_skipping(world: World) -> None:
-    tasks = [world.created(in_ms=60_000 + n * 97_000) for n in range(12)]
+    tasks = [world.created(in_ms=200_000 + n * 97_000) for n in range(12)]
     world.dispatch_until(tasks[-1].due_ms // 1000 + 400)
     writes = [
         call
@@ -86,7 +96,7 @@ def test_a_pointer_far_behind_catches_up_in_strides_without_skipping(world: Worl
     world.drain()
 
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
-    behind_seconds = 12 * 97 + 460
+    behind_seconds = 12 * 97 + 600 + AHEAD_SECONDS
     claims_and_releases = 2 * (behind_seconds // STRIDE_SECONDS + 2)
     assert len(writes) <= claims_and_releases + behind_seconds // STRIDE_SECONDS
 
@@ -94,13 +104,15 @@ def test_a_pointer_far_behind_catches_up_in_strides_without_skipping(world: Worl
 def test_a_clock_that_runs_fast_cannot_take_the_pointer_along(world: World) -> None:
     world.lead_once()
     true_ms = world.clock.now_ms()
-    world.aws_time._latest_ms = true_ms
-    fast = world.dispatch
+    fast = replace(world.dispatch, latest=[])
     world.clock.advance_ms(3_600_000)
 
     dispatched = true_ms // 1000
-    moved = fast.tick(dispatched)
-    assert dispatched <= moved <= true_ms // 1000 + 3
+    for ahead_ms in (0, AHEAD_MS):
+        fast.begin()
+        world.aws_time._latest_ms = true_ms
+        moved = fast.tick(dispatched, ahead_ms)
+        assert dispatched <= moved <= (true_ms + ahead_ms) // 1000 + 3
 
 
 def test_a_pointer_held_back_by_awss_time_keeps_asking_for_a_later_one(world: World) -> None:
@@ -113,15 +125,19 @@ def test_a_pointer_held_back_by_awss_time_keeps_asking_for_a_later_one(world: Wo
     def note(call: Call) -> None:
         if call.operation == "Query":
             low = call.request["ExpressionAttributeValues"][":low"]["S"]
-            probed_ms.setdefault(addresses.second_of(low), world.clock.now_ms())
+            probed_ms[addresses.second_of(low)] = world.clock.now_ms()
+        elif call.operation == "SendMessageBatch":
+            raise EndpointConnectionError(endpoint_url="https://sqs")
 
-    world.lead_once()
+    world.created(in_ms=200_000)
+    world.clock.advance_ms(60_000)
     world.recorder.before = note
     replace(world.lead, dispatch=held_back).run("leader", time_for(150))
 
-    late_ms = [at_ms - second * 1000 for second, at_ms in probed_ms.items()]
-    assert len(late_ms) > 15
-    assert max(late_ms[3:]) <= behind_ms - 3_000 + 1_200
+    late_ms = [at_ms - second * 1000 for second, at_ms in sorted(probed_ms.items())]
+    opened = [ms for ms in late_ms if -1_000 < ms < 5_000]
+    assert len(opened) > 15
+    assert max(opened[10:]) <= behind_ms - 3_000 + 1_200
 
 
 def test_first_start_with_a_task_created_before_the_first_tick(world: World) -> None:
@@ -147,7 +163,7 @@ def test_origin_is_recorded_once_and_another_bucket_count_is_refused(world: Worl
 def test_two_seconds_that_share_a_bucket_do_not_mix(world: World) -> None:
     world.wire()
     buckets = world.settings.buckets
-    near, far = world.created(in_ms=60_000), world.created(in_ms=60_000 + buckets * 1000)
+    near, far = world.created(in_ms=200_000), world.created(in_ms=200_000 + buckets * 1000)
     assert near.home.slot(buckets) == far.home.slot(buckets)
 
     world.come_up(near)
@@ -247,6 +263,15 @@ def led_with(world: World, links: TimedLinks, until_ms: int) -> None:
     lead.run("leader", lambda: max(0, until_ms + RESERVE_MS - world.clock.now_ms()))
 
 
+def ticked_with(world: World, links: TimedLinks, until_ms: int) -> None:
+    """A leader that cannot get ahead dispatches what opens."""
+    dispatch = replace(world.dispatch, message_sender=links, latest=[], aws_ms=world.clock.now_ms)
+    pointer = world.clock.now_ms() // 1000
+    while world.clock.now_ms() < until_ms:
+        pointer = dispatch.tick(pointer)
+        world.clock.set_ms(max(dispatch.next_tick_ms(pointer), world.clock.now_ms() + 1))
+
+
 @pytest.mark.parametrize("first_ms", [0, 1, 499, 500, 501, 999])
 def test_the_message_of_a_slice_is_sent_one_lead_before_its_first_task_is_due(
     world: World, first_ms: int
@@ -257,10 +282,9 @@ def test_the_message_of_a_slice_is_sent_one_lead_before_its_first_task_is_due(
         world.created(in_ms=at_ms + ms)
     world.clock.set_ms(second * 1000 - 5_000)
     links = TimedLinks(world)
-    led_with(world, links, second * 1000 + 3_000)
+    ticked_with(world, links, second * 1000 + 3_000)
 
     assert links.sent == [(second, second * 1000 + first_ms - world.settings.lead_ms, 0)]
-    assert world.pointer().position >= second + 2
 
 
 def test_the_messages_of_several_slices_are_sent_one_lead_before_their_second(world: World) -> None:
@@ -269,15 +293,14 @@ def test_the_messages_of_several_slices_are_sent_one_lead_before_their_second(wo
     put_header(world, second, shards=2)
     world.clock.set_ms(second * 1000 - 5_000)
     links = TimedLinks(world)
-    led_with(world, links, second * 1000 + 2_000)
+    ticked_with(world, links, second * 1000 + 2_000)
 
     opens_ms = second * 1000 - world.settings.lead_ms
     assert links.sent == [(second, opens_ms, 0)] * 2
 
 
 def test_ahead_of_the_time_the_queue_delays_a_message_to_its_first_task(world: World) -> None:
-    world.wire(profile=ECONOMY)
-    first = world.created(in_ms=(ECONOMY.ahead_seconds + 60) * 1000 + 900)
+    first = world.created(in_ms=(AHEAD_SECONDS + 60) * 1000 + 900)
     world.clock.set_ms(first.due_ms - 100_000)
     links = TimedLinks(world)
     led_with(world, links, world.clock.now_ms() + 1_000)
@@ -286,8 +309,7 @@ def test_ahead_of_the_time_the_queue_delays_a_message_to_its_first_task(world: W
 
 
 def test_ahead_of_the_time_no_message_is_early_by_more_than_a_phase(world: World) -> None:
-    world.wire(profile=ECONOMY)
-    begins_ms = (ECONOMY.ahead_seconds + 60) * 1000
+    begins_ms = (AHEAD_SECONDS + 60) * 1000
     tasks = [world.created(in_ms=begins_ms + n * 1_037) for n in range(30)]
     world.clock.set_ms(tasks[0].due_ms - 100_000)
     links = TimedLinks(world)
@@ -303,8 +325,7 @@ def test_ahead_of_the_time_no_message_is_early_by_more_than_a_phase(world: World
 def test_ahead_of_the_time_a_queue_that_refuses_gets_two_requests_not_one_in_each_phase(
     world: World,
 ) -> None:
-    world.wire(profile=ECONOMY)
-    begins_ms = (ECONOMY.ahead_seconds + 60) * 1000
+    begins_ms = (AHEAD_SECONDS + 60) * 1000
     tasks = [world.created(in_ms=begins_ms + n * 1_100) for n in range(10)]
     world.clock.set_ms(tasks[0].due_ms - 100_000)
     links = TimedLinks(world)
@@ -312,7 +333,7 @@ def test_ahead_of_the_time_a_queue_that_refuses_gets_two_requests_not_one_in_eac
     dispatch = replace(world.dispatch, message_sender=links, latest=[], aws_ms=world.clock.now_ms)
     before_ms = world.clock.now_ms()
     second = tasks[0].due_ms // 1000
-    pointer = dispatch.tick(second - 1, ECONOMY.ahead_ms)
+    pointer = dispatch.tick(second - 1, AHEAD_MS)
 
     assert pointer == second - 1
     assert links.requests == 2
@@ -340,7 +361,7 @@ def test_an_early_message_that_is_refused_is_sent_again_after_a_pause(world: Wor
 
 
 def test_who_takes_over_sends_what_the_leader_before_held_early(world: World) -> None:
-    task = world.created(in_ms=60_900)
+    task = world.created(in_ms=200_900)
     second = task.due_ms // 1000
     world.clock.set_ms(second * 1000)
     assert world.dispatch.tick(second - 1) == second - 1
@@ -358,14 +379,14 @@ def test_wherever_in_their_seconds_tasks_are_due_they_are_called_at_their_millis
     world: World, instants: list[int]
 ) -> None:
     world.receiver.received.clear()
-    begins_ms = (world.clock.now_ms() // 1000 + 60) * 1000
+    begins_ms = (world.clock.now_ms() // 1000 + 200) * 1000
     tasks = [world.created(in_ms=begins_ms + ms - world.clock.now_ms()) for ms in instants]
-    world.clock.set_ms(begins_ms - 1_000)
-    while world.clock.now_ms() < begins_ms + 2_500:
-        before = world.clock.now_ms()
-        world.lead.run(f"leader-{before}", time_for(1))
+    world.clock.set_ms(begins_ms - AHEAD_MS + 2_000)
+    world.pointers.skip_to(pointers.TIME, world.origin, begins_ms // 1000 - 1)
+    world.lead_once()
+    while visible_ms := world.emulator.messages_visible_at_ms(world.settings.slice_queue_url):
+        world.clock.set_ms(max(world.clock.now_ms(), math.ceil(min(visible_ms))))
         world.drain()
-        world.clock.set_ms(max(world.clock.now_ms(), before + 200))
 
     called = sorted((one.task_id, one.at_ms) for one in world.receiver.received)
     assert called == sorted((task.task_id, task.due_ms) for task in tasks)

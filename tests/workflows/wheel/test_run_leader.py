@@ -68,8 +68,8 @@ def test_a_retried_pointer_write_that_was_carried_out_counts_as_done(world: Worl
 def test_nothing_is_skipped_or_delivered_twice_when_the_leader_dies_at_any_step(
     world: World, operation: str, moment: str
 ) -> None:
-    tasks = [world.created(in_ms=60_000 + n * 1000) for n in range(7)]
-    world.clock.advance_ms(57_000)
+    tasks = [world.created(in_ms=200_000 + n * 1_100) for n in range(7)]
+    world.clock.advance_ms(197_000)
     at_step(world, operation, moment, crash)
     with pytest.raises(Crash):
         world.lead.run("leader", lambda: 1_000_000)
@@ -87,8 +87,8 @@ def test_a_leader_deposed_at_any_step_neither_skips_nor_turns_the_pointer_back(
     world: World, operation: str, moment: str
 ) -> None:
     """It slept through its lease; another led meanwhile, and then it goes on."""
-    tasks = [world.created(in_ms=60_000 + n * 1000) for n in range(7)]
-    world.clock.advance_ms(57_000)
+    tasks = [world.created(in_ms=200_000 + n * 1_100) for n in range(7)]
+    world.clock.advance_ms(197_000)
     usurped: list[Pointer] = []
 
     def another_leads() -> None:

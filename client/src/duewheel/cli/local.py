@@ -13,16 +13,12 @@ from duewheel.local_stack import stack_environment, stack_root
 
 @click.command(cls=Command)
 @click.option("--port", type=click.IntRange(0, 65_535), default=8080, show_default=True)
-@click.option(
-    "--economy", "profile", flag_value="economy", default="precise", help="The economy profile."
-)
 @click.option("--auth", is_flag=True, help="Ask for API keys; a first one is printed.")
 @click.option("--faults", type=click.FloatRange(0, 0.5), default=0, help="Let things go wrong.")
-def local(port: int, profile: str, auth: bool, faults: float) -> None:
+def local(port: int, auth: bool, faults: float) -> None:
     """Run the whole service on this machine until Ctrl-C. Its data end with it."""
     environment = {
         **stack_environment(port),
-        "PROFILE": profile,
         "LOCAL_AUTH": "on" if auth else "off",
         "FAULTS": str(faults),
     }

@@ -28,7 +28,7 @@ def wheel() -> None:
 def wheel_sentences(found: Wheel) -> list[str]:
     time, sweep = found.time_pointer, found.sweep_pointer
     return [
-        f"now            {here(found.now)}, profile {found.profile}",
+        f"now            {here(found.now)}",
         f"time pointer   {here(time.at)}, {time.lag_seconds:g} s behind",
         f"sweep pointer  {here(sweep.at)}, {sweep.lag_seconds:g} s behind",
         f"open places    {open_places_sentence(found.open_places)}",

@@ -205,7 +205,6 @@ def read_wheel() -> ReadWheel:
         loads=loads(),
         origin=origin(),
         buckets=config.buckets,
-        profile=config.profile,
     )
 
 

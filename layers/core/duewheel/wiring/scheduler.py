@@ -30,10 +30,4 @@ def dispatch() -> Dispatch:
 
 @once
 def lead() -> Lead:
-    return Lead(
-        clock=clock(),
-        pointers=pointers(),
-        dispatch=dispatch(),
-        origin=origin(),
-        profile=settings().profile,
-    )
+    return Lead(clock=clock(), pointers=pointers(), dispatch=dispatch(), origin=origin())

@@ -90,5 +90,4 @@ def entry_writer() -> EntryWriter:
         aws_ms=aws_time().latest_ms,
         reserve_shards=reserve_shards(),
         lead_ms=settings().lead_ms,
-        ahead_ms=settings().profile.ahead_ms,
     )

@@ -16,7 +16,6 @@ from duewheel.rules.wheel.open_places import (
     age_seconds,
     oldest_first,
 )
-from duewheel.rules.wheel.profile import PROFILES
 from duewheel.workflows.sweep.audit import Audited
 from duewheel.workflows.wheel.read_status import WheelState
 
@@ -62,7 +61,10 @@ class ForecastView(Struct):
 
 class WheelView(Struct, kw_only=True):
     now: Instant
-    profile: Literal[tuple(PROFILES)]  # type: ignore[valid-type]
+    profile: Annotated[
+        Literal["precise", "economy"],
+        says("Always economy. Stacks of earlier releases had a choice."),
+    ]
     buckets: Count
     origin: Instant
     time_pointer: PointerView
@@ -103,7 +105,7 @@ class HealthView(Struct):
 def wheel_view(state: WheelState) -> WheelView:
     return WheelView(
         now=rfc3339(state.now_ms),
-        profile=state.profile,
+        profile="economy",
         buckets=state.buckets,
         origin=rfc3339(state.origin_second * 1000),
         time_pointer=_pointer(state.time_pointer, state.now_ms),

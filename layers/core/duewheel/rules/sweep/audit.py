@@ -18,11 +18,9 @@ from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import SECOND_MAX, Address, partition_of_business, task_id_at
 from duewheel.rules.wheel.open_places import OpenPlace, is_in_open_place
-from duewheel.rules.wheel.profile import PROFILES
 
-# The time pointer runs ahead by the lead and as far as the present or the earlier profile allows;
-# this clock may differ from the leader's.
-POINTER_AHEAD_MS = max(profile.ahead_ms for profile in PROFILES.values()) + 10_000
+# The time pointer runs ahead; this clock may differ from the leader's.
+POINTER_AHEAD_MS = timing.AHEAD_MS + 10_000
 
 
 class Wrong(StrEnum):

@@ -15,6 +15,7 @@ from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
 from duewheel.rules.delivery.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import (
+    SHARDS_MAX,
     Address,
     is_direct_page,
     is_slow_page,
@@ -234,7 +235,13 @@ class _Judging(Struct, frozen=True):
         else:
             places = by.places if by is not None else ()
             message = PageMessage(
-                lease.second, lease.shard, page=lease.page, after=lease.after, places=places
+                lease.second,
+                lease.shard,
+                page=lease.page,
+                after=lease.after,
+                places=places,
+                # Each shard of a second is judged, and sent again, by itself.
+                shards=SHARDS_MAX if lease.shard == 0 and by is None else None,
             )
             self.verdict.resend.append((lease, message))
         self.verdict.unfinished.append((lease.page, why))

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules.wheel.open_places import OpenPlace
+from duewheel.rules.wheel.timing import AHEAD_SECONDS
 
 LEASE_MS = 8_000
 STANDBY_GRACE_MS = 2_000  # how long a free lease is left to its standby
@@ -61,14 +62,13 @@ def next_step(pointer: Pointer, me: str, now_ms: int) -> Step:
     return Step.WAIT
 
 
-def led_ahead(seen: Pointer, ahead_seconds: int, now_ms: int) -> Pointer:
-    """The time pointer as a leader claims it whose profile dispatches so far ahead. If it did not
-    before, writers get the time to learn of it; a new wheel has no writers."""
-    if ahead_seconds and seen.ahead_seconds >= ahead_seconds:
+def led_ahead(seen: Pointer, now_ms: int) -> Pointer:
+    """The time pointer as a leader claims it. If the one before, of an earlier release, did not
+    dispatch ahead, writers of that release get the time to learn of it; a new wheel has none."""
+    if seen.ahead_seconds >= AHEAD_SECONDS:
         return seen
-    is_known = seen.epoch == 0 or not ahead_seconds
-    from_ms = 0 if is_known else now_ms + KNOWN_BY_ALL_MS
-    return replace(seen, ahead_seconds=ahead_seconds, ahead_from_ms=from_ms)
+    from_ms = 0 if seen.epoch == 0 else now_ms + KNOWN_BY_ALL_MS
+    return replace(seen, ahead_seconds=AHEAD_SECONDS, ahead_from_ms=from_ms)
 
 
 def watch_seconds(pointer: Pointer) -> float:

@@ -12,6 +12,7 @@ from duewheel.rules.names import BizType
 from duewheel.rules.wheel.addresses import (
     PARKED_SLOTS,
     SHARD_MAX,
+    SHARDS_MAX,
     Second,
     address_from,
     address_named,
@@ -42,7 +43,9 @@ class Lane(StrEnum):
 
 class PageMessage(Struct, frozen=True):
     """Deliver one page of a slice: the entries after `after`, or just `places` that were passed on.
-    `called`: records of those among them that were delivered, and only have to be settled."""
+    `called`: records of those among them that were delivered, and only have to be settled.
+    `shards`: the sender sends the messages of so many shards of the second, this one if not said;
+    the run that delivers the first page of shard 0 sends those of the others."""
 
     second: Second
     shard: Annotated[int, Meta(ge=0, le=SHARD_MAX)]
@@ -50,6 +53,7 @@ class PageMessage(Struct, frozen=True):
     after: str | None = None
     places: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
+    shards: Annotated[int, Meta(ge=1, le=SHARDS_MAX)] | None = None
 
     @property
     def lane(self) -> Lane:

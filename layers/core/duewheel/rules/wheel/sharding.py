@@ -53,11 +53,12 @@ def is_looked_at(entries: int, random_unit: Callable[[], float]) -> bool:
 
 
 class Placement(Struct, frozen=True, kw_only=True, array_like=True):
-    """A snapshot: the clock and the time pointer, how far ahead of them slices are read and
-    dispatched, and the shards of seconds known to have more than one."""
+    """A snapshot: the clock, how far ahead of it slices are read, and the shards of seconds known
+    to have more than one. An idempotency record keeps it, as this array. `pointer_second` and
+    `ahead_ms` are of records of earlier releases, which put no entry into a dispatched second."""
 
     now_ms: int
-    pointer_second: int
+    pointer_second: int = 0
     lead_ms: int
     shards: Mapping[int, int] = field(default_factory=dict)
     ahead_ms: int = 0
@@ -77,13 +78,9 @@ class Placement(Struct, frozen=True, kw_only=True, array_like=True):
         return timing.is_near(second, self.now_ms, self.pointer_second, self.lead_ms, self.ahead_ms)
 
     def first_timely_ms(self) -> int:
-        """From here on entries fall due on time, even if writing them takes some time."""
+        """From here on entries are in slices and fall due on time, even if writing them takes some
+        time."""
         return timing.first_timely_ms(self.now_ms, self.lead_ms)
-
-    def first_in_slice_ms(self) -> int:
-        """From here on an entry is in a slice, and its message cannot come too late."""
-        handed_over_ms = max(self.now_ms + self.ahead_ms, self.pointer_second * 1000)
-        return timing.first_timely_ms(handed_over_ms, self.lead_ms)
 
 
 class MinuteLoad(Struct, frozen=True):

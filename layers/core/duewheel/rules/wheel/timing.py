@@ -2,6 +2,11 @@
 
 SKEW_MS = 2_000  # the allowed difference between the clocks of two functions
 NEAR_MARGIN_MS = 5_000
+RUN_EVERY_SECONDS = 60  # of the scheduler, by schedule, somewhere within the minute
+# How long before it opens a slice may be dispatched: two runs may be nearly two minutes apart; the
+# rest is for the run itself and for a late start.
+AHEAD_SECONDS = 150
+AHEAD_MS = AHEAD_SECONDS * 1000
 DIRECT_LATE_MS = 30_000  # a direct message later than this is left to the sweep
 DELAY_SECONDS_MAX = 900
 WAIT_SECONDS_MAX = 5  # of a notifier for its slice to open: an earlier message comes again
@@ -25,12 +30,9 @@ def not_ahead_ms(now_ms: int, aws_ms: int) -> int:
 
 
 def is_near(second: int, now_ms: int, pointer_second: int, lead_ms: int, ahead_ms: int) -> bool:
-    """Whether the slices of the second may be dispatched before an entry written now is in them.
-
-    The time pointer runs ahead of the clock by the lead, and by as much as the profile allows. An
-    entry that is nearer than that and a margin is marked direct and announced by a message of its
-    own. If the pointer is further ahead than this profile allows, another profile moved it.
-    """
+    """Whether slices of the second may be dispatched before an entry written now is in them, by a
+    scheduler that dispatches so far ahead. With 0: whether they may be read before. Such an entry
+    is direct: a message of its own names it."""
     handed_over_ms = max(now_ms + ahead_ms, pointer_second * 1000)
     return second * 1000 <= handed_over_ms + lead_ms + NEAR_MARGIN_MS
 

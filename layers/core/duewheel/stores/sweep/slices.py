@@ -61,6 +61,15 @@ class Occupied(Struct, frozen=True):
     first_ms: int
 
 
+class ReadPage(Struct, frozen=True):
+    """`end`: the last place of the page if the slice continues behind it. `shards`: of the second,
+    read with the first page of shard 0."""
+
+    entries: list[FoundEntry]
+    end: str | None
+    shards: int
+
+
 class SliceStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
@@ -87,30 +96,34 @@ class SliceStore(Struct, frozen=True):
 
     def read_page(
         self, second: int, shard: int, after: str | None, end: str | None, size: int
-    ) -> tuple[list[FoundEntry], str | None]:
-        """Up to `size` entries behind `after`, strongly consistent, and the last place of the page
-        if the slice continues behind it. A page that was cut before ends at `end`. Damaged entries
-        are reported and left out."""
+    ) -> ReadPage:
+        """Up to `size` entries behind `after`, strongly consistent. A page that was cut before ends
+        at `end`. Damaged entries are reported and left out."""
         low, high = addresses.entries_range(second)
         arguments: dict[str, Any] = {"ConsistentRead": True}
+        has_header = shard == 0 and after is None
+        if has_header:
+            low, _ = addresses.probe_range(second)
         if after is not None:
             arguments["ExclusiveStartKey"] = {
                 "slot": {"S": addresses.slot(second, shard, self.buckets)},
                 "place": {"S": after},
             }
         # One more than a page holds shows whether the slice continues.
-        answer = self._query(second, shard, low, end or high, Limit=size + 1, **arguments)
-        items = answer["Items"]
+        limit = size + 1 + has_header
+        answer = self._query(second, shard, low, end or high, Limit=limit, **arguments)
+        items, shards = answer["Items"], 1
+        if items and addresses.is_header(items[0]["place"]["S"]):
+            shards = self._shards(items.pop(0))
         goes_on = end is None and (len(items) > size or "LastEvaluatedKey" in answer)
         page = readable_ones(items[:size], found_entry)
         if end is not None:
-            return page, end
-        return page, items[:size][-1]["place"]["S"] if goes_on else None
+            return ReadPage(page, end, shards)
+        return ReadPage(page, items[:size][-1]["place"]["S"] if goes_on else None, shards)
 
     def is_bare(self, second: int, shard: int) -> bool:
-        """True if the slice has no entry and no lease, strongly consistent."""
-        low, _ = addresses.entries_range(second)
-        _, high = addresses.second_range(second)
+        """True if the slice has no entry, no lease and no header, strongly consistent."""
+        low, high = addresses.second_range(second)
         answer = self._query(
             second, shard, low, high, Limit=1, ConsistentRead=True, ProjectionExpression="place"
         )

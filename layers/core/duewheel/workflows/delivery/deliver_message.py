@@ -118,7 +118,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
             addresses = [address_from(message.shard, place) for place in message.places]
             entries = await in_thread(self.tasks.find, addresses)
         else:
-            entries, lease = await self._read_page(lease, deadline_ms)
+            entries, lease = await self._read_page(message, lease, deadline_ms)
         pairs = await self._with_tasks(
             entry for entry in entries if entry.address.place not in lease.rest
         )
@@ -131,10 +131,11 @@ class Deliver(Struct, frozen=True, kw_only=True):
         await self.retry_throttled(partial(self.pages.mark_done, lease), deadline_ms)
 
     async def _read_page(
-        self, lease: PageLease, deadline_ms: int
+        self, message: PageMessage, lease: PageLease, deadline_ms: int
     ) -> tuple[list[FoundEntry], PageLease]:
-        """Read the page, and send the message of the next page before delivering this one."""
-        entries, end = await in_thread(
+        """Read the page, and send the messages of the other shards and of the next page before
+        delivering this one."""
+        page = await in_thread(
             self.slices.read_page,
             lease.second,
             lease.shard,
@@ -142,16 +143,25 @@ class Deliver(Struct, frozen=True, kw_only=True):
             lease.end,
             self.page_size,
         )
-        if end is None:
-            return entries, lease
+        following = [
+            PageMessage(lease.second, shard) for shard in range(message.shards or 1, page.shards)
+        ]
+        if page.end is not None:
+            lease = await self._ended(lease, page.end, deadline_ms)
+            next_one = next_page(lease.page)
+            following.append(PageMessage(lease.second, lease.shard, page=next_one, after=page.end))
+        if following:
+            await in_thread(self.message_sender.send_or_raise, *following)
+        return page.entries, lease
+
+    async def _ended(self, lease: PageLease, end: str, deadline_ms: int) -> PageLease:
+        """Fix where the page ends before the next one is announced."""
         if lease.end is None:
             record_end = partial(self.pages.record_end, lease, end)
             lease = still_ours(
                 await self.retry_throttled(record_end, deadline_ms - BEGIN_RESERVE_MS)
             )
-        following = PageMessage(lease.second, lease.shard, page=next_page(lease.page), after=end)
-        await in_thread(self.message_sender.send_or_raise, following)
-        return entries, lease
+        return lease
 
     async def _pass_on(self, lease: PageLease, left: Left, deadline_ms: int) -> PageLease:
         """Pass the rest to another invocation. It is recorded first, so that a rerun of this page

@@ -61,6 +61,6 @@ class Rescue(Struct, frozen=True):
         late_ms = self.clock.now_ms() - BY_A_SLICE_AFTER_MS
         instants = [home.next_ms for home in homes]
         if not one_by_one and min(instants, default=late_ms + 1) <= late_ms:
-            in_slice_ms = self.entry_writer.placement().first_in_slice_ms()
+            in_slice_ms = self.entry_writer.placement().first_timely_ms()
             instants = [ms if ms > late_ms else in_slice_ms for ms in instants]
         return self.entry_writer.addresses(instants)

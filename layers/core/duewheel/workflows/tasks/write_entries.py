@@ -1,4 +1,9 @@
-"""Write entries: reserve shards and a place, put the entry, announce it if it is near.
+"""Write entries: reserve shards and a place, put the entry, announce it.
+
+An entry is announced if the scheduler may have dispatched its second before it was written. A
+direct entry, whose slice may have been read, too, is announced by a message that names it; any
+other by the message of its page that the scheduler would send. A process announces a page once for
+all its entries, and once more for one that is due earlier.
 
 The steps are separate because the home is named in the same write that records why. Only the sweep
 deletes entries, when it has passed their second: an entry that no home names is never delivered,
@@ -9,25 +14,26 @@ shard is used only after the header that announces it was written.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.addresses import Address, address_named
-from duewheel.rules.wheel.queue_messages import DirectMessage
+from duewheel.rules.wheel.addresses import Address
+from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage
 from duewheel.rules.wheel.sharding import Placement, is_looked_at, sampled, shards_for, widened
-from duewheel.stores.dynamodb import Throttled
+from duewheel.stores.dynamodb import Throttled, chunks
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.wheel.sharding import HeaderStore, LoadStore, ShardsCache
 from duewheel.workflows.wheel.send_messages import MessageSender
 
 ENTRIES_PER_MESSAGE = 25
+Announcements = Mapping[DirectMessage | PageMessage, int]  # with the first instant of each
 
 
 class ReserveShards(Struct, frozen=True):
@@ -79,21 +85,15 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
     aws_ms: Callable[[], int]
     reserve_shards: ReserveShards
     lead_ms: int
-    ahead_ms: int
+    announced: dict[int, int] = field(default_factory=dict)  # first instants, by second
 
     def placement(
         self, instants_ms: Iterable[int] | None = None, *, is_throttled: bool = False
     ) -> Placement:
         """The placement as of now. `instants_ms`: of entries that are about to be written, for
         which shards are reserved. `is_throttled`: DynamoDB throttled a first try."""
-        pointer_second = self.time_pointer()  # AWS's time comes with it
-        now_ms = timing.not_behind_ms(self.clock.now_ms(), self.aws_ms())
-        placement = Placement(
-            now_ms=now_ms,
-            pointer_second=pointer_second,
-            lead_ms=self.lead_ms,
-            ahead_ms=self.ahead_ms,
-        )
+        self.time_pointer()  # AWS's time comes with it
+        placement = Placement(now_ms=self._now_ms(), lead_ms=self.lead_ms)
         if instants_ms is None:
             return placement
         return self.with_shards(placement, instants_ms, is_throttled=is_throttled)
@@ -130,27 +130,61 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
         return entry
 
     def announce(self, entries: Iterable[Address], *, one_by_one: bool = False) -> None:
-        """Send the notifiers the written entries that are direct: no read of a slice will see them.
-        The entries are stored; if the queue refuses, the sweep delivers them, late."""
-        direct = sorted((one for one in entries if one.direct), key=lambda entry: entry.place)
-        if not direct:
+        """Announce the written entries. They are stored; if the queue refuses, the sweep delivers
+        them, late."""
+        written = sorted(entries, key=lambda entry: entry.place)
+        direct = [entry for entry in written if entry.direct]
+        pages = self._pages(entry for entry in written if not entry.direct)
+        if not direct and not pages:
             return
-        size = 1 if one_by_one else ENTRIES_PER_MESSAGE
-        messages: list[DirectMessage] = []
-        for second, group in groupby(direct, key=lambda entry: entry.second):
-            names = [entry.name for entry in group]
-            messages += (
-                DirectMessage(second, tuple(names[start : start + size]))
-                for start in range(0, len(names), size)
-            )
-        if refused := self.message_sender.send(messages, self._delay_seconds):
-            logger.error(
-                "direct entries left to the sweep",
-                action="direct-refused",
-                entries=[name for message in refused for name in message.entries],
-            )
+        refused = self._send({**_naming(direct, 1 if one_by_one else ENTRIES_PER_MESSAGE), **pages})
+        accepted = [(page.second, at) for page, at in pages.items() if page not in refused]
+        self.announced.update(accepted)
 
-    def _delay_seconds(self, message: DirectMessage) -> int:
-        """Until shortly before the first instant: a notifier that waits costs money."""
-        first_ms = address_named(message.entries[0]).instant_ms
-        return timing.delay_seconds(first_ms, self.clock.now_ms(), self.lead_ms)
+    def _pages(self, entries: Iterable[Address]) -> Announcements:
+        """The messages of the pages that are not announced yet, as early as they are needed."""
+        now_ms = self._now_ms()
+        first_ms: dict[int, int] = {}
+        for entry in entries:
+            if timing.is_near(entry.second, now_ms, 0, self.lead_ms, timing.AHEAD_MS):
+                first_ms.setdefault(entry.second, entry.instant_ms)
+        for second in list(self.announced):  # a copy: other threads announce, too
+            if second * 1000 < now_ms:
+                self.announced.pop(second, None)
+        pages: dict[DirectMessage | PageMessage, int] = {}
+        for second, instant_ms in first_ms.items():
+            announced_ms = self.announced.get(second)
+            if announced_ms is None:
+                pages[PageMessage(second, 0)] = instant_ms
+            elif instant_ms < announced_ms:
+                pages[PageMessage(second, 0)] = second * 1000
+        return pages
+
+    def _send(self, messages: Announcements) -> list[DirectMessage | PageMessage]:
+        """Delayed until shortly before the first instant: a notifier that waits costs money."""
+
+        def delay_seconds(message: DirectMessage | PageMessage) -> int:
+            return timing.delay_seconds(messages[message], self._now_ms(), self.lead_ms)
+
+        refused = self.message_sender.send(messages, delay_seconds)
+        if refused:
+            logger.error(
+                "entries left to the sweep",
+                action="direct-refused",
+                entries=[n for m in refused if isinstance(m, DirectMessage) for n in m.entries],
+                seconds=[one.second for one in refused if isinstance(one, PageMessage)],
+            )
+        return refused
+
+    def _now_ms(self) -> int:
+        return timing.not_behind_ms(self.clock.now_ms(), self.aws_ms())
+
+
+def _naming(entries: Iterable[Address], size: int) -> Announcements:
+    """Messages that name these entries, which are in order."""
+    messages: dict[DirectMessage | PageMessage, int] = {}
+    for second, group in groupby(entries, key=lambda entry: entry.second):
+        for some in chunks(list(group), size):
+            names = tuple(entry.name for entry in some)
+            messages[DirectMessage(second, names)] = some[0].instant_ms
+    return messages

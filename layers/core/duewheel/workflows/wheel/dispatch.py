@@ -1,7 +1,10 @@
-"""Dispatch: send a message for each slice of each occupied second, up to now or some way ahead.
+"""Dispatch: send a message for each slice of each occupied second, some way ahead of the time.
 
 A message is to reach its notifier one lead before the first task of its slice is due, so that no
-notifier is paid for waiting. It is sent at that instant, or before it with a delay of the queue.
+notifier is paid for waiting. The queue delays it until then. While that cannot be done, since the
+queue refuses messages, a second is dispatched when it opens, and its message sent at that instant.
+Seconds that were dispatched ahead are then probed again when they open: entries have been written
+into them since, and the queue may have refused the messages of their writers, too.
 
 The pointer passes a second only when all of its messages were accepted, by the queue or by
 asynchronous invocation. A message that both refuse stops the pointer. The seconds behind it are
@@ -9,7 +12,7 @@ dispatched meanwhile, each message once, and the refused messages are sent again
 pauses.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct, field
@@ -23,6 +26,7 @@ from duewheel.workflows.wheel.send_messages import MessageSender
 
 STRIDE_SECONDS = 300  # how many seconds are taken at once when the pointer is far behind
 PROBES_AT_ONCE = 16
+OPENED_BEFORE_SECONDS = 15  # what may have opened since the leader before died: more than a lease
 PHASE_MS = 100  # a delayed message of a slice is early by less than this
 _PAUSE_MS_MIN = 200
 _PAUSE_MS_MAX = 2_000
@@ -31,9 +35,10 @@ _PAUSE_MS_MAX = 2_000
 class Held(Struct, kw_only=True):
     """Messages that stop the pointer, with the first instants of their slices: `early` ones, which
     are not sent yet, and refused ones, which are sent again at `again_ms`. All other messages up to
-    the second `until` were accepted."""
+    the second `until` were accepted. `opened`: the last second that was probed when it opened."""
 
     until: int
+    opened: int
     early: dict[PageMessage, int] = field(default_factory=dict)
     refused: dict[PageMessage, int] = field(default_factory=dict)
     pause_ms: int = 0
@@ -58,10 +63,17 @@ class Dispatch(Struct, frozen=True, kw_only=True):
 
     def tick(self, dispatched: int, ahead_ms: int = 0) -> int:
         """Dispatch the seconds after `dispatched`, which the tick before returned; returns the last
-        second whose messages were accepted."""
+        second whose messages were accepted. Without `ahead_ms`, or with messages that were refused,
+        probe again what was dispatched ahead and opens now."""
         held = self._held(dispatched)
         last = min(self.last_second(ahead_ms), dispatched + STRIDE_SECONDS)
-        waiting = held.early | dict(self._messages(range(held.until + 1, last + 1)))
+        opened = held.opened
+        is_behind = held.until <= opened
+        if is_behind or held.refused or not ahead_ms:
+            opened = max(opened, min(last, self.last_second(0)))
+        again = range(held.opened + 1, min(opened, held.until) + 1)
+        seconds = [*again, *range(held.until + 1, last + 1)]
+        waiting = held.early | dict(self._messages(seconds, dispatched))
         now_ms = self.clock.now_ms()
         # Ahead of the time, the queue delays messages that are early.
         early = {m: at for m, at in waiting.items() if at - self.lead_ms > now_ms and not ahead_ms}
@@ -71,6 +83,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
         refused = self._send(sent, in_phases=not held.refused)
         after = Held(
             until=max(held.until, last),
+            opened=opened,
             early=early,
             refused=refused if is_again else held.refused | refused,
         )
@@ -81,12 +94,13 @@ class Dispatch(Struct, frozen=True, kw_only=True):
                 after.pause_ms = _PAUSE_MS_MIN if is_any_taken else held.longer_pause_ms()
                 after.again_ms = self.clock.now_ms() + after.pause_ms
         self.latest[:] = [after]
-        return min(
-            (message.second - 1 for message in (*early, *after.refused)), default=after.until
-        )
+        passed = [message.second - 1 for message in (*early, *after.refused)]
+        return max(dispatched, min(passed, default=after.until))
 
     def _held(self, dispatched: int) -> Held:
-        return self.latest[0] if self.latest else Held(until=dispatched)
+        if self.latest:
+            return self.latest[0]
+        return Held(until=dispatched, opened=self.last_second(0) - OPENED_BEFORE_SECONDS)
 
     def last_second(self, ahead_ms: int) -> int:
         """The last second that may be dispatched now, looking `ahead_ms` into the future."""
@@ -95,7 +109,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
 
     def next_tick_ms(self, dispatched: int) -> int:
         held = self._held(dispatched)
-        instants = [timing.opens_ms(held.until + 1, self.lead_ms)]
+        instants = [timing.opens_ms(min(held.until, held.opened) + 1, self.lead_ms)]
         instants += [first_ms - self.lead_ms for first_ms in held.early.values()]
         if held.refused:
             instants.append(held.again_ms)
@@ -127,10 +141,18 @@ class Dispatch(Struct, frozen=True, kw_only=True):
             refused += self.message_sender.send(rest, delay_seconds)
         return {message: due[message] for message in refused}
 
-    def _messages(self, seconds: range) -> Iterable[tuple[PageMessage, int]]:
+    def _messages(
+        self, seconds: Sequence[int], dispatched: int
+    ) -> Iterable[tuple[PageMessage, int]]:
+        """Of a second that the pointer has passed, the message of the first shard alone: the run
+        sends those of the others. If one of theirs were refused, and this leader ended, no other
+        leader would send it."""
         # Mostly there is one second; threads are for catching up.
         probed = fan_out(self.probers, self.slices.probe, seconds)
         for second, occupied in zip(seconds, probed, strict=True):
             if occupied is not None:
-                for shard in range(occupied.shards):
+                shards = occupied.shards if second > dispatched else 1
+                first = PageMessage(second, 0, shards=shards if shards > 1 else None)
+                yield first, occupied.first_ms
+                for shard in range(1, shards):
                     yield PageMessage(second, shard), occupied.first_ms

@@ -4,7 +4,6 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules.wheel.open_places import OpenPlace
-from duewheel.rules.wheel.profile import Profile
 from duewheel.rules.wheel.sharding import FORECAST_MINUTES, MinuteLoad
 from duewheel.stores.wheel import pointers
 from duewheel.stores.wheel.pointers import PointerStore
@@ -13,7 +12,6 @@ from duewheel.stores.wheel.sharding import LoadStore
 
 class WheelState(Struct, frozen=True, kw_only=True):
     now_ms: int
-    profile: str
     buckets: int
     origin_second: int
     time_pointer: int
@@ -29,7 +27,6 @@ class ReadWheel(Struct, frozen=True, kw_only=True):
     loads: LoadStore
     origin: int
     buckets: int
-    profile: Profile
 
     def __call__(self) -> WheelState:
         time_pointer = self.pointers.read(pointers.TIME, self.origin)
@@ -39,7 +36,6 @@ class ReadWheel(Struct, frozen=True, kw_only=True):
         is_led = time_pointer.owner is not None and time_pointer.lease_until_ms > now_ms
         return WheelState(
             now_ms=now_ms,
-            profile=self.profile.name,
             buckets=self.buckets,
             origin_second=self.origin,
             time_pointer=time_pointer.position,

@@ -1,8 +1,8 @@
-"""Leader election: one scheduler leads and moves the time pointer, another is its standby.
+"""Leader election: one scheduler leads and moves the time pointer.
 
-In a profile without a standing leader, a leader ends as soon as all seconds ahead are dispatched.
-While it cannot get ahead it works as in the other profile: it dispatches what falls due and tries
-again.
+A leader ends as soon as all seconds ahead are dispatched. While it cannot get ahead, because a
+queue or a table refuses, it stays: each second it dispatches what opens, every few seconds it tries
+to get ahead, and the next scheduler is its standby.
 
 Two leaders at once do no harm: a page that is dispatched twice is delivered once, because of its
 lease, and the pointer moves only for the epoch that owns it.
@@ -17,7 +17,6 @@ from duewheel.log import logger
 from duewheel.metrics import POINTER_LAG, counts
 from duewheel.rules.wheel import leader_election, timing
 from duewheel.rules.wheel.leader_election import Pointer, Step
-from duewheel.rules.wheel.profile import Profile
 from duewheel.stores.wheel import pointers
 from duewheel.stores.wheel.pointers import PointerStore
 from duewheel.workflows.wheel.dispatch import STRIDE_SECONDS, Dispatch
@@ -32,7 +31,6 @@ class Lead(Struct, frozen=True, kw_only=True):
     pointers: PointerStore
     dispatch: Dispatch
     origin: int
-    profile: Profile
 
     def run(self, me: str, remaining_ms: Callable[[], int]) -> None:
         """Wait for the lease, then lead until a candidate registers or the time runs out."""
@@ -42,7 +40,7 @@ class Lead(Struct, frozen=True, kw_only=True):
             match leader_election.next_step(seen, me, self.clock.now_ms()):
                 case Step.CLAIM:
                     now_ms = self.clock.now_ms()
-                    seen = leader_election.led_ahead(seen, self.profile.ahead_seconds, now_ms)
+                    seen = leader_election.led_ahead(seen, now_ms)
                     mine = self.pointers.claim(seen, me, now_ms)
                     if mine is not None:
                         logger.info(
@@ -68,8 +66,8 @@ class Lead(Struct, frozen=True, kw_only=True):
             while True:
                 before = dispatched
                 may_get_ahead = gets_ahead and self.clock.now_ms() >= mine.ahead_from_ms
-                ahead_ms = self.profile.ahead_ms if may_get_ahead else 0
-                last = self.dispatch.last_second(self.profile.ahead_ms)
+                ahead_ms = timing.AHEAD_MS if may_get_ahead else 0
+                last = self.dispatch.last_second(timing.AHEAD_MS)
                 dispatched, failed = self._tick(dispatched, ahead_ms, failed, is_stuck)
                 now_ms = self.clock.now_ms()
                 gets_ahead = dispatched > before
@@ -79,9 +77,8 @@ class Lead(Struct, frozen=True, kw_only=True):
                         logger.warning("lost leadership", action="deposed", epoch=mine.epoch)
                         return
                     mine, written_ms, gets_ahead = moved, now_ms, True
-                if mine.candidate is not None or remaining_ms() <= RESERVE_MS:
-                    break
-                if dispatched >= last and not self.profile.stays:
+                is_ahead = dispatched >= last
+                if is_ahead or mine.candidate is not None or remaining_ms() <= RESERVE_MS:
                     break
                 is_stuck = self._pause(dispatched, moved=dispatched > before)
         except Exception:

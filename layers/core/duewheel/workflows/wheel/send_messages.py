@@ -41,9 +41,9 @@ class MessageSender(Struct):
             for refused in self._send(lane, waiting, delay_seconds)
         ]
 
-    def send_or_raise(self, message: Message) -> None:
-        if self.send([message]):
-            raise SendRefused(f"neither channel accepted a {type(message).__name__}")
+    def send_or_raise(self, *messages: Message) -> None:
+        if refused := self.send(messages):
+            raise SendRefused(f"neither channel accepted a {type(refused[0]).__name__}")
 
     def waiting(self, lane: Lane) -> int | None:
         """About how many messages wait for notifiers. None if that is unknown: SQS does not answer,

@@ -73,8 +73,7 @@ function pointersOf(wheel, isOld) {
     [isOld ? "Last seen" : "Now", instant(wheel.now)],
     ["Time pointer", [...pointer(wheel.time_pointer), " ", wheel.time_pointer.lag_seconds >= BEHIND_SECONDS && badge("behind", "warn")]],
     ["Sweep pointer", pointer(wheel.sweep_pointer)],
-    ["Leader", wheel.leader === null ? el("span", { class: "quiet" }, "nobody") : el("code", {}, wheel.leader)],
-    ["Profile", wheel.profile],
+    ["Leader", wheel.leader === null ? el("span", { class: "quiet" }, "none at this moment") : el("code", {}, wheel.leader)],
   ]);
 }
 

@@ -1,5 +1,6 @@
-"""The economy profile: a run a minute hands over what is ahead, and nothing works in between."""
+"""A run a minute dispatches the seconds ahead, and no scheduler works in between."""
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -7,11 +8,12 @@ from collections.abc import Callable
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from duewheel.rules.tasks.task import Made, Status, Task
+from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.leader_election import KNOWN_BY_ALL_MS, LEASE_MS, POINTER_WRITE_EVERY_MS
-from duewheel.rules.wheel.profile import ECONOMY, PRECISE, RUN_EVERY_SECONDS
+from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode, texts_of_event
+from duewheel.rules.wheel.timing import AHEAD_SECONDS, RUN_EVERY_SECONDS
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.wheel.run_leader import RESERVE_MS
 from tests.support.bounds import quick_first
@@ -19,8 +21,7 @@ from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
 from tests.support.world import World
 
-AHEAD = ECONOMY.ahead_seconds
-FAR_MS = (AHEAD + 60) * 1000  # nobody has handed it over when it is created
+FAR_MS = (AHEAD_SECONDS + 60) * 1000  # nobody has handed it over when it is created
 STEPS_OF_A_RUN = [
     (operation, moment)
     for operation in ("Query", "SendMessageBatch", "UpdateItem")
@@ -30,11 +31,6 @@ STEPS_OF_A_RUN = [
 
 class Crash(BaseException):
     """The process is gone: nothing catches this, and nothing is cleaned up."""
-
-
-@pytest.fixture(autouse=True)
-def _economy(world: World) -> None:
-    world.wire(profile=ECONOMY)
 
 
 def run(world: World, me: str = "run", *, for_ms: int = 290_000) -> None:
@@ -67,11 +63,11 @@ def assert_called_on_time(world: World, *tasks: Task) -> None:
 
 def test_a_run_hands_over_what_is_ahead_and_ends(world: World) -> None:
     world.created(in_ms=FAR_MS)
-    world.clock.advance_ms(FAR_MS - AHEAD * 1000)
+    world.clock.advance_ms(FAR_MS - AHEAD_SECONDS * 1000)
     began_ms = world.clock.now_ms()
     run(world)
 
-    assert world.pointer().position == began_ms // 1000 + AHEAD
+    assert world.pointer().position == began_ms // 1000 + AHEAD_SECONDS
     assert world.pointer().owner is None
     assert world.clock.now_ms() < began_ms + 1_000, "it waited for the message's phase alone"
     assert world.receive() == [], "the message is held back"
@@ -92,19 +88,113 @@ def test_a_run_may_be_missed(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "in_seconds", quick_first([3, AHEAD - 1, 0, 30, AHEAD + 4], pytest.mark.exhaustive, 2)
+    "in_seconds",
+    quick_first([3, AHEAD_SECONDS - 1, 0, 30, AHEAD_SECONDS + 4], pytest.mark.exhaustive, 2),
 )
 def test_what_is_created_after_its_second_was_handed_over_is_called_on_time(
     world: World, in_seconds: int
 ) -> None:
-    """It is announced by a message of its own, and by no other."""
+    """Its writer announces it: by name, or by a message of its page."""
     run(world)
     world.recorder.clear()
     task = world.created(in_ms=in_seconds * 1000)
-    assert task.home.direct
+    (announced,) = map(decode, sent(world))
+    assert isinstance(announced, DirectMessage) == task.home.direct == (in_seconds < 6)
     live(world, task.due_ms + 1_000)
     assert_called_on_time(world, task)
-    assert len(sent(world)) == 1
+
+
+def test_a_page_is_announced_once_and_again_for_a_task_that_is_due_earlier(world: World) -> None:
+    run(world)
+    second_ms = world.clock.now_ms() + 60_000
+    world.recorder.clear()
+    tasks = [
+        world.created(in_ms=second_ms + ms - world.clock.now_ms()) for ms in (500, 700, 300, 100)
+    ]
+    page = PageMessage(second_ms // 1000, 0)
+    assert [decode(text) for text in sent(world)] == [page, page]
+    live(world, second_ms + 2_000)
+    assert_called_on_time(world, *tasks)
+
+
+def test_processes_that_announce_a_page_each_for_itself_have_it_delivered_once(
+    world: World,
+) -> None:
+    run(world)
+    tasks = []
+    for _ in range(4):
+        world.wire()  # a process of its own
+        tasks.append(world.created(in_ms=60_250))
+    live(world, tasks[0].due_ms + 20_000)
+    assert_called_on_time(world, *tasks)
+
+
+def test_a_task_ahead_of_all_dispatched_seconds_is_not_announced(world: World) -> None:
+    run(world)
+    world.recorder.clear()
+    task = world.created(in_ms=(AHEAD_SECONDS + 10) * 1_000)
+    assert sent(world) == []
+    live(world, task.due_ms + 1_000)
+    assert_called_on_time(world, task)
+
+
+@pytest.mark.parametrize("known_before", [False, True])
+def test_shards_that_were_added_to_a_dispatched_second_are_delivered_on_time(
+    world: World, known_before: bool
+) -> None:
+    """The run of the first shard sends the messages of those that the scheduler did not see."""
+    second = world.clock.now_ms() // 1000 + 60
+    early = [world.created(in_ms=60_000) for _ in range(2)] if known_before else []
+    run(world)
+    world.recorder.clear()
+    world.headers.raise_to(second, 4)
+    world.reserve_shards.known.keep({second: 4})
+    tasks = [world.created(in_ms=60_250) for _ in range(20)]
+    assert {task.home.shard for task in tasks} == {0, 1, 2, 3}
+    assert {decode(text) for text in sent(world)} <= {PageMessage(second, 0)}
+    live(world, second * 1000 + 2_000)
+    assert_called_on_time(world, *early, *tasks)
+
+
+def test_shards_whose_messages_the_scheduler_sends_get_no_second_message(world: World) -> None:
+    world.clock.advance_ms(1_000)
+    second = world.clock.now_ms() // 1000 + AHEAD_SECONDS + 60
+    world.headers.raise_to(second, 4)
+    world.reserve_shards.known.keep({second: 4})
+    tasks = [world.created(in_ms=(AHEAD_SECONDS + 60) * 1_000) for _ in range(20)]
+    live(world, second * 1000 + 2_000)
+    assert_called_on_time(world, *tasks)
+    assert Counter(decode(text) for text in sent(world)) == {
+        PageMessage(second, 0, shards=4): 1,
+        **{PageMessage(second, shard): 1 for shard in (1, 2, 3)},
+    }
+
+
+def test_what_is_written_while_sqs_refuses_is_called_on_time_once_a_run_stays(
+    world: World,
+) -> None:
+    """A run that stays probes a second again when it opens, also one that it dispatched ahead."""
+    far = world.created(in_ms=FAR_MS)
+    run(world)
+    world.clock.set_ms(far.due_ms - 100_000)
+    world.recorder.before = refuse_sqs
+    near = [world.created(in_ms=n * 2_250) for n in range(4, 20)]
+    invoked_ms: dict[int, int] = {}
+
+    def note(call: Call) -> None:
+        if call.operation == "Invoke":
+            for text in texts_of_event(json.loads(call.request["Payload"])) or []:
+                message = decode(text)
+                assert isinstance(message, PageMessage)
+                invoked_ms.setdefault(message.second, world.clock.now_ms())
+
+    world.recorder.after = note
+    run(world, for_ms=60_000 + RESERVE_MS)
+    lead_ms = world.settings.lead_ms
+    late_ms = [invoked_ms[task.home.second] - (task.due_ms - lead_ms) for task in near]
+    assert max(late_ms) == 0
+    assert late_ms.count(0) >= len(near) - 1, "found ahead: handed over as soon as a link takes it"
+    assert far.home.second not in invoked_ms
 
 
 @pytest.mark.exhaustive
@@ -121,13 +211,13 @@ def test_a_retry_and_a_move_within_what_was_handed_over_come_up_on_time(world: W
     assert [r.at_ms for r in world.receiver.received[:2]] == [moved.due_ms, failing.due_ms]
     again = world.read(failing)
     assert again.status is Status.DELIVERED
-    assert world.receiver.received[2].at_ms - failing.due_ms < AHEAD * 1000
+    assert world.receiver.received[2].at_ms - failing.due_ms < AHEAD_SECONDS * 1000
     assert again.history[-1].lateness_ms == 0
 
 
 def test_what_was_handed_over_can_be_cancelled_and_moved_until_its_cut_off(world: World) -> None:
     cancelled, moved = world.created(in_ms=FAR_MS), world.created(in_ms=FAR_MS)
-    world.clock.advance_ms(FAR_MS - AHEAD * 1000)
+    world.clock.advance_ms(FAR_MS - AHEAD_SECONDS * 1000)
     run(world)
     cut_off_ms = timing.cut_off_ms(cancelled.due_ms, world.settings.lead_ms)
     assert cut_off_ms == cancelled.due_ms - world.settings.lead_ms - timing.SKEW_MS
@@ -201,7 +291,7 @@ def test_while_sqs_refuses_a_run_goes_on_and_hands_over_what_comes_up(world: Wor
     world.recorder.before = None
     began_ms = world.clock.now_ms()
     run(world)
-    assert world.pointer().position >= began_ms // 1000 + AHEAD
+    assert world.pointer().position >= began_ms // 1000 + AHEAD_SECONDS
     live(world, second.due_ms + 1_000)
     assert_called_on_time(world, first, second)
 
@@ -217,7 +307,7 @@ def test_a_run_ends_as_soon_as_sqs_takes_messages_again(world: World) -> None:
 
     world.recorder.before = refuse_for_a_while
     run(world)
-    assert world.pointer().position >= world.clock.now_ms() // 1000 + AHEAD - 1
+    assert world.pointer().position >= world.clock.now_ms() // 1000 + AHEAD_SECONDS - 1
     assert world.clock.now_ms() - began_ms <= 17_000 + POINTER_WRITE_EVERY_MS + 1_000
     live(world, task.due_ms + 1_000)
     assert_called_on_time(world, task)
@@ -230,7 +320,7 @@ def test_far_behind_a_run_catches_up_in_strides_and_gets_ahead(world: World) -> 
     world.clock.set_ms(ahead.due_ms - 60_250)
     began_ms = world.clock.now_ms()
     run(world)
-    assert world.pointer().position == began_ms // 1000 + AHEAD
+    assert world.pointer().position == began_ms // 1000 + AHEAD_SECONDS
     assert world.clock.now_ms() < began_ms + 1_000
     world.drain()
     called = Counter(world.receiver.task_ids)
@@ -264,18 +354,6 @@ def test_what_a_run_left_out_the_sweep_finds(world: World) -> None:
     assert world.receiver.task_ids == [task.task_id]
 
 
-def test_after_a_change_to_precise_nothing_waits_for_the_pointer_to_be_overtaken(
-    world: World,
-) -> None:
-    run(world)
-    world.wire(profile=PRECISE)
-    at_once, later = world.created(in_ms=0), world.created(in_ms=60_250)
-    assert later.home.direct, "its second was handed over already"
-    assert at_once.home.instant_ms == at_once.due_ms
-    live(world, later.due_ms + 1_000, runs=lambda minute: False)
-    assert_called_on_time(world, at_once, later)
-
-
 def sent(world: World) -> list[str]:
     return [
         entry["MessageBody"]
@@ -285,67 +363,48 @@ def sent(world: World) -> list[str]:
     ]
 
 
-def led_precisely(world: World) -> None:
-    """By a scheduler that has just ended, before the profile was changed."""
-    world.wire(profile=PRECISE)
-    world.lead_once()
+def led_by_an_earlier_release(world: World) -> None:
+    """Its leader did not dispatch ahead, and left no reach on the pointer's record."""
+    led = world.pointers.claim(world.pointer(), "earlier", world.clock.now_ms())
+    assert led is not None
+    assert world.pointers.release(led, world.clock.now_ms() // 1000, world.clock.now_ms())
+    assert world.pointer().ahead_seconds == 0
 
 
-@pytest.mark.exhaustive
-def test_functions_of_the_precise_profile_write_nothing_into_what_economy_has_handed_over(
+def test_a_run_after_such_a_leader_gets_ahead_when_every_function_knows_of_it(
     world: World,
 ) -> None:
-    """Both are at work for the minutes of a deployment: at every call of the first runs, a
-    function of the old environment creates a task that is due within what is handed over."""
-    led_precisely(world)
-    create, tasks = world.create, list[Task]()
-
-    def made(in_ms: int) -> Task:
-        (task,) = create.entry_writer.placed([world.new(in_ms)])
-        assert create.store([task]) == [Made(task)]
-        return task
-
-    made(FAR_MS * 10)  # it knows where the time pointer stands
-    world.wire(profile=ECONOMY)
-
-    def created(_: Call) -> None:
-        world.recorder.after = None
-        due_in_ms = 60_000 + 337 * len(tasks)
-        tasks.append(made(due_in_ms))
-        world.recorder.after = created
-
-    world.recorder.after = created
-    run(world)
-    world.recorder.after = None
-    assert len(tasks) > 10
-    assert world.pointer().position > world.clock.now_ms() // 1000 + AHEAD - 5
-    tasks += [made(60_000 + 401 * n) for n in range(20)]
-    live(world, max(task.due_ms for task in tasks) + 2_000, runs=lambda minute: minute > 0)
-    called = {received.task_id: received.at_ms for received in world.receiver.received}
-    assert len(world.receiver.received) == len(tasks)
-    # A notifier or a scheduler of this world that waits for one call is late for another.
-    assert all(0 <= called[task.task_id] - task.due_ms < 2_000 for task in tasks)
-
-
-def test_a_run_after_the_precise_profile_gets_ahead_when_every_function_knows_of_it(
-    world: World,
-) -> None:
-    led_precisely(world)
-    world.wire(profile=ECONOMY)
+    led_by_an_earlier_release(world)
     began_ms = world.clock.now_ms()
     run(world)
     assert world.clock.now_ms() >= began_ms + KNOWN_BY_ALL_MS
-    assert world.pointer().position >= world.clock.now_ms() // 1000 + AHEAD - 1
+    assert world.pointer().position >= world.clock.now_ms() // 1000 + AHEAD_SECONDS - 1
     began_ms = world.clock.now_ms()
     run(world, "next")
     assert world.clock.now_ms() == began_ms, "known since the run before"
 
 
-def test_under_a_precise_leader_a_plain_entry_stays_plain(world: World) -> None:
+def test_what_functions_of_the_earlier_release_write_meanwhile_is_called_on_time(
+    world: World,
+) -> None:
+    """They announce no page, and read the record within ten seconds."""
+    led_by_an_earlier_release(world)
+    tasks: list[Task] = []
+
+    def write(_: Call) -> None:
+        world.recorder.after = None
+        if world.clock.now_ms() < began_ms + KNOWN_BY_ALL_MS / 2 and len(tasks) < 40:
+            tasks.append(world.placed(world.new(KNOWN_BY_ALL_MS + 2_000 + 337 * len(tasks))))
+            assert world.tasks.create(tasks[-1])
+        world.recorder.after = write
+
+    began_ms = world.clock.now_ms()
+    world.recorder.after = write
     run(world)
-    world.wire(profile=PRECISE)
-    world.clock.advance_ms((AHEAD + 20) * 1000)
-    world.lead_once()
-    world.clock.advance_ms(20_000)
-    world.lead_once()
-    assert not world.created(in_ms=60_000).entry.direct
+    world.recorder.after = None
+    assert len(tasks) > 5
+    live(world, max(task.due_ms for task in tasks) + 2_000, runs=lambda minute: minute > 0)
+    called = {received.task_id: received.at_ms for received in world.receiver.received}
+    assert len(world.receiver.received) == len(tasks)
+    # A notifier of this world that waits for one call is late for another.
+    assert all(0 <= called[task.task_id] - task.due_ms < 2_000 for task in tasks)
