@@ -147,7 +147,7 @@ def create_and_read(own: Own, clock: ManualClock) -> None:
         partial(own.measured, f"a create, in a batch of {BATCH}", BATCH),
     )
     with own.measured(f"a task read, in a page of {PAGE}", PAGE):
-        found, _ = process.slices().read_page(second, 0, None, None, PAGE)
+        found = process.slices().read_page(second, 0, None, None, PAGE).entries
     tasks = [settled(entry.task, second) for entry in found if entry.task is not None]
     if len(tasks) != PAGE:
         raise AssertionError("the page is not full")

@@ -12,6 +12,7 @@ def main() -> None:
         tables.knobs_for_a_burst,
         tables.knobs_for_a_steady_load,
         tables.near_tasks,
+        tables.announced_tasks,
         tables.limits_of_the_table,
         tables.failures,
         tables.sweep,

@@ -62,6 +62,7 @@ READ_CPU_MS = 0.15  # an entry of a page: parsed and decided
 CALL_CPU_MS = 0.4  # a callback with its checks
 SETTLE_CPU_MS = 0.22  # an item of a BatchWriteItem
 SWEEP_CPU_MS = 0.2  # an entry that is read again
+CREATE_MS = 15  # of the api function, as the cost model assumes
 VCPU_MB = limits.LAMBDA_VCPU_MB.value
 
 TASK_UNITS_READ = 0.25  # strongly consistent, of a task of 1 KB in a page

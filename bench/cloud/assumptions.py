@@ -6,6 +6,7 @@ from bench import limits
 from bench.cloud import assumed
 from bench.cloud.assumed import Knobs, Latency
 from bench.limits import Limit
+from duewheel.rules.wheel.timing import AHEAD_SECONDS, RUN_EVERY_SECONDS
 from duewheel.workflows.retry_throttled import TRY_MS_MAX
 
 _TEMPLATE = "template.yaml and settings.py, from which the rules take it"
@@ -33,6 +34,11 @@ def _of_the_deployment() -> Iterator[tuple[str, str, str]]:
         "a slice is expected to hold at most",
         f"{knobs.slice_entries} tasks",
         "rules/wheel/sharding.py",
+    )
+    yield (
+        "the scheduler dispatches",
+        f"every {RUN_EVERY_SECONDS} s, {AHEAD_SECONDS} s ahead, by tenths of a second",
+        "rules/wheel/timing.py, workflows/wheel/dispatch.py",
     )
     yield "messages a run", f"up to {knobs.messages_per_run}, as many as wait", "template.yaml"
     sizes = f"{knobs.notifier_mb}, {knobs.scheduler_mb}, {knobs.sweeper_mb}"
@@ -68,6 +74,7 @@ def _latencies() -> Iterator[tuple[str, str, str]]:
         ("a callback", assumed.CALLBACK),
     ):
         yield what, _latency(latency), latency.source
+    yield "a delayed message appears", "when its delay ends", "assumed; delays are whole seconds"
     yield (
         "a throttled request is retried",
         f"{assumed.SDK_TRIES} times at once",
@@ -84,6 +91,7 @@ def _computing() -> Iterator[tuple[str, str, str]]:
     yield "of a delivered task", f"{whole:.2f} ms", _DELIVERED
     yield "of which reading, calling, settling", f"{parts} ms", "assumed"
     yield "of a task swept", f"{assumed.SWEEP_CPU_MS} ms", "assumed"
+    yield "of a create, of one process of the api", f"{assumed.CREATE_MS} ms", "`make cost`"
     yield "what a second's worth of units is", "a bucket that refills all the time", "assumed"
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import chain
 from random import Random
 
-from bench.cloud.assumed import Knobs, Link
+from bench.cloud.assumed import CREATE_MS, Knobs, Link
 from bench.cloud.calls import Record
 from bench.cloud.functions import Functions
 from bench.cloud.links import DirectLink, Queue
@@ -15,11 +15,12 @@ from bench.cloud.notifier import Notifier
 from bench.cloud.scheduler import Scheduler
 from bench.cloud.sweeper import Sweeper
 from bench.cloud.table import Table
-from bench.cloud.wheel_state import Entry, WheelState
+from bench.cloud.wheel_state import Entry, WheelState, Writer
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES, shards_for
 
 FIRST_SECOND = 1_000
+_BEFORE_SECONDS = 130  # a run of the scheduler, before all that is due
 _GIVEN_MS = 600_000  # after this a run is aborted
 
 
@@ -87,11 +88,16 @@ def run(
     created_before_ms: int | None = None,
 ) -> Result:
     """`creates_a_second`: creates that use the table's writes at the same time.
-    `created_before_ms`: near tasks, created singly so long before they are due."""
+    `created_before_ms`: created singly so long before they are due, when the scheduler has passed
+    their seconds."""
     loop, random, record = Loop(), Random(1), Record()
     state = WheelState(random)
+    first, last = min(due), max(due)
+    is_near = created_before_ms is not None and timing.is_near(
+        first, first * 1000 - created_before_ms, 0, knobs.lead_ms, 0
+    )
     for second, due_ms in due.items():
-        if created_before_ms is None:
+        if not is_near:
             shards = shards_for(len(due_ms) * SLICE_ENTRIES / knobs.slice_entries)
             state.put(second, shards, due_ms)
     writes = max(knobs.table_write_units - creates_a_second, 1)
@@ -104,15 +110,18 @@ def run(
     )
     notifier = Notifier(loop, random, knobs, table, link, state, record)
     functions.handle = notifier.handle
-    first, last = min(due), max(due)
-    scheduler = Scheduler(loop, knobs, table, link, state, first - 2)
+    passed = first - 2 if created_before_ms is None else last
+    scheduler = Scheduler(loop, knobs, table, link, state, passed)
     sweeper = Sweeper(loop, knobs, table, link, state, scheduler, first - 2)
-    loop.now_ms = float((first - 10) * 1000)
+    loop.now_ms = float((first - _BEFORE_SECONDS) * 1000)
     loop.start(scheduler.lead(last + 60))
     loop.start(sweeper.each_minute())
     if created_before_ms is not None:
+        creators = [Writer() for _ in range(1 + round(creates_a_second * CREATE_MS / 1000))]
         for one_ms in chain.from_iterable(due.values()):
             create = partial(_create_near, loop, state, link, knobs)
+            if not is_near:
+                create = partial(_announce, loop, random.choice(creators), link, knobs)
             loop.at(one_ms - created_before_ms, create, one_ms)
     tasks = sum(map(len, due.values()))
     deadline_ms = loop.now_ms + _GIVEN_MS
@@ -157,7 +166,15 @@ def _create_near(
     message = state.put_again(Entry(due_ms), due_ms, direct=True)
     assert message is not None
     seconds = timing.delay_seconds(due_ms, int(loop.now_ms), knobs.lead_ms)
-    loop.start(link.send([message], seconds * 1000))
+    loop.start(link.send([message], [seconds * 1000]))
+
+
+def _announce(
+    loop: Loop, creator: Writer, link: Queue | DirectLink, knobs: Knobs, due_ms: int
+) -> None:
+    announced = creator.announce(due_ms, int(loop.now_ms), knobs.lead_ms)
+    if announced:
+        loop.start(link.send(list(announced), list(announced.values())))
 
 
 def _quantile(values: list[float], part: float) -> float:

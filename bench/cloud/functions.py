@@ -10,6 +10,7 @@ from bench import limits
 from bench.cloud.assumed import COLD_START, VCPU_MB, Knobs
 from bench.cloud.loop import Loop
 from bench.cloud.rates import full
+from bench.cloud.wheel_state import Writer
 from duewheel.rules.wheel.queue_messages import Message
 
 _TRY_AGAIN_MS = 100  # the interval at which the model checks whether an environment may be added
@@ -45,6 +46,7 @@ class Environment:
     processor: Processor
     begun_ms: float = 0
     lines: int = 0
+    writer: Writer = field(default_factory=Writer)
     waiting: list[Any] = field(default_factory=list)  # calls, by when they are due
     next_ms: float | None = None  # when it checks them again
 

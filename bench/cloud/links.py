@@ -7,6 +7,7 @@ mapping.
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from random import Random
 
 from bench import limits
@@ -57,17 +58,20 @@ class Queue:
         self._is_growing = False
         self.lost = 0
 
-    def send(self, messages: Sequence[Message], delay_ms: float = 0) -> Story[None]:
-        """The messages of one request."""
+    def send(self, messages: Sequence[Message], delays_ms: Sequence[int] = ()) -> Story[None]:
+        """The messages of one request, at once or each with its delay."""
         yield self._loop.now_ms + SEND.drawn(self._random)
-        for message in messages:
+        accepted: dict[int, list[Message]] = {}
+        for message, delay_ms in zip(messages, delays_ms or repeat(0), strict=False):
             if self._random.random() < self._knobs.lost_messages:
                 self.lost += 1
-            elif delay_ms > 0:
-                self._loop.at(self._loop.now_ms + delay_ms, self._again, message)
             else:
-                self._visible.append(message)
-        self._poll()
+                accepted.setdefault(delay_ms, []).append(message)
+        for delay_ms, together in accepted.items():
+            if delay_ms:
+                self._loop.at(self._loop.now_ms + delay_ms, self._appear, *together)
+            else:
+                self._appear(*together)
 
     def _poll(self) -> None:
         while self._visible and self._running < int(self._allowed):
@@ -92,11 +96,11 @@ class Queue:
         """The end of one run. Failed messages become visible again at their instants."""
         self._running -= 1
         for one in failed:
-            self._loop.at(self._loop.now_ms + one.again_after_ms, self._again, one.message)
+            self._loop.at(self._loop.now_ms + one.again_after_ms, self._appear, one.message)
         self._poll()
 
-    def _again(self, message: Message) -> None:
-        self._visible.append(message)
+    def _appear(self, *messages: Message) -> None:
+        self._visible.extend(messages)
         self._poll()
 
 
@@ -110,7 +114,7 @@ class DirectLink:
         self._knobs = knobs
         self._functions = functions
 
-    def send(self, messages: Sequence[Message], delay_ms: float = 0) -> Story[None]:
+    def send(self, messages: Sequence[Message], delays_ms: Sequence[int] = ()) -> Story[None]:
         """The messages of one run. There is no delay: an early message waits in the notifier."""
         yield self._loop.now_ms + SEND.drawn(self._random)
         self._arrive(messages)

@@ -5,11 +5,12 @@ Leases, backoff and near entries use the service's own rules; leases are in memo
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from msgspec.structs import replace
 
+from bench import limits
 from bench.cloud.assumed import (
     READ_CPU_MS,
     REQUEST_CPU_MS,
@@ -32,8 +33,7 @@ from duewheel.rules.delivery.page_lease import (
     PageLease,
 )
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.addresses import address_named, next_page
-from duewheel.rules.wheel.profile import PRECISE
+from duewheel.rules.wheel.addresses import address_named, first_page, next_page
 from duewheel.rules.wheel.queue_messages import DirectMessage, Message, PageMessage
 from duewheel.stores.dynamodb import WRITES_PER_BATCH, chunks
 from duewheel.workflows.delivery.deliver_message import BEGIN_RESERVE_MS
@@ -118,10 +118,14 @@ class Notifier:
         entries, goes_on = self._state.page(second, shard, message.page, size)
         yield from self._table.read(slot, max(1, len(entries) * TASK_UNITS_READ))
         yield from self._compute(environment, REQUEST_CPU_MS + READ_CPU_MS * len(entries))
+        following = list(self._other_shards(message))
         if goes_on:
-            yield from self._compute(environment, 2 * REQUEST_CPU_MS)
+            yield from self._compute(environment, REQUEST_CPU_MS)
             yield from self._table.write_patiently(slot, deadline_ms - BEGIN_RESERVE_MS)
-            yield from self._link.send([PageMessage(second, shard, page=next_page(message.page))])
+            following.append(PageMessage(second, shard, page=next_page(message.page)))
+        for batch in chunks(following, int(limits.SQS_BATCH_MESSAGES.value)):
+            yield from self._compute(environment, REQUEST_CPU_MS)
+            yield from self._link.send(batch)
         if self._random.random() < self._knobs.dying_notifiers:
             raise RunFailed(HIDDEN_MS - (self._loop.now_ms - environment.begun_ms))
         unsettled = yield from self._call_and_settle(environment, entries, slot)
@@ -130,6 +134,12 @@ class Notifier:
         yield from self._table.write_patiently(slot, deadline_ms)
         key = second, shard, message.page
         self._state.leases[key] = replace(self._state.leases[key], done=True)
+
+    def _other_shards(self, message: PageMessage) -> Iterator[PageMessage]:
+        """Those of which the sender sends no messages."""
+        if message.shard == 0 and message.page == first_page():
+            for shard in range(message.shards or 1, self._state.shards.get(message.second, 1)):
+                yield PageMessage(message.second, shard)
 
     def _take(self, message: PageMessage) -> PageLease | LeaseHeld | PageFinished:
         """The condition of stores/delivery/page_leases.py. Each run of the model is an owner."""
@@ -276,16 +286,19 @@ class Notifier:
             return
         now_ms = int(self._loop.now_ms)
         next_ms = now_ms + delay_ms
-        near = timing.is_near(
-            next_ms // 1000, now_ms, now_ms // 1000, self._knobs.lead_ms, PRECISE.ahead_ms
-        )
+        lead_ms = self._knobs.lead_ms
+        near = timing.is_near(next_ms // 1000, now_ms, 0, lead_ms, 0)
         for _ in range(2):
             yield from self._compute(environment, REQUEST_CPU_MS)
             yield from self._table.write_surely(slot)
         message = self._state.put_again(entry, next_ms, direct=near)
         if message is not None:
-            seconds = timing.delay_seconds(next_ms, now_ms, self._knobs.lead_ms)
-            yield from self._link.send([message], seconds * 1000)
+            seconds = timing.delay_seconds(next_ms, now_ms, lead_ms)
+            yield from self._link.send([message], [seconds * 1000])
+            return
+        announced = environment.writer.announce(next_ms, now_ms, lead_ms)
+        if announced:
+            yield from self._link.send(list(announced), list(announced.values()))
 
     def _compute(self, environment: Environment, cpu_ms: float) -> Story[None]:
         yield environment.processor.done_ms(self._loop.now_ms, cpu_ms)

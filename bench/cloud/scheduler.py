@@ -1,10 +1,14 @@
-"""Dispatch, as workflows/wheel/dispatch.py does: tick by tick, probes, a message a slice."""
+"""Dispatch, as workflows/wheel/dispatch.py does: probes, and a message a slice.
+
+A run a minute dispatches ahead, in messages that the queue delays. Asynchronous invocation delays
+none: where it is the link, each second is dispatched when it opens, as while the queue refuses.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench import limits
-from bench.cloud.assumed import REQUEST_CPU_MS, Knobs
+from bench.cloud.assumed import REQUEST_CPU_MS, Knobs, Link
 from bench.cloud.functions import Processor
 from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop, Story
@@ -13,7 +17,10 @@ from bench.cloud.wheel_state import WheelState
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.queue_messages import PageMessage
 from duewheel.stores.dynamodb import chunks
-from duewheel.workflows.wheel.dispatch import STRIDE_SECONDS
+from duewheel.workflows.wheel.dispatch import PHASE_MS, STRIDE_SECONDS
+
+_EACH_MS = timing.RUN_EVERY_SECONDS * 1000
+_BATCH = int(limits.SQS_BATCH_MESSAGES.value)
 
 
 @dataclass
@@ -26,27 +33,64 @@ class Scheduler:
     dispatched: int  # the last second that has been dispatched
 
     def lead(self, last_second: int) -> Story[None]:
-        lead_ms, processor = self.knobs.lead_ms, Processor(self.knobs.scheduler_mb)
-        batch = int(limits.SQS_BATCH_MESSAGES.value)
+        """Until this second is dispatched."""
+        processor, next_run_ms = Processor(self.knobs.scheduler_mb), self.loop.now_ms
+        is_ahead = self.knobs.link is Link.QUEUE
         while self.dispatched < last_second:
-            now_ms = int(self.loop.now_ms)
-            due = timing.dispatchable_second(now_ms, lead_ms, now_ms)
-            seconds = range(self.dispatched + 1, min(due, self.dispatched + STRIDE_SECONDS) + 1)
-            for second in seconds:
+            yield from self._run(processor, timing.AHEAD_MS if is_ahead else 0)
+            next_run_ms += _EACH_MS
+            opens_ms = timing.opens_ms(self.dispatched + 1, self.knobs.lead_ms)
+            yield max(self.loop.now_ms, next_run_ms if is_ahead else opens_ms)
+
+    def _run(self, processor: Processor, ahead_ms: int) -> Story[None]:
+        now_ms = int(self.loop.now_ms) + ahead_ms
+        last = timing.dispatchable_second(now_ms, self.knobs.lead_ms, now_ms)
+        while self.dispatched < last:
+            seconds = range(self.dispatched + 1, min(last, self.dispatched + STRIDE_SECONDS) + 1)
+            probed = yield from self._probe(processor, seconds)
+            yield from self._send(processor, probed)
+
+    def _probe(self, processor: Processor, seconds: range) -> Story[dict[PageMessage, int]]:
+        """The messages, each with the first instant of its slice."""
+        probed: dict[PageMessage, int] = {}
+        for second in seconds:
+            yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
+            yield from self._read(second)
+            probed |= dict.fromkeys(self._messages(second), self.state.first_ms(second))
+            self.dispatched = second
+        return probed
+
+    def _read(self, second: int) -> Story[None]:
+        while True:
+            try:
+                yield from self.table.read(self.state.slot(second, 0), 0.5)
+                return
+            except GivenUp:  # the leader continues with the next tick
+                continue
+
+    def _send(self, processor: Processor, probed: dict[PageMessage, int]) -> Story[None]:
+        """The queue delays by whole seconds, so each message is sent in the tenth of a second in
+        which its delay is to end. Without delays, when it is needed."""
+        now_ms = int(self.loop.now_ms)
+        phases: dict[int, list[PageMessage]] = {}
+        for message, first_ms in probed.items():
+            early_ms = max(0, first_ms - self.knobs.lead_ms - now_ms)
+            if self.knobs.link is Link.QUEUE:
+                early_ms = early_ms % 1000 // PHASE_MS * PHASE_MS
+            phases.setdefault(early_ms, []).append(message)
+        for phase_ms, messages in sorted(phases.items()):
+            yield max(self.loop.now_ms, now_ms + phase_ms)
+            for batch in chunks(messages, _BATCH):
+                delays_ms = [self._delay_ms(probed[message]) for message in batch]
                 yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
-                try:
-                    yield from self.table.read(self.state.slot(second, 0), 0.5)
-                except GivenUp:  # the leader continues with the next tick
-                    break
-                yield max(self.loop.now_ms, self.state.first_ms(second) - lead_ms)
-                for messages in chunks(list(self._messages(second)), batch):
-                    yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
-                    yield from self.link.send(messages)
-                self.dispatched = second
-            yield max(self.loop.now_ms, timing.opens_ms(self.dispatched + 1, lead_ms))
+                yield from self.link.send(batch, delays_ms)
+
+    def _delay_ms(self, first_ms: int) -> int:
+        return 1000 * timing.delay_seconds(first_ms, int(self.loop.now_ms), self.knobs.lead_ms)
 
     def _messages(self, second: int) -> Iterator[PageMessage]:
         shards = self.state.shards.get(second, 1)
         if shards > 1 or self.state.is_occupied(second, 0):
-            for shard in range(shards):
+            yield PageMessage(second, 0, shards=shards if shards > 1 else None)
+            for shard in range(1, shards):
                 yield PageMessage(second, shard)

@@ -25,9 +25,9 @@ from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import WheelState
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.sweep import horizon
-from duewheel.rules.wheel.addresses import first_page, next_page
-from duewheel.rules.wheel.profile import RUN_EVERY_SECONDS
+from duewheel.rules.wheel.addresses import SHARDS_MAX, first_page, next_page
 from duewheel.rules.wheel.queue_messages import PageMessage
+from duewheel.rules.wheel.timing import RUN_EVERY_SECONDS
 from duewheel.workflows.sweep.run_sweep import RESERVE_MS
 
 _EACH_MS = RUN_EVERY_SECONDS * 1000
@@ -108,4 +108,5 @@ class Sweeper:
             key = lease.second, lease.shard, lease.page
             self.state.leases[key] = replace(lease, resent_ms=now_ms)
             self.resent += 1
-            yield from self.link.send([PageMessage(*key)])
+            shards = SHARDS_MAX if lease.shard == 0 else None
+            yield from self.link.send([PageMessage(*key, shards=shards)])

@@ -106,6 +106,18 @@ def near_tasks() -> Iterator[str]:
         yield _row(f"{rate:,} a second", result)
 
 
+def announced_tasks() -> Iterator[str]:
+    yield (
+        "\nCreated singly a minute before they are due, so that their creators send the messages "
+        "of their pages, warm:"
+    )
+    yield from _head("load", *COLUMNS)
+    for rate in (1_000, 10_000):
+        seconds = 20 if rate == 1_000 else 6
+        result = run(WARM, _steady(rate, seconds), creates_a_second=rate, created_before_ms=60_000)
+        yield _row(f"{rate:,} a second", result)
+
+
 def limits_of_the_table() -> Iterator[str]:
     yield "\n100,000 on one second, by what the table takes:"
     yield from _head("table", *COLUMNS)

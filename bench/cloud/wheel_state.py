@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from duewheel.rules.delivery.page_lease import PageLease
-from duewheel.rules.wheel import addresses
-from duewheel.rules.wheel.queue_messages import DirectMessage
+from duewheel.rules.wheel import addresses, timing
+from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage
 from duewheel.rules.wheel.sharding import shard_for
 
 BUCKETS = 10_000_000
@@ -18,6 +18,27 @@ class Entry:
     attempts: int = 0
     is_called: bool = False
     is_settled: bool = False
+
+
+@dataclass
+class Writer:
+    """A process that writes entries, and announces the pages of those that are in their slices, as
+    workflows/tasks/write_entries.py does."""
+
+    announced: dict[int, int] = field(default_factory=dict)  # first instants, by second
+
+    def announce(self, instant_ms: int, now_ms: int, lead_ms: int) -> dict[PageMessage, int]:
+        """The message, if one is needed, with the delay in milliseconds."""
+        second, ahead_ms = instant_ms // 1000, timing.AHEAD_MS
+        if not timing.is_near(second, now_ms, 0, lead_ms, ahead_ms):
+            return {}
+        announced_ms = self.announced.get(second)
+        if announced_ms is not None:
+            if announced_ms <= instant_ms:
+                return {}
+            instant_ms = second * 1000
+        self.announced[second] = instant_ms
+        return {PageMessage(second, 0): 1000 * timing.delay_seconds(instant_ms, now_ms, lead_ms)}
 
 
 @dataclass

@@ -11,13 +11,14 @@ from bench.cost.counted import (
     TASKS_PER_BATCH,
     Means,
     Units,
+    count_announcement,
     count_creation,
     count_delivery,
     count_idle,
+    count_repeat,
     new_world,
 )
 from bench.cost.log_cost import LogCost, change_bytes, count_log_cost
-from duewheel.rules.wheel.profile import PRECISE, PROFILES, Profile
 from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN, shards_for
 from duewheel.wiring.process import CARRIED_MS
 from duewheel.workflows.wheel.dispatch import PHASE_MS
@@ -46,9 +47,11 @@ class Assumptions:
     sweeper_cpu_ms_per_task: float = 0.2  # of a whole processor; the function has a share of one
     access_log_bytes: int = 450
     scheduler_log_bytes: int = 400  # a minute: two records
-    short_run_seconds: float = 3  # of a scheduler that does not stay
-    early_ms: int = PHASE_MS // 2  # by which a message is early that the queue delays
-    phases_seconds: float = 1  # of such a scheduler, to send each message in its phase
+    short_run_seconds: float = 3  # of a scheduler, each minute
+    phases_seconds: float = 1  # of a scheduler at work, to send each message in its phase
+    early_ms: int = PHASE_MS // 2  # by which a message of a scheduler is early, on average
+    announced_early_ms: int = 500  # and one of a writer, which is delayed by whole seconds
+    repeat_ms: int = 20  # a run of the notifier that meets a lease, or a finished page
     businesses: int = 1  # that have tasks in a minute
     poll_seconds: int = 20  # a long poll
 
@@ -91,7 +94,7 @@ class Load:
     per_second: int = 0
     means: Means = Means.SINGLE
     list_index: bool = True
-    profile: Profile = PRECISE
+    is_announced: bool = False  # known a minute before: by its writers, not by the scheduler
 
     @property
     def requests(self) -> float:
@@ -107,10 +110,6 @@ class Load:
     @property
     def tasks_of_a_request(self) -> int:
         return TASKS_PER_BATCH if self.means is Means.BATCH else 1
-
-    @property
-    def idle(self) -> "Load":
-        return Load(profile=self.profile)
 
 
 IDLE = Load()
@@ -138,8 +137,16 @@ class CostModel:
             self.watching = alarms_of(observability(with_observability()))
 
     @cached_property
-    def idle(self) -> dict[Profile, tuple[Units, Units]]:
-        return {profile: count_idle(profile) for profile in PROFILES.values()}
+    def idle(self) -> tuple[Units, Units]:
+        return count_idle()
+
+    @cached_property
+    def announcement(self) -> Units:
+        return count_announcement()
+
+    @cached_property
+    def repeat(self) -> Units:
+        return count_repeat()
 
     @cached_property
     def log_cost(self) -> LogCost:
@@ -149,7 +156,7 @@ class CostModel:
         """Of one task. The forecast counts a single task with a probability, a batch always. A task
         that it does not count reads the header with a probability."""
         reaches = load.per_second if load.means is Means.BATCH else 1
-        key = load.means, reaches, load.list_index
+        key = "created", load.means, reaches, load.list_index
         if key not in self._counted:
             self._counted[key] = count_creation(load.means, reaches, list_index=load.list_index)
         by_chance = load.means in (Means.SINGLE, Means.KEYED)
@@ -161,9 +168,9 @@ class CostModel:
         slow on moto, so they are counted for fewer tasks and scaled."""
         means = Means.BATCH if load.means is Means.SINGLE else load.means
         number = load.per_second if means is Means.BATCH else min(load.per_second, PLAYED_MOST)
-        key = means, number
+        key = "delivered", means, number, load.is_announced
         if key not in self._counted:
-            self._counted[key] = count_delivery(means, number)
+            self._counted[key] = count_delivery(means, number, announced=load.is_announced)
         return self._counted[key] / (number / load.per_second)
 
     def per_task(self, load: Load) -> Units:
@@ -203,18 +210,30 @@ class CostModel:
 
     def per_million(self, load: Load) -> float:
         """Without the cost of the idle month."""
-        added = self.bill(load).total - self.bill(load.idle).total
+        added = self.bill(load).total - self.bill(IDLE).total
         return added / (load.per_second * MONTH_SECONDS / 1e6)
 
     def _in_a_second(self, load: Load) -> Units:
-        empty_second, pointers = self.idle[load.profile]
+        empty_second, pointers = self.idle
         if not load.per_second:
             return empty_second + pointers
         # A run of the sweep touches two minutes.
         sheets = 2 * self.assumed.businesses / 60
         books = Units(write=sheets, read=sheets)
         each_second = self.delivery(load) + pointers + books
+        if load.is_announced:
+            each_second = each_second.plus(self.announcement, self.processes(load))
+            each_second = each_second.plus(self.repeat, self.repeats(load))
         return each_second.plus(self.creation(load), load.per_second)
+
+    def processes(self, load: Load) -> float:
+        """Of the api, that create the tasks of one second."""
+        at_once = 1 + load.requests * self.api_ms(load.tasks_of_a_request) / 1000
+        return min(load.requests, at_once)
+
+    def repeats(self, load: Load) -> float:
+        """Messages of a second beyond one a page: each process announces what it has written."""
+        return load.is_announced * max(0, self.processes(load) - 1)
 
     def notifier_ms(self, load: Load) -> float:
         """Billed for one page: the lead, the wait from the first task of its slice to its own
@@ -226,23 +245,26 @@ class CostModel:
         first *= shards_for(load.per_second) == 1
         waited = last * (pages + 1) / (2 * pages) - first
         after_ms = self.assumed.callback_ms + self.assumed.settle_ms
-        before_ms = self.settings.lead_ms + bool(load.profile.ahead_ms) * self.assumed.early_ms
-        return before_ms + 1_000 * waited + after_ms
+        # The pages behind the first one are announced when that is read.
+        announced_ms = self.assumed.announced_early_ms / pages
+        early_ms = announced_ms if load.is_announced else self.assumed.early_ms
+        return self.settings.lead_ms + early_ms + 1_000 * waited + after_ms
 
     def _scheduler(self, load: Load) -> float:
-        """A run in each minute; in a profile with a standing leader, always a leader and a
-        standby."""
+        """A run in each minute."""
         run_seconds = self.assumed.short_run_seconds
         run_seconds += bool(load.per_second) * self.assumed.phases_seconds
-        seconds = 2 if load.profile.stays else run_seconds / 60
-        return self._function("scheduler", 1 / 60, seconds)
+        return self._function("scheduler", 1 / 60, run_seconds / 60)
 
     def _notifier(self, load: Load, units: Units) -> float:
-        """A run for each page: with idle pollers, Lambda puts one message into a batch."""
+        """A run for each page: with idle pollers, Lambda puts one message into a batch. A repeated
+        message has two."""
         busy_ms = units.pages * self.notifier_ms(load) if load.per_second else 0
         if load.means is Means.TIMER:
             busy_ms += load.per_second * self.assumed.planning_ms_per_run
-        return self._function("notifier", units.pages, busy_ms / 1000)
+        repeated = 2 * self.repeats(load)
+        busy_ms += repeated * self.assumed.repeat_ms
+        return self._function("notifier", units.pages + repeated, busy_ms / 1000)
 
     def _api(self, load: Load) -> float:
         busy_ms = load.requests * self.api_ms(load.tasks_of_a_request)

@@ -5,7 +5,7 @@ adds random costs as expectations; they are not counted here.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
@@ -14,9 +14,11 @@ from typing import Any
 import boto3
 
 from duewheel.log import logger
+from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.rules.wheel import leader_election
-from duewheel.rules.wheel.profile import PRECISE, Profile
+from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.queue_messages import PageMessage
 from local.aws.emulator import Emulator
 from local.aws.patches.item_sizes import size_of
 from local.aws.resources import Resources, create_resources
@@ -34,6 +36,9 @@ STORED_OVERHEAD_BYTES = 100  # the overhead of each item, and of each entry of a
 IDLE_MINUTES = 5
 MINUTES_TO_SETTLE = 4  # until the sweep follows at its lag
 EACH_MINUTE = 60  # a timer's runs in an hour, which is one step of its planning
+KNOWN_MS = 180_000  # so long before tasks are created whose pages the scheduler announces
+ANNOUNCED_MS = 60_000  # and so long those whose pages their writers announce
+ANNOUNCED_TOGETHER = 10  # tasks of one second, by one process
 
 logger.setLevel("ERROR")
 
@@ -106,47 +111,66 @@ class Ledger:
 
 
 @contextmanager
-def new_world(
-    *, list_index: bool = True, profile: Profile = PRECISE
-) -> Iterator[tuple[World, Resources]]:
+def new_world(*, list_index: bool = True) -> Iterator[tuple[World, Resources]]:
     clock = ManualClock()
     with Emulator(clock) as emulator:
         clients = boto3.client("dynamodb"), boto3.client("sqs")
         resources = create_resources(load_template(TEMPLATE), *clients)
         world = World(emulator, resources, clock)
-        world.wire(list_index=list_index, profile=profile)
+        world.wire(list_index=list_index)
         yield world, resources
         world.close()
 
 
 def count_creation(means: Means, per_second: int, *, list_index: bool) -> Units:
-    """For one task, if so many are due in each second. A batch covers as many seconds as it
-    needs."""
+    """For one task that the scheduler announces, if so many are due in each second. A batch covers
+    as many seconds as it needs."""
     if means is Means.TIMER:
         return _count_planning(list_index=list_index)
     number = max(TASKS_PER_BATCH, per_second) if means is Means.BATCH else 1
+    return _count_creates(means, number, per_second, KNOWN_MS, list_index=list_index) / number
+
+
+def count_announcement() -> Units:
+    """What it adds to the creation of all tasks of one second, one by one in one process, if they
+    are known a minute before."""
+    announced, known = (
+        _count_creates(Means.SINGLE, ANNOUNCED_TOGETHER, ANNOUNCED_TOGETHER, before_ms)
+        for before_ms in (ANNOUNCED_MS, KNOWN_MS)
+    )
+    return announced.plus(known, -1)
+
+
+def _count_creates(
+    means: Means, number: int, per_second: int, before_ms: int, *, list_index: bool = True
+) -> Units:
     with new_world(list_index=list_index) as (world, _):
         ledger = Ledger(world)
         with ledger.open():
-            create(world, means, [60_000 + n * 1_000 // per_second for n in range(number)])
-        return ledger.both / number
+            create(world, means, _spread(number, per_second, before_ms))
+        return ledger.both
 
 
-def count_delivery(means: Means, per_second: int) -> Units:
-    """One second's tasks, from the tick that finds them until the sweep has passed them. The
-    list index adds storage alone: its keys never change."""
+def _spread(number: int, per_second: int, before_ms: int) -> list[int]:
+    return [before_ms + n * 1_000 // per_second for n in range(number)]
+
+
+def count_delivery(means: Means, per_second: int, *, announced: bool = False) -> Units:
+    """One second's tasks, from the tick that probes it until the sweep has passed them. The list
+    index adds storage alone: its keys never change. `announced`: known a minute before, after that
+    tick."""
     with new_world() as (world, _):
-        if means is Means.TIMER:
-            due_second = _timers_due_together(world, per_second)
-        else:
-            spread = [60_000 + n * 1_000 // per_second for n in range(per_second)]
-            tasks = create(world, means, spread)
-            due_second = tasks[0].due_ms // 1000
-        world.clock.set_ms(due_second * 1000)
-        world.pointer()  # a reply has AWS's time, which bounds the tick
         delivery, sweep = Ledger(world), Ledger(world)
+        if announced:
+            due_second = (world.clock.now_ms() + KNOWN_MS) // 1000
+            dispatch_ahead(world, due_second, delivery.open())
+            world.clock.set_ms(due_second * 1000 - ANNOUNCED_MS)
+            create(world, means, _spread(per_second, per_second, ANNOUNCED_MS))
+        else:
+            due_second = _created_ahead(world, means, per_second)
+            dispatch_ahead(world, due_second, delivery.open())
+        world.clock.set_ms(due_second * 1000)
         with delivery.open():
-            world.dispatch.tick(due_second - 1)
             world.drain()
         world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
         with sweep.open():
@@ -156,16 +180,68 @@ def count_delivery(means: Means, per_second: int) -> Units:
         return delivery.both + sweep.wheel + _left_behind(world, due_second, per_second)
 
 
+def count_repeat() -> Units:
+    """Of a further message of a page, once it is sent: it finds the page's lease, comes again, and
+    finds the page finished."""
+    with new_world() as (world, _):
+        now_ms, ledger = world.clock.now_ms(), Ledger(world)
+        page = PageMessage(now_ms // 1000, 0)
+        lease = world.pages.take(
+            PageLease(page.second, page.shard), "another", now_ms, world.settings.page_lease_ms
+        )
+        if not isinstance(lease, PageLease):
+            raise AssertionError("nobody else has the lease")
+        world.entry_writer.message_sender.send_or_raise(page)
+        refused = _refused_updates(world, ledger)
+        world.pages.mark_done(lease)
+        world.clock.set_ms(lease.until_ms + 2_000)
+        refused += _refused_updates(world, ledger)
+        if world.emulator.messages_visible_at_ms(world.settings.slice_queue_url):
+            raise AssertionError("the message is not deleted")
+        return ledger.both + Units(write=refused, dynamodb_requests=refused)
+
+
+def _refused_updates(world: World, ledger: Ledger) -> int:
+    """Lets notifiers work. The meter does not count what is refused."""
+    world.recorder.clear()
+    with ledger.open():
+        world.drain()
+    return world.recorder.operations().count("UpdateItem")
+
+
+def _created_ahead(world: World, means: Means, per_second: int) -> int:
+    """The second in which they are due."""
+    if means is Means.TIMER:
+        return _timers_due_together(world, per_second)
+    tasks = create(world, means, _spread(per_second, per_second, KNOWN_MS))
+    return tasks[0].due_ms // 1000
+
+
+def dispatch_ahead(
+    world: World, second: int, counting: AbstractContextManager[None] | None = None
+) -> None:
+    """As the last second of a run of the scheduler."""
+    ahead_ms = timing.AHEAD_MS
+    opens_ms = timing.opens_ms(second, world.settings.lead_ms)
+    if world.clock.now_ms() > opens_ms - ahead_ms:
+        raise AssertionError("the scheduler has passed the second")
+    world.clock.set_ms(opens_ms - ahead_ms)
+    world.pointer()  # a reply has AWS's time, which bounds the tick
+    with counting or nullcontext():
+        if world.dispatch.tick(second - 1, ahead_ms) != second:
+            raise AssertionError("the second is not dispatched")
+
+
 def create(world: World, means: Means, in_ms: list[int]) -> list[Task]:
     match means:
         case Means.SINGLE:
             return [world.created(in_ms=one, payload=PAYLOAD) for one in in_ms]
         case Means.KEYED:
-            news = (
+            keyed = (
                 world.new(in_ms=one, payload=PAYLOAD, key=f"order-{number}", digest="d")
                 for number, one in enumerate(in_ms)
             )
-            return [world.created_by_key(new).task for new in news]
+            return [world.created_by_key(new).task for new in keyed]
         case _:
             news = [world.new(in_ms=one, payload=PAYLOAD) for one in in_ms]
             batches = (news[n : n + TASKS_PER_BATCH] for n in range(0, len(news), TASKS_PER_BATCH))
@@ -178,11 +254,14 @@ def create(world: World, means: Means, in_ms: list[int]) -> list[Task]:
 
 def _count_planning(*, list_index: bool) -> Units:
     """Of one run of a timer: the planning of each run, and its share of the fixed planning cost.
-    Two timers, one with twice as many runs, separate the two."""
+    Two timers, one with twice as many runs, separate the two. Runs are planned an hour ahead, so
+    none is announced by its planner."""
     counted = {}
     for every_seconds in (60, 120):
         with new_world(list_index=list_index) as (world, _):
-            timer = timers.made(world, every_seconds, payload=PAYLOAD)
+            first = timers.now(world) + KNOWN_MS // 1000
+            schedule = Schedule(every_seconds=every_seconds, anchor_second=first)
+            timer = timers.made(world, schedule=schedule, payload=PAYLOAD)
             ledger = Ledger(world)
             with ledger.open():
                 world.drain()
@@ -227,10 +306,10 @@ def _entry_bytes(item: Mapping[str, Any], index: tuple[str, ...]) -> int:
     return size_of(keys) + STORED_OVERHEAD_BYTES
 
 
-def count_idle(profile: Profile) -> tuple[Units, Units]:
+def count_idle() -> tuple[Units, Units]:
     """A second without tasks, probed and swept, and the cost of pointers and leases in any
     second."""
-    with new_world(profile=profile) as (world, _):
+    with new_world() as (world, _):
         for _ in range(MINUTES_TO_SETTLE):
             idle_minute(world)
         ledger = Ledger(world)
@@ -238,15 +317,12 @@ def count_idle(profile: Profile) -> tuple[Units, Units]:
             for _ in range(IDLE_MINUTES):
                 idle_minute(world)
     seconds = IDLE_MINUTES * 60
-    # The standby reads the lease each second, and each candidate registers.
-    standby = Units(write=1 / 60, read=0.5 / leader_election.WATCH_SECONDS)
-    pointers = ledger.registry / seconds
-    return ledger.wheel / seconds, pointers + standby if profile.stays else pointers
+    return ledger.wheel / seconds, ledger.registry / seconds
 
 
 def idle_minute(world: World) -> None:
-    """A scheduler runs for a minute and steps down, or ends when it is done; then a sweeper."""
+    """A scheduler dispatches ahead and ends; then a sweeper."""
     minute_ends_ms = world.clock.now_ms() + 60_000
-    world.lead.run("", lambda: 1_000_000 if world.clock.now_ms() < minute_ends_ms else 0)
+    world.lead.run("", lambda: 1_000_000)
     world.clock.set_ms(max(world.clock.now_ms(), minute_ends_ms))
     world.sweep_once()

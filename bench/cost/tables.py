@@ -17,9 +17,8 @@ from bench.cost.bill import (
     price,
 )
 from bench.cost.competitors import competitors
-from bench.cost.counted import PAYLOAD, TASKS_PER_BATCH, Means
+from bench.cost.counted import ANNOUNCED_MS, KNOWN_MS, PAYLOAD, TASKS_PER_BATCH, Means
 from bench.cost.log_cost import change_bytes
-from duewheel.rules.wheel.profile import ECONOMY, PRECISE
 
 BUSIEST = DENSITIES[-1]
 AT_BEST = Load(BUSIEST, Means.BATCH, list_index=False)
@@ -49,12 +48,12 @@ def counted(model: CostModel) -> Iterable[str]:
         f"\nKept of each: {delivered.task_bytes / 100:.0f} bytes, and "
         f"{delivered.listed_bytes / 100:.0f} in the list index."
     )
-    for profile, (empty_second, pointers) in model.idle.items():
-        yield (
-            f"In the {profile.name} profile, an empty second: {empty_second.read:.2f} read units "
-            f"in {empty_second.dynamodb_requests:.0f} requests; pointers and leases, in any "
-            f"second: {pointers.write:.2f} write and {pointers.read:.2f} read units."
-        )
+    empty_second, pointers = model.idle
+    yield (
+        f"An empty second: {empty_second.read:.2f} read units in "
+        f"{empty_second.dynamodb_requests:.0f} requests; pointers and leases, in any second: "
+        f"{pointers.write:.2f} write and {pointers.read:.2f} read units."
+    )
 
 
 def per_million(model: CostModel) -> Iterable[str]:
@@ -65,9 +64,14 @@ def per_million(model: CostModel) -> Iterable[str]:
             loads = [Load(n, means, listed) for n in DENSITIES]
             title = f"{means.value}, list index {'on' if listed else 'off'}"
             yield _row(title, *(f"{model.per_million(load):.2f}" for load in loads))
-    loads = [Load(n, profile=ECONOMY) for n in DENSITIES]
-    title = f"{Means.SINGLE.value}, list index on, {ECONOMY.name} profile"
-    yield _row(title, *(f"{model.per_million(load):.2f}" for load in loads))
+    title = f"{Means.SINGLE.value}, list index on, known a minute before"
+    yield _row(title, *(_announced(model, n) for n in DENSITIES))
+
+
+def _announced(model: CostModel, per_second: int) -> str:
+    """With the difference to a task that is known earlier."""
+    announced = model.per_million(Load(per_second, is_announced=True))
+    return f"{announced:.2f} ({announced - model.per_million(Load(per_second)):+.2f})"
 
 
 def beside_others(model: CostModel) -> Iterable[str]:
@@ -131,11 +135,10 @@ def bills(model: CostModel) -> Iterable[str]:
         f"\nUS dollars a month of 30 days, list prices of {PRICES['as_of']}, "
         f"{PRICES['region']}; created one by one, list index on, but for the last column:\n"
     )
-    loads = [Load(profile=ECONOMY), IDLE, *(Load(n) for n in DENSITIES), AT_BEST]
+    loads = [IDLE, *(Load(n) for n in DENSITIES), AT_BEST]
     named = [model.bill(load) for load in loads]
     best = f"{BUSIEST:,}/s in batches, no list index"
-    idle = (f"idle, {ECONOMY.name}", f"idle, {PRECISE.name}")
-    yield from _head("", *idle, *(f"{n:,}/s" for n in DENSITIES), best)
+    yield from _head("", "idle", *(f"{n:,}/s" for n in DENSITIES), best)
     for field in fields(Bill):
         title = field.name.replace("_", " ")
         yield _row(title, *(f"{getattr(bill, field.name):,.2f}" for bill in named))
@@ -149,6 +152,9 @@ def assumptions(model: CostModel) -> Iterable[str]:
     log_cost = model.log_cost
     sizes = ", ".join(f"{name} {memory[name] * 1024:.0f}" for name in sorted(memory))
     billed = ", ".join(f"{model.notifier_ms(Load(n)) / 1000:.2f}" for n in DENSITIES)
+    announced = [Load(n, is_announced=True) for n in DENSITIES]
+    announcing = ", ".join(f"{model.processes(load):.3g}" for load in announced)
+    repeat = model.repeat
     densities = ", ".join(f"{n:,}" for n in DENSITIES)
     yield "\nAssumptions:\n"
     yield from _head("what", "value", "from")
@@ -166,7 +172,24 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ("queues, one for each lane", str(model.queues), "template"),
         ("a callback takes", f"{assumed.callback_ms} ms", "assumed"),
         ("settling a page's last task takes", f"{assumed.settle_ms} ms", "assumed"),
-        ("due instants", "evenly over their second, known a minute before", "assumed"),
+        (
+            "due instants",
+            f"evenly over their second, known {KNOWN_MS // 60_000} minutes before or earlier, so "
+            "that the scheduler sends the messages of their pages",
+            "assumed",
+        ),
+        (
+            f"the messages of pages known {ANNOUNCED_MS // 60_000} minute before",
+            f"{model.announcement.sqs_requests:.0f} a second of each process of the api that "
+            f"creates for it: {announcing}, at {densities} a second",
+            "counted; the processes computed",
+        ),
+        (
+            "each but the first costs",
+            f"{repeat.write:.0f} write units, {repeat.sqs_requests:.0f} requests of SQS besides "
+            f"its own, and two runs of {assumed.repeat_ms} ms",
+            "counted; the time assumed",
+        ),
         ("runs of the notifier", "one for each page", "assumed"),
         (f"so one takes, at {densities} a second", f"{billed} s", "computed"),
         (
@@ -183,15 +206,19 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ),
         ("point-in-time recovery", "of the table, not of its global indexes", "AWS documents it"),
         ("planning one run of a timer", f"{assumed.planning_ms_per_run} ms", "assumed"),
-        (f"the scheduler runs, {PRECISE.name}", "twice, leader and standby", "by design"),
         (
-            f"the same, {ECONOMY.name}",
+            "the scheduler runs",
             f"{assumed.short_run_seconds} s a minute, and {assumed.phases_seconds} s at work",
             "assumed",
         ),
         (
-            f"slices come too early, {ECONOMY.name}",
+            "its messages come too early",
             f"{assumed.early_ms} ms on average: sent by tenths of a second",
+            "computed",
+        ),
+        (
+            "those of writers",
+            f"{assumed.announced_early_ms} ms on average: delayed by whole seconds",
             "computed",
         ),
         (

@@ -7,6 +7,7 @@ separately. `make cost` prints their cost by density and means of creation.
 
 import boto3
 
+from bench.cost.counted import KNOWN_MS, dispatch_ahead
 from bench.one_machine.processes import ROOT
 from duewheel.log import logger
 from local.aws.emulator import Emulator
@@ -46,11 +47,10 @@ def counted_second(tasks: int) -> dict[str, float]:
 
 
 def _live_through(world: World, tasks: int) -> None:
-    made = [world.created(in_ms=60_000, payload=PAYLOAD) for _ in range(tasks)]
+    made = [world.created(in_ms=KNOWN_MS, payload=PAYLOAD) for _ in range(tasks)]
     second = made[0].due_ms // 1000
+    dispatch_ahead(world, second)
     world.clock.set_ms(second * 1000)
-    world.pointer()  # a reply has AWS's time, which bounds the tick
-    world.dispatch.tick(second - 1)
     world.drain()
     world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
     if not world.sweep_second_once(second):

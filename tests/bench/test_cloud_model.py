@@ -94,6 +94,21 @@ def test_a_run_takes_as_many_messages_as_wait_up_to_its_size() -> None:
     assert sorted(taken) == [3, 10, 10]
 
 
+def test_delayed_messages_of_a_request_appear_together_each_at_its_instant() -> None:
+    loop, random = Loop(), Random(1)
+    taken: list[tuple[float, int]] = []
+    functions = Functions(loop, random, Knobs(messages_per_run=10))
+    functions.handle = lambda environment, messages, ended: taken.append(
+        (loop.now_ms, len(messages))
+    )
+    queue = Queue(loop, random, Knobs(messages_per_run=10), functions)
+    messages = [PageMessage(1, shard) for shard in range(5)]
+    loop.start(queue.send(messages, [0, 9_000, 9_000, 60_000, 60_000]))
+    loop.run(until_ms=100_000)
+    assert [number for _, number in taken] == [1, 2, 2]
+    assert [when_ms // 9_000 for when_ms, _ in taken] == [0, 1, 6]
+
+
 def test_a_notifier_has_the_share_of_a_processor_that_its_memory_buys() -> None:
     half = Processor(WHOLE_MB // 2)
     assert half.done_ms(100, 10) == pytest.approx(120, abs=0.1)
@@ -121,6 +136,24 @@ def test_a_lone_task_is_as_late_as_its_call_takes_to_be_made() -> None:
     result = run(Knobs(is_warm=True), {FIRST_SECOND: [FIRST_SECOND * 1000 + 300]})
     assert result.max_ms == pytest.approx(CALL_CPU_MS * WHOLE_MB / 512, abs=0.1)
     assert (result.runs, result.settled, result.repeated) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("in_ms", [0, 50, 300, 620, 999])
+def test_a_notifier_waits_for_its_first_task_a_tenth_of_a_second_more_than_the_lead_at_most(
+    in_ms: int,
+) -> None:
+    """The scheduler sends its message a minute and more before, to be delayed by whole seconds."""
+    result = run(Knobs(is_warm=True), {FIRST_SECOND: [FIRST_SECOND * 1000 + in_ms]})
+    billed_ms = result.gb_seconds / 0.5 * 1000
+    assert 100 <= billed_ms - Knobs().lead_ms <= 300  # with the call, and settling
+
+
+def test_the_message_of_a_creator_has_all_shards_called_in_time() -> None:
+    """Created a minute before; the run of the first page sends for the second shard."""
+    due = {FIRST_SECOND: [FIRST_SECOND * 1000 + in_ms for in_ms in range(0, 1_000, 2)]}
+    result = run(Knobs(is_warm=True), due, creates_a_second=1, created_before_ms=60_000)
+    assert (result.called, result.settled, result.repeated, result.resent) == (500, 500, 0, 0)
+    assert result.max_ms < 1_000
 
 
 def test_every_task_is_called_once_and_settled() -> None:
