@@ -72,10 +72,21 @@ class Expiry:
 
     def left_behind(self) -> list[str]:
         """What is still there of what has ended, when all that may go has gone."""
-        items = self._service.emulator.items(self._service.settings.wheel_table)
         return [
-            f"{_named(item)} is kept for ever" for item in items if {"status", "task"} & set(item)
+            f"{_named(item)} is kept for ever"
+            for item in self._service.emulator.items(self._service.settings.wheel_table)
+            if {"status", "task"} & set(item) and not self._is_claim_without_a_task(item)
         ]
+
+    def _is_claim_without_a_task(self, item: dict[str, Any]) -> bool:
+        """Its creator died before it put the task. The next create under the key takes it."""
+        if "task" not in item or item["v"] != {"N": str(keys.CLAIM_VERSION)}:
+            return False
+        home = keys.home_named_by(item)
+        key = codec.key(home, process.settings().buckets)
+        return not any(
+            (key["slot"], key["place"]) == (gone["slot"], gone["place"]) for gone in self.gone
+        )
 
     def _is_its_time(self, item: Any, expires_at: int) -> bool:
         chance = crc32(repr(sorted(item.items())).encode()) / 2**32
