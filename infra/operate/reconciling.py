@@ -78,7 +78,10 @@ class Reconciling(Struct):
         """The task with a new entry ahead of all pointers, a limited number to a second."""
         self.count("overdue")
         if self.writes and self.overdue is None:
-            raise NotReconciled("Tasks are overdue: give --overdue deliver or expire.")
+            raise NotReconciled(
+                "Tasks are overdue, or due in seconds that are dispatched: "
+                "give --overdue deliver or expire."
+            )
         later = AHEAD_SECONDS * 1000 + next(self._overdue_so_far) * 1000 // self.per_second
         is_to_expire = self.overdue == EXPIRE and task.plan is None
         return replace(
