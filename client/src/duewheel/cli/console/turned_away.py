@@ -31,5 +31,5 @@ def _what_to_do(auth: httpx.Auth | None) -> str:
         case SigV4():
             reason = "The AWS credentials do not hold here: they have ended, or do not allow this."
             return f"{reason} Renew them if they have ended. {AGAIN} with others (--profile)."
-    reason = "The service needs credentials, and duewheel console was started as nobody."
+    reason = "The service needs credentials, and duewheel console was started without any."
     return f"{reason} {AGAIN} with --key (or DUEWHEEL_KEY) or --profile."
