@@ -178,7 +178,7 @@ def test_credentials_that_cannot_be_renewed_become_a_problem_with_the_reason(
     [
         (BearerKey("dw_revoked"), "The API key is not known here, or no longer good"),
         (SigV4(region="eu-central-1"), "The AWS credentials do not hold here"),
-        (None, "duewheel console was started as nobody"),
+        (None, "duewheel console was started without any"),
     ],
 )
 @pytest.mark.parametrize("status", [401, 403])

@@ -147,9 +147,9 @@ def test_the_second_of_two_editors_is_refused_and_loads_the_settings_again(
     viewer.fill("Calls a second", "5")
     service.call("PUT", "/v1/businesses/shared", {"retention_days": 9})
     viewer.press("Save")
-    expect(viewer.page.get_by_text("Somebody has changed the settings")).to_be_visible()
+    expect(viewer.page.get_by_text("Another caller has changed the settings")).to_be_visible()
     assert business(service, "shared")["calls_per_second"] is None
-    viewer.press("Load anew")
+    viewer.press("Load again")
     expect(viewer.page.get_by_label("Ended tasks are kept (days)")).to_have_value("9")
     expect(viewer.page.get_by_label("Calls a second")).to_have_value("")
     viewer.fill("Calls a second", "5")
@@ -164,7 +164,7 @@ def test_the_second_of_two_creators_of_a_business_is_refused(
     viewer.fill("Calls a second", "5")
     service.call("PUT", "/v1/businesses/raced", {"retention_days": 9})
     viewer.press("Save")
-    expect(viewer.page.get_by_role("button", name="Load anew")).to_be_visible()
+    expect(viewer.page.get_by_role("button", name="Load again")).to_be_visible()
     assert business(service, "raced")["own"] == ["retention_days"]
 
 

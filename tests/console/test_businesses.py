@@ -40,7 +40,7 @@ def test_the_empty_list_of_businesses_opens_one_by_its_name(viewer: Viewer) -> N
     viewer.page.keyboard.press("Enter")
     expect(viewer.page.locator("main h1")).to_have_text("unlisted")
     expect(viewer.part("Settings that hold")).to_contain_text("no settings of its own")
-    expect(viewer.part("The last 24 hours")).to_contain_text("None of its tasks has come up")
+    expect(viewer.part("The last 24 hours")).to_contain_text("None of its tasks has fallen due")
     expect(viewer.page.get_by_role("button", name="Delete")).to_have_count(0)
     viewer.page.get_by_role("link", name="Configure it").click()
     expect(viewer.page.get_by_role("form", name="Settings")).to_contain_text("Limits")
@@ -109,7 +109,7 @@ def test_a_pause_parks_and_a_resume_calls(viewer: Viewer, service: Service) -> N
     viewer.press("Resume")
     expect(viewer.dialog()).to_contain_text("at its 20 calls a second")
     viewer.agree("Resume")
-    expect(viewer.fact("Its tasks are")).to_have_text("called when they come up")
+    expect(viewer.fact("Its tasks are")).to_have_text("called when they fall due")
     service.advance(120)
     assert service.task({"task_id": parked})["status"] == "delivered"
 
@@ -184,7 +184,7 @@ def test_statistics_cover_the_last_day_by_the_clock_of_the_service(
     viewer.open("businesses/counted")
     figures = viewer.page.locator(".figures li")
     expect(figures).to_have_text(
-        ["8 came up", "6 delivered", "0 still pending", "2 dead", "0 expired", "0 cancelled",
+        ["8 fell due", "6 delivered", "0 still pending", "2 dead", "0 expired", "0 cancelled",
          "2 failed attempts"]
     )  # fmt: skip
     expect(viewer.rows("Limits").first).to_contain_text(

@@ -60,4 +60,4 @@ def test_a_refused_cancel_under_a_prefix_is_reported(
 
 def test_a_prefix_without_live_tasks_is_reported(viewer: Viewer, business: str) -> None:
     viewer.open(f"tasks?biz_type={business}&key_prefix=k-")
-    expect(viewer.section("Found")).to_have_text("No live task stands under this prefix.")
+    expect(viewer.section("Found")).to_have_text("No live task exists under this prefix.")

@@ -81,7 +81,7 @@ def test_two_editors_do_not_overwrite_each_other(viewer: Viewer, service: Servic
     viewer.press("Save")
     expect(page.get_by_text("Somebody else has changed the timer")).to_be_visible()
     assert now_of(service, timer)["name"] == "theirs"
-    viewer.press("Load it anew, without these changes")
+    viewer.press("Load it again, without these changes")
     expect(page.get_by_label("Name", exact=True)).to_have_value("theirs")
     page.get_by_label("Name", exact=True).fill("mine")
     viewer.press("Save")

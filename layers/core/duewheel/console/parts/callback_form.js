@@ -56,7 +56,7 @@ function pairs(field, text) {
   for (const line of text.split("\n").map((one) => one.trim()).filter(Boolean)) {
     const [, name, value] = /^([^:]+):(.*)$/.exec(line) ?? [];
     if (name === undefined) throw unreadable(field, `“${line}” is not name: value.`);
-    if (Object.hasOwn(read, name.trim())) throw unreadable(field, `“${name.trim()}” stands there twice.`);
+    if (Object.hasOwn(read, name.trim())) throw unreadable(field, `“${name.trim()}” is there twice.`);
     read[name.trim()] = value.trim();
   }
   return read;

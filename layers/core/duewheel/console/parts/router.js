@@ -15,7 +15,7 @@ export class Router {
     return this.open();
   }
 
-  // Until it is started anew, no page is open and none is opened.
+  // Until it is started again, no page is open and none is opened.
   close() {
     window.removeEventListener("hashchange", this.moved);
     this.leaving.abort();

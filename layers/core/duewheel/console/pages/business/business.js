@@ -55,7 +55,7 @@ function standing(found, actions) {
   const isPaused = found?.members.paused ?? false;
   return [
     facts([
-      ["Its tasks are", isPaused ? [badge("paused"), " parked when they come up, until it is resumed"] : "called when they come up"],
+      ["Its tasks are", isPaused ? [badge("paused"), " parked when they fall due, until it is resumed"] : "called when they fall due"],
       found && ["Lane", lane(found.members)],
       ["Breakers", found ? breakers(found.members.breakers) : "shown of a business with settings of its own"],
     ]),
@@ -69,11 +69,11 @@ function standing(found, actions) {
 }
 
 function breakers(open) {
-  return open.length === 0 ? "none open: no host is spared" : table("Breakers", BREAKERS, open, { key: ({ host }) => host });
+  return open.length === 0 ? "none open: no host is blocked" : table("Breakers", BREAKERS, open, { key: ({ host }) => host });
 }
 
 const BREAKERS = [
-  ["Host spared", ({ host }) => el("code", {}, host)],
+  ["Blocked host", ({ host }) => el("code", {}, host)],
   ["Since", ({ since }) => instant(since)],
   ["Until a probe", ({ until }) => instant(until)],
 ];
@@ -98,10 +98,10 @@ function actionsOn({ name, progress, signal, found, anew }) {
   };
 }
 
-const PAUSED = "Within five seconds, what comes up is parked instead of called; calls under way are finished. Tasks are still taken, changed and cancelled. "
+const PAUSED = "Within five seconds, what falls due is parked instead of called; calls under way are finished. Tasks are still taken, changed and cancelled. "
   + "Parked tasks stay pending, however long the pause lasts, and can be cancelled or changed at any time; grace and age that a task was given go on counting.";
 
 function resumed(business) {
   const pace = business?.calls_per_second ? `at its ${business.calls_per_second} calls a second` : "up to a thousand in a second, since it has no limit of calls a second";
-  return `What is parked is called in the order in which it came up, ${pace}. What comes up meanwhile is called as well. A task whose grace ran out is expired.`;
+  return `What is parked is called in the order in which it fell due, ${pace}. What falls due meanwhile is called as well. A task whose grace ran out is expired.`;
 }

@@ -36,7 +36,7 @@ export function settingFields(business) {
     ),
     group("Limits", NUMBERS.map((one) => number(...one))),
     group("Retries", retryFields(own("retry"), "service default"), statuses("retry_statuses", "Tried again on"), statuses("stop_statuses", "Ended by")),
-    group("Dead tasks", callbackFields("on_dead", "Who is told of each", own("on_dead"), "service default: nobody")),
+    group("Dead tasks", callbackFields("on_dead", "Who is notified of each", own("on_dead"), "service default: none")),
     group("Signing", secretFields(own("signing_secrets"))),
     group("Records", number("retention_days", "Ended tasks are kept (days)")),
   ];

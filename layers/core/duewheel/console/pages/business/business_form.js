@@ -62,7 +62,7 @@ function changedMeanwhile(anew) {
   return el(
     "div",
     { class: "problem" },
-    el("p", {}, "Somebody has changed the settings since they were read here. Nothing was saved. Load them anew to see what holds now; what you have typed is lost then."),
-    el("button", { type: "button", on: { click: anew } }, "Load anew"),
+    el("p", {}, "Another caller has changed the settings since they were read here. Nothing was saved. Load them again to see what holds now; what you have typed is lost then."),
+    el("button", { type: "button", on: { click: anew } }, "Load again"),
   );
 }

@@ -12,7 +12,7 @@ const DAY_MS = 1440 * MINUTE_MS;
 const LATELY_MINUTES = 5;
 
 const COUNTED = [
-  ["created", "came up"], ["delivered", "delivered"], ["pending", "still pending"], ["dead", "dead"],
+  ["created", "fell due"], ["delivered", "delivered"], ["pending", "still pending"], ["dead", "dead"],
   ["expired", "expired"], ["cancelled", "cancelled"], ["failed_attempts", "failed attempts"],
 ];
 
@@ -25,12 +25,12 @@ export async function lastDay(name, signal) {
 }
 
 export function numbers(day, state) {
-  if (day.total.created === 0 && day.total.failed_attempts === 0) return empty("None of its tasks has come up in the last 24 hours.");
+  if (day.total.created === 0 && day.total.failed_attempts === 0) return empty("None of its tasks has fallen due in the last 24 hours.");
   return [
     el("ul", { class: "figures" }, COUNTED.map(([member, said]) => el("li", {}, el("span", { class: "figure" }, day.total[member].toLocaleString("en-GB")), " ", said))),
     el("p", {}, lateness(day.total)),
     tasksOverTime(day.minutes, Date.parse(day.to), { biz_type: day.biz_type, hours: 24 }, state),
-    el("p", { class: "hint" }, "Each task counts in the minute in which it first came up; counted until ", instant(day.counted_until), ". Before ", instant(day.closed_until), " only tasks that are still pending change the figures."),
+    el("p", { class: "hint" }, "Each task counts in the minute in which it first fell due; counted until ", instant(day.counted_until), ". Before ", instant(day.closed_until), " only tasks that are still pending change the figures."),
   ];
 }
 

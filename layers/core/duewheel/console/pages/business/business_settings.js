@@ -22,7 +22,7 @@ const SETTINGS = [
   ["stop_statuses", "Ended by", (value) => value.join(", ") || "none"],
   ["allowed_hosts", "Allowed hosts", (value) => value?.join(", ") ?? "all"],
   ["trusted_origins", "Default headers also go to", (value) => value?.join(", ") ?? "no other origin"],
-  ["on_dead", "Told of dead tasks", (value) => (value === null ? "nobody" : callback(value)), headers],
+  ["on_dead", "Notified of dead tasks", (value) => (value === null ? "none" : callback(value)), headers],
   ["calls_per_second", "Calls a second", limit],
   ["calls_in_flight", "Calls of one page at once", limit],
   ["creates_per_second", "Creates a second", limit],

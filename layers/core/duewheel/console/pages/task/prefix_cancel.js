@@ -24,7 +24,7 @@ async function cancelledAll(business, prefix) {
     told(refusalText(error), "refused");
     return false;
   }
-  if (count === 0) return void told(`No live task stands under ${prefix}.`);
+  if (count === 0) return void told(`No live task exists under ${prefix}.`);
   const many = count > COUNTED_MAX ? `more than ${COUNTED_MAX} tasks` : tasks(count);
   const text = `All live tasks of ${business} whose keys begin with ${prefix} are cancelled, also those created while this goes on. Their calls are not made. This cannot be undone.`;
   return confirmed({ title: `Cancel ${many}?`, text, verb: "Cancel them", danger: true }, () => cancelling(business, prefix));
@@ -52,7 +52,7 @@ async function cancelling(business, prefix) {
       cursor = members.cursor;
     } while (cursor !== null);
   } catch (error) {
-    if (cancelled > 0) told(`${tasks(cancelled)} cancelled before the service refused. The others stand; cancel them anew.`, "refused");
+    if (cancelled > 0) told(`${tasks(cancelled)} cancelled before the service refused. The others remain; cancel them again.`, "refused");
     throw error;
   }
   return `${tasks(cancelled)} cancelled.${tooLate(late)}`;

@@ -57,7 +57,7 @@ const running = () => ({
 
 const redriving = () => ({
   title: "Redrive this task?",
-  text: "It becomes pending again and gets all its attempts anew, the first of them at once. Its receiver is called again.",
+  text: "It becomes pending again and gets all its attempts again, the first of them at once. Its receiver is called again.",
   verb: "Redrive it",
 });
 

@@ -28,7 +28,7 @@ export function taskList({ tasks, cursor }, query) {
   const here = (next) => link(["tasks"], { ...query, cursor: next });
   const many = tasks.length === 1 ? "1 task" : `${tasks.length} tasks`;
   const isAll = !query.cursor && cursor === null;
-  if (tasks.length === 0 && isAll) return [empty(query.key_prefix ? "No live task stands under this prefix." : "No task is as you look for it.")];
+  if (tasks.length === 0 && isAll) return [empty(query.key_prefix ? "No live task exists under this prefix." : "No task is as you look for it.")];
   return [
     tasks.length > 0 && el("p", { class: "quiet", "data-key": "count" }, isAll ? many : `${many} on this page`),
     tasks.length > 0 && el("div", { "data-key": "tasks" }, table("Tasks", COLUMNS, tasks, { key: (task) => task.task_id })),

@@ -37,7 +37,7 @@ export class Actions {
   }
 
   disabling(name, etag) {
-    const text = "Nothing of it is called until it is enabled again: runs that are planned, and those that wait for another attempt, are cancelled when they come up. A call that is under way is not stopped.";
+    const text = "Nothing of it is called until it is enabled again: runs that are planned, and those that wait for another attempt, are cancelled when they fall due. A call that is under way is not stopped.";
     return [{ title: `Disable ${name}?`, text, verb: "Disable" }, () => this.set("disable", etag, `${name} is disabled.`)];
   }
 
@@ -51,7 +51,7 @@ export class Actions {
   }
 
   deleting(name, biz_type, etag) {
-    const text = "The timer and its counters are gone at once, and cannot be brought back. Runs that are planned are cancelled when they come up; those that have been can still be read as tasks.";
+    const text = "The timer and its counters are gone at once, and cannot be brought back. Runs that are planned are cancelled when they fall due; those that have been can still be read as tasks.";
     const work = async () => {
       await call("DELETE", this.path, { headers: { "if-match": etag } });
       if (!this.signal.aborted) go(["timers"], { biz_type });

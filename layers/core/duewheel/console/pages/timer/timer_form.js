@@ -66,7 +66,7 @@ function anew({ message }, load) {
     "div",
     { class: "problem" },
     el("p", {}, "Somebody else has changed the timer in the meantime: ", message),
-    el("button", { type: "button", on: { click: load } }, "Load it anew, without these changes"),
+    el("button", { type: "button", on: { click: load } }, "Load it again, without these changes"),
   );
 }
 

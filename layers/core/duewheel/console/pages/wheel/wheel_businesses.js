@@ -43,7 +43,7 @@ function heldBack({ settings, problem }) {
   const said = [
     settings.paused && badge("paused"),
     settings.lane === "slow" && badge(`slow lane, by ${LANE_BY[settings.lane_by] ?? settings.lane_by}`, "warn"),
-    settings.breakers.map(({ host, until }) => el("span", { class: "held" }, badge("spared", "warn"), " ", el("code", {}, host), " until ", instant(until))),
+    settings.breakers.map(({ host, until }) => el("span", { class: "held" }, badge("blocked", "warn"), " ", el("code", {}, host), " until ", instant(until))),
     settings.calls_per_second !== null && el("span", { class: "held" }, `${settings.calls_per_second} calls a second`),
     settings.calls_in_flight !== null && el("span", { class: "held" }, `${settings.calls_in_flight} calls in flight`),
     settings.creates_per_second !== null && el("span", { class: "held" }, `${settings.creates_per_second} creates a second`),

@@ -20,7 +20,7 @@ export function forecast(state, asked) {
     { "aria-labelledby": "next-hour" },
     el("h2", { id: "next-hour" }, "The next hour"),
     el("p", { class: "quiet" }, `About ${counted(expected.tasks)} of all businesses expected, by second. An estimate: single tasks are noted by chance, one in 64 and then as 64; tasks cancelled or moved since are still in it.`),
-    points.length === 0 ? empty("Nothing is known to come up in the next hour.") : drawn(state, asked, points, Date.parse(now)),
+    points.length === 0 ? empty("No task is known to fall due in the next hour.") : drawn(state, asked, points, Date.parse(now)),
   );
 }
 

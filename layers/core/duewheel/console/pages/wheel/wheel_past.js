@@ -29,7 +29,7 @@ function known(state, asked) {
   const minutes = minutesWithin(counted, asked.hours, to);
   return [
     el("p", { class: "quiet" }, whose(counted, rows, next, asked)),
-    counted.length === 0 ? null : minutes.length === 0 ? empty("No task came up.") : [tasksOverTime(minutes, to, asked, state), lateness(minutes)],
+    counted.length === 0 ? null : minutes.length === 0 ? empty("No task fell due.") : [tasksOverTime(minutes, to, asked, state), lateness(minutes)],
     businessesTable(state.answer, asked),
     (asked.cursor || next) && wayOn(asked, next),
   ];
@@ -42,10 +42,10 @@ function noBusiness() {
 function whose(counted, rows, next, { biz_type: name, cursor }) {
   const failed = rows.length - counted.length;
   const left = failed === 0 ? "" : ` ${failed} of them could not be counted.`;
-  if (name) return "Tasks count in the minute in which they first came up.";
+  if (name) return "Tasks count in the minute in which they first fell due.";
   const one = rows.length === 1 ? "1 business" : `${rows.length} businesses`;
   const some = next || cursor ? `${one} of more: a page has ${BUSINESSES_SHOWN}, in the order of names.` : `${one}: all within reach that have settings.`;
-  return `${some} Tasks count in the minute in which they first came up.${left}`;
+  return `${some} Tasks count in the minute in which they first fell due.${left}`;
 }
 
 function wayOn(asked, next) {
