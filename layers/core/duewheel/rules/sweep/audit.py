@@ -47,10 +47,10 @@ class Wrong(StrEnum):
 
 
 SENTENCES = {
-    Wrong.UNREADABLE: "The record holds what this service does not write; nobody acts on it.",
-    Wrong.MISPLACED: "The task does not stand where a task of its own making would.",
+    Wrong.UNREADABLE: "The record has attributes that this service does not write. It is not used.",
+    Wrong.MISPLACED: "The task is at a place where this service would not have put it.",
     Wrong.PASSED: "The task is pending, and the sweep has passed the entry that it names.",
-    Wrong.ENTRY_MISSING: "The task is pending, and where its entry should be is none to be read.",
+    Wrong.ENTRY_MISSING: "The task is pending, and no readable entry is where it should be.",
     Wrong.ENTRY_FOREIGN: "The task is pending, and the entry that it names is another task's.",
     Wrong.ENTRY_EXPIRES: "The task is pending, and its entry can be deleted by time.",
     Wrong.PARKED_MISSING: "The task is parked, and its release would not find it.",
@@ -59,10 +59,10 @@ SENTENCES = {
     Wrong.RELEASE_MISSING: "The task is parked, and no record says that its business has any.",
     Wrong.PENDING_EXPIRES: "The task is pending, and can be deleted by time.",
     Wrong.NEVER_EXPIRES: "The task has ended, and will never be deleted.",
-    Wrong.KEY_MISSING: "The task is pending, and its key names nothing, or cannot be read.",
+    Wrong.KEY_MISSING: "The task is pending, and its key is missing, or cannot be read.",
     Wrong.KEY_FOREIGN: "The task is pending, and its key names another task.",
     Wrong.KEY_EXPIRES: "The task is pending, and its key can be deleted by time.",
-    Wrong.HOME_GONE: "The entry belongs to a task that is gone before its time.",
+    Wrong.HOME_GONE: "The entry belongs to a task that was deleted too early.",
     Wrong.SWEEP_AHEAD: "The sweep pointer is ahead of the time pointer.",
     Wrong.TIME_AHEAD: "The time pointer is ahead of the time.",
 }
