@@ -127,8 +127,8 @@ def emulator(clock: ManualClock, ministack: Server | None) -> Iterator[Emulator]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The models of protocols, which take longest, begin first: at the end one worker would wait for
-    the other."""
+    """The models of protocols, which take longest, begin first: at the end one worker would wait
+    for the other."""
     items.sort(key=lambda item: not item.path.name.endswith("_protocol.py"))
     left_out = "moto_only" if SECOND_OPINION in os.environ else "ministack_only"
     for item in items:

@@ -52,7 +52,7 @@ _HEADERS: dict[str, Schema] = {
 }
 _TAKEN: dict[str, Schema] = {
     HEADER: {
-        "description": "A repeat with the same key and body gets what the first request came to.",
+        "description": "A repeat with the same key and body gets the result of the first request.",
         "schema": {**_TEXT, "pattern": f"^(?:{idempotency._VISIBLE_ASCII.pattern})$"},
     },
     IF_MATCH: {

@@ -40,7 +40,7 @@ def obstacle(status: str, stack: str, again: str) -> list[str]:
     if status in NEVER_MADE:
         return [
             f"The first creation of {stack} failed ({status}). Such a stack can only be deleted.",
-            f"To delete it, and create it anew: {again} REPLACE_FAILED=yes",
+            f"To delete it, and create it again: {again} REPLACE_FAILED=yes",
         ]
     if status == "DELETE_FAILED":
         return [

@@ -172,7 +172,9 @@ def test_an_hour_without_tasks_is_shown_as_empty(viewer: Viewer) -> None:
     none = {"tasks": 0, "minutes": []}
     changed(viewer.page, "**/v1/wheel", lambda wheel: wheel.update(forecast=none))
     viewer.open("wheel?biz_type=nobody-uses-this")
-    expect(viewer.page.get_by_text("No task is known to fall due in the next hour.")).to_be_visible()
+    expect(
+        viewer.page.get_by_text("No task is known to fall due in the next hour.")
+    ).to_be_visible()
     expect(viewer.page.get_by_text("No task fell due.")).to_be_visible()
     expect(row(viewer, "nobody-uses-this")).to_contain_text("no settings")
 

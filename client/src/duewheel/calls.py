@@ -69,7 +69,7 @@ def part(text: str) -> str:
     """One part of a path. Proxies that normalise paths would turn `.` and `..` into another call,
     so they are refused."""
     if text in ("", ".", ".."):
-        raise ValueError(f"{text!r} cannot stand in a path")
+        raise ValueError(f"{text!r} is not allowed in a path")
     return quote(text, safe=":~")
 
 

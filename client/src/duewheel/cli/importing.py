@@ -141,7 +141,7 @@ def look_through(path: Path, journal: Journal) -> int:
     if not is_as_it_was and last is not None:
         raise Failed(
             f"{path} has changed since: its lines up to {last.through} have been sent. Give new "
-            f"tasks a file of their own; to import all of it anew remove {journal.path}"
+            f"tasks a file of their own; to import all of it again remove {journal.path}"
         )
     if faults:
         raise Failed("Nothing was sent.\n" + "\n".join(_shortened(faults)))

@@ -65,5 +65,5 @@ def _refused() -> Exception:
     return invalid(
         "cursor",
         "was not made by this service for this query; "
-        "repeat the parameters with which the listing began, or begin anew without a cursor.",
+        "repeat the parameters with which the listing began, or begin again without a cursor.",
     )

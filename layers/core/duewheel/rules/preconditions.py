@@ -37,7 +37,7 @@ def precondition(if_match: str | None, if_none_match: str | None) -> Preconditio
         if if_none_match.strip() != "*":
             raise invalid(IF_NONE_MATCH, "must be *, which creates and changes nothing.")
         if if_match is not None:
-            raise invalid(IF_NONE_MATCH, "cannot stand beside if-match.")
+            raise invalid(IF_NONE_MATCH, "cannot be combined with if-match.")
         return Precondition(is_there=False)
     if if_match is None:
         return Precondition()

@@ -197,7 +197,7 @@ class HasTimers(Refusal):
 
 class VersionMismatch(Refusal):
     type = "version-mismatch"
-    title = "It does not stand as the precondition says"
+    title = "The precondition does not hold"
     status = 412
 
 

@@ -41,7 +41,7 @@ class TaskView(Struct, kw_only=True):
     due_at: Instant
     next_at: Annotated[Instant, says("When the next attempt is due; null once it ended.")] | None
     attempts: Count
-    payload: Annotated[Raw, says("As the very text that came in.")]
+    payload: Annotated[Raw, says("The text as it was sent.")]
     callback: CallbackView
     retry: Retry | UnsetType = UNSET
     expires_after_seconds: float | UnsetType = UNSET

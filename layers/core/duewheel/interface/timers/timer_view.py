@@ -40,7 +40,7 @@ class TimerView(Struct, kw_only=True):
     end_at: Instant | None
     max_runs: Count | None
     jitter_seconds: Count
-    payload: Annotated[Raw, says("As the very text that came in.")]
+    payload: Annotated[Raw, says("The text as it was sent.")]
     callback: CallbackView
     retry: Retry | None
     expires_after_seconds: float | None

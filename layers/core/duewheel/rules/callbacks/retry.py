@@ -48,7 +48,7 @@ def retry_policy(retry: Retry, path: str = "retry") -> RetryPolicy:
     if delays:
         for name in EXPONENTIAL:
             if getattr(retry, name) is not UNSET:
-                raise invalid(joined_path(path, name), "cannot stand beside delays_seconds.")
+                raise invalid(joined_path(path, name), "cannot be combined with delays_seconds.")
         attempts = given(retry.attempts, len(delays) + 1)
         return RetryPolicy(attempts_max=attempts, delays_seconds=delays, max_age_seconds=age)
     first = given(retry.first_delay_seconds, usual.first_delay_seconds)

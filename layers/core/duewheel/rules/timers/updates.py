@@ -79,7 +79,7 @@ def _check_together(rules: Rules) -> None:
     if schedule.every_seconds is None:
         return
     if schedule.cron is not None:
-        raise invalid("every_seconds", "cannot stand beside cron; one of them must be null.")
+        raise invalid("every_seconds", "cannot be combined with cron; one of them must be null.")
     for name, usual in (("dst_gap", DstGap.SHIFT), ("dst_overlap", DstOverlap.FIRST)):
         if getattr(schedule, name) is not usual:
             raise invalid(name, "means nothing beside every_seconds, which knows no wall clock.")

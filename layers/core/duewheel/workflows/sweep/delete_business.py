@@ -130,7 +130,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
         with unavailable_when_throttled():
             is_deleted = self.store.delete(business, by)
         if not is_deleted:
-            raise VersionMismatch("The business was changed meanwhile; read it, and begin anew.")
+            raise VersionMismatch("The business was changed meanwhile; read it, and begin again.")
         self.known.forget(business.biz_type)
         if business.paused:
             self.pausing.request_release(business.biz_type)
