@@ -190,7 +190,7 @@ def count_repeat() -> Units:
             PageLease(page.second, page.shard), "another", now_ms, world.settings.page_lease_ms
         )
         if not isinstance(lease, PageLease):
-            raise AssertionError("nobody else has the lease")
+            raise AssertionError("another run has the lease")
         world.entry_writer.message_sender.send_or_raise(page)
         refused = _refused_updates(world, ledger)
         world.pages.mark_done(lease)

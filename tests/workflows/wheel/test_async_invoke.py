@@ -1,4 +1,4 @@
-"""Past a queue that refuses: what is handed over by asynchronous invocation."""
+"""Messages that go by asynchronous invocation while the queue refuses."""
 
 import pytest
 from botocore.exceptions import ReadTimeoutError

@@ -21,7 +21,7 @@ from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
 from tests.support.world import World
 
-FAR_MS = (AHEAD_SECONDS + 60) * 1000  # nobody has handed it over when it is created
+FAR_MS = (AHEAD_SECONDS + 60) * 1000  # not dispatched yet when it is created
 STEPS_OF_A_RUN = [
     (operation, moment)
     for operation in ("Query", "SendMessageBatch", "UpdateItem")
@@ -40,7 +40,7 @@ def run(world: World, me: str = "run", *, for_ms: int = 290_000) -> None:
 
 
 def live(world: World, until_ms: int, *, runs: Callable[[int], bool] = lambda minute: True) -> None:
-    """Time passes second by second: a run each minute, and notifiers for whatever comes up."""
+    """Time passes second by second: a run each minute, and notifiers for what falls due."""
     began_ms, minute = world.clock.now_ms(), 0
     while world.clock.now_ms() < until_ms:
         if world.clock.now_ms() >= began_ms + minute * RUN_EVERY_SECONDS * 1000:
@@ -193,7 +193,7 @@ def test_what_is_written_while_sqs_refuses_is_called_on_time_once_a_run_stays(
     lead_ms = world.settings.lead_ms
     late_ms = [invoked_ms[task.home.second] - (task.due_ms - lead_ms) for task in near]
     assert max(late_ms) == 0
-    assert late_ms.count(0) >= len(near) - 1, "found ahead: handed over as soon as a link takes it"
+    assert late_ms.count(0) >= len(near) - 1, "found ahead: sent as soon as a link takes it"
     assert far.home.second not in invoked_ms
 
 
@@ -233,7 +233,7 @@ def test_what_was_handed_over_can_be_cancelled_and_moved_until_its_cut_off(world
 
 @pytest.mark.exhaustive
 def test_two_runs_at_once_do_no_harm(world: World) -> None:
-    """The second finds the lease held, waits, hands over nothing twice, and ends."""
+    """The second finds the lease held, waits, sends no message again, and ends."""
     tasks = [world.created(in_ms=FAR_MS + n * 3_250) for n in range(10)]
     world.clock.advance_ms(FAR_MS - 60_000)
 

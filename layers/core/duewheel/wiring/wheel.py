@@ -8,7 +8,7 @@ from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.wheel.pointers import TimePointerCache
+from duewheel.stores.wheel.pointers import RefreshAwsTime
 from duewheel.stores.wheel.sharding import HeaderStore, LoadStore, ShardsCache
 from duewheel.wiring.process import (
     aws_time,
@@ -86,7 +86,7 @@ def entry_writer() -> EntryWriter:
         tasks=tasks(),
         message_sender=message_sender(),
         random_bytes=partial(random_bytes(), TOKEN_BYTES),
-        time_pointer=TimePointerCache(pointers(), clock(), origin()),
+        refresh_aws_time=RefreshAwsTime(pointers(), clock(), origin()),
         aws_ms=aws_time().latest_ms,
         reserve_shards=reserve_shards(),
         lead_ms=settings().lead_ms,

@@ -1,7 +1,4 @@
-"""The records of the wheel in the Registry: its shape, and the two pointers with their leases.
-
-A process caches the time pointer, so that not every task reads it.
-"""
+"""The records of the wheel in the Registry: its shape, and the two pointers with their leases."""
 
 import json
 from collections.abc import Mapping
@@ -18,7 +15,6 @@ from duewheel.settings import SettingsError
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Refused, Written, write_if
 from duewheel.stores.item_attributes import json_text
-from duewheel.stores.wheel import pointers
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -276,26 +272,18 @@ def _pointer_from(item: Item) -> Pointer:
 _READ_EVERY_MS = 10_000
 
 
-class TimePointerCache:
-    """Read every ten seconds; in between the pointer is taken to move with the clock. The margin of
-    the near rule covers the error. A leader may be ahead of the clock by as much as the record
-    says, and gets ahead only when every process has read the record."""
+class RefreshAwsTime:
+    """Reads the time pointer if this process has not for ten seconds. AWS's time comes with the
+    answer, so a writer whose clock is far behind never trusts an older one."""
 
     def __init__(self, store: PointerStore, clock: Clock, origin: int) -> None:
         self._store = store
         self._clock = clock
         self._origin = origin
-        self._position = 0
-        self._ahead_seconds = 0
         self._read_ms: int | None = None
 
-    def __call__(self) -> int:
+    def __call__(self) -> None:
         now_ms = self._clock.now_ms()
         if self._read_ms is None or not 0 <= now_ms - self._read_ms < _READ_EVERY_MS:
-            pointer = self._store.read(pointers.TIME, self._origin, strongly=False)
-            self._position, self._read_ms = pointer.position, now_ms
-            self._ahead_seconds = pointer.ahead_seconds
-        position = self._position + (now_ms - self._read_ms) // 1000
-        return (
-            max(position, now_ms // 1000 + self._ahead_seconds) if self._ahead_seconds else position
-        )
+            self._store.read(TIME, self._origin, strongly=False)
+            self._read_ms = now_ms

@@ -81,7 +81,7 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
     tasks: TaskStore
     message_sender: MessageSender
     random_bytes: Callable[[], bytes]
-    time_pointer: Callable[[], int]
+    refresh_aws_time: Callable[[], None]
     aws_ms: Callable[[], int]
     reserve_shards: ReserveShards
     lead_ms: int
@@ -92,7 +92,7 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
     ) -> Placement:
         """The placement as of now. `instants_ms`: of entries that are about to be written, for
         which shards are reserved. `is_throttled`: DynamoDB throttled a first try."""
-        self.time_pointer()  # AWS's time comes with it
+        self.refresh_aws_time()
         placement = Placement(now_ms=self._now_ms(), lead_ms=self.lead_ms)
         if instants_ms is None:
             return placement
