@@ -88,10 +88,11 @@ SEED ?= 1
 PER_SECOND ?= 2
 WORLDS ?= 1
 DAY ?= 1200
+BESIDE ?=
 SOAK = @PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simulation
 
-soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s) and hold the promises against it
-	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --day $(DAY)
+soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s BESIDE=commit) and hold the promises against it
+	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --day $(DAY) $(if $(BESIDE),--beside $(BESIDE))
 
 EXAMPLES ?= 250
 

@@ -30,10 +30,11 @@ class UnknownCaller(Exception):
     """A function's client was used, and it is not known by which function."""
 
 
-def hold_functions_to_their_roles() -> None:
+def hold_functions_to_their_roles(clients: Any = aws_clients) -> None:
     """Check all clients that the functions build from now on, in this process. They share a
-    session, and the SDK calls its hooks before it writes a request, on the thread of the call."""
-    aws_clients.shared_session().register("provide-client-params.*.*", _check, unique_id="roles")
+    session, and the SDK calls its hooks before it writes a request, on the thread of the call.
+    `clients`: the module that builds them."""
+    clients.shared_session().register("provide-client-params.*.*", _check, unique_id="roles")
 
 
 def taken_refusals() -> list[str]:

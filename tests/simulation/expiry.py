@@ -4,19 +4,17 @@ Days are short there, so that it strikes while tasks wait. What went is kept for
 held against what it was: nothing that is still needed may ever expire.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 from zlib import crc32
 
-from duewheel.rules.businesses.settings import Business
 from duewheel.rules.wheel import addresses
-from duewheel.stores.delivery import page_leases
 from duewheel.stores.tasks import codec, keys
 from duewheel.stores.wheel import pointers
 from duewheel.wiring import process
-from tests.simulation.seams import modules_of_the_core
+from tests.simulation.releases import Release
 from tests.simulation.service import Service
 
 DAY_SECONDS = 86_400
@@ -25,15 +23,18 @@ EVERY_SECONDS = 20
 
 
 @contextmanager
-def short_days(seconds: int) -> Iterator[None]:
+def short_days(seconds: int, releases: Sequence[Release]) -> Iterator[None]:
     """What is kept for a day or for longer is kept for so long."""
     with ExitStack() as stack:
-        kept = patch.object(Business, "retention_seconds", property(lambda _: seconds))
-        stack.enter_context(kept)
-        stack.enter_context(patch.object(page_leases, "_KEPT_SECONDS", 7 * seconds))
-        for module in modules_of_the_core():
-            if "RETENTION_SECONDS_MIN" in vars(module):
-                stack.enter_context(patch.object(module, "RETENTION_SECONDS_MIN", seconds))
+        for release in releases:
+            business = release.module("rules.businesses.settings").Business
+            kept = patch.object(business, "retention_seconds", property(lambda _: seconds))
+            stack.enter_context(kept)
+            page_leases = release.module("stores.delivery.page_leases")
+            stack.enter_context(patch.object(page_leases, "_KEPT_SECONDS", 7 * seconds))
+            for module in release.modules():
+                if "RETENTION_SECONDS_MIN" in vars(module):
+                    stack.enter_context(patch.object(module, "RETENTION_SECONDS_MIN", seconds))
         yield
 
 

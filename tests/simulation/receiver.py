@@ -9,12 +9,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.wiring import process
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Invocation, current
+from tests.simulation.releases import Release
 
 _OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
 _BUSY = Outcome(Verdict.RETRY, "busy", status_code=503)
@@ -49,8 +50,8 @@ class Receiver:
         self._faults = faults
         self._answered: Counter[str] = Counter()
 
-    def target(self, **_: object) -> "Target":
-        return Target(self)
+    def target(self, release: Release, **_: object) -> "Target":
+        return Target(self, release)
 
     async def called(
         self, callback: HttpCallback, headers: Mapping[str, str], notifier_ms: int, timeout: float
@@ -119,10 +120,12 @@ def _seconds_taken(url: str) -> float:
 
 
 class Target:
-    """Stands where the HTTP target stands."""
+    """Stands where the HTTP target of a release stands."""
 
-    def __init__(self, receiver: Receiver) -> None:
+    def __init__(self, receiver: Receiver, release: Release) -> None:
         self._receiver = receiver
+        self._clock = release.module("wiring.process").clock
+        self._outcomes = release.module("rules.callbacks.outcome")
 
     async def call(
         self,
@@ -130,6 +133,9 @@ class Target:
         headers: Mapping[str, str],
         body: bytes | None,
         timeout_seconds: float,
-    ) -> Outcome:
-        now_ms = process.clock().now_ms()
-        return await self._receiver.called(callback, headers, now_ms, timeout_seconds)
+    ) -> Any:
+        """An outcome in the release's own types."""
+        now_ms = self._clock().now_ms()
+        heard = await self._receiver.called(callback, headers, now_ms, timeout_seconds)
+        verdict = self._outcomes.Verdict(heard.verdict.value)
+        return self._outcomes.Outcome(verdict, heard.note, status_code=heard.status_code)

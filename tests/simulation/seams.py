@@ -7,26 +7,20 @@ import asyncio
 import concurrent.futures
 import random
 import secrets
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from random import Random
-from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
 import botocore.endpoint
 
-from duewheel.stores.tasks.keys import KeyStore
-from duewheel.wiring import notifier as notifier_wiring
-from duewheel.wiring import wheel as wheel_wiring
-from duewheel.workflows.delivery import hold
-from duewheel.workflows.tasks import check_admission
 from tests.simulation.invocation import at_work
 from tests.simulation.receiver import Receiver
+from tests.simulation.releases import Release
 from tests.simulation.turn_pool import TurnPool, awaited
 from tests.simulation.virtual_time import ReservedTurns
 
@@ -36,43 +30,52 @@ KEY_READERS = 8
 
 @contextmanager
 def replaced(
-    turns: ReservedTurns, sleep: Sleep, chance: Random, receiver: Receiver
+    turns: ReservedTurns,
+    sleep: Sleep,
+    chance: Random,
+    receiver: Receiver,
+    releases: Sequence[Release],
 ) -> Iterator[None]:
     with ExitStack() as stack:
-        for target, name, replacement in _replacements(turns, sleep, chance, receiver):
+        replacements = [*_of_libraries(turns, sleep, chance)]
+        for release in releases:
+            replacements += _of_release(release, turns, sleep, receiver)
+        for target, name, replacement in replacements:
             stack.enter_context(patch.object(target, name, replacement))
         yield
 
 
-def _replacements(
-    turns: ReservedTurns, sleep: Sleep, chance: Random, receiver: Receiver
+def _of_libraries(
+    turns: ReservedTurns, sleep: Sleep, chance: Random
 ) -> Iterator[tuple[Any, str, Any]]:
     yield asyncio, "to_thread", partial(_in_thread, turns)
     yield botocore.endpoint, "time", _Sleeper(sleep)
-    yield notifier_wiring, "HttpTarget", receiver.target
-    yield notifier_wiring.Notifier, "run", lambda _, work: turns.wait_for(work)
-    yield notifier_wiring, "in_threads_of", lambda _: partial(_in_thread, turns)
     yield random, "random", chance.random
     yield secrets, "token_bytes", chance.randbytes
     yield secrets, "randbelow", chance.randrange
+
+
+def _of_release(
+    release: Release, turns: ReservedTurns, sleep: Sleep, receiver: Receiver
+) -> Iterator[tuple[Any, str, Any]]:
+    notifier_wiring = release.module("wiring.notifier")
+    yield notifier_wiring, "HttpTarget", partial(receiver.target, release)
+    yield notifier_wiring.Notifier, "run", lambda _, work: turns.wait_for(work)
+    yield notifier_wiring, "in_threads_of", lambda _: partial(_in_thread, turns)
     pool = partial(TurnPool, turns)
-    for module in modules_of_the_core():
+    for module in release.modules():
         if vars(module).get("ThreadPoolExecutor") is ThreadPoolExecutor:
             yield module, "ThreadPoolExecutor", pool
         if vars(module).get("wait") is concurrent.futures.wait:
             yield module, "wait", awaited
-    yield wheel_wiring, "KeyStore", lambda tasks: KeyStore(tasks, pool(KEY_READERS))
-    for module in (check_admission, hold):
-        yield module, "Lock", lambda: _Lock(sleep)
-
-
-def modules_of_the_core() -> list[ModuleType]:
-    """What calls go through; the targets are stood in for as a whole."""
-    return [
-        module
-        for name, module in sorted(sys.modules.items())
-        if name.startswith("duewheel.") and not name.startswith("duewheel.targets")
-    ]
+    key_store = release.module("stores.tasks.keys").KeyStore
+    yield (
+        release.module("wiring.wheel"),
+        "KeyStore",
+        lambda tasks: key_store(tasks, pool(KEY_READERS)),
+    )
+    for name in ("workflows.tasks.check_admission", "workflows.delivery.hold"):
+        yield release.module(name), "Lock", lambda: _Lock(sleep)
 
 
 async def _in_thread(turns: ReservedTurns, function: Callable[..., Any], /, *arguments: Any) -> Any:

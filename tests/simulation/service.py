@@ -8,8 +8,8 @@ import asyncio
 import json
 import logging
 import random
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any
@@ -21,13 +21,6 @@ from moto.moto_api._internal import mock_random
 from bench.limits import TABLE_WRITE_UNITS
 from duewheel.log import logger
 from duewheel.rules.wheel.queue_messages import texts_of_event
-from duewheel.wiring import notifier as notifier_wiring
-from duewheel.wiring import process
-from functions.api import app as api
-from functions.ingest import app as ingest
-from functions.notifier import app as notifier
-from functions.scheduler import app as scheduler
-from functions.sweeper import app as sweeper
 from local.aws.calling_function import asking
 from local.aws.emulator import Emulator
 from local.aws.functions import Context, Died
@@ -40,6 +33,7 @@ from tests.simulation.environments import Environments
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Ended, Invocation, current
 from tests.simulation.receiver import Receiver
+from tests.simulation.releases import THIS, Release, handlers_of
 from tests.simulation.seams import replaced
 from tests.simulation.virtual_time import ReservedTurns, VirtualLoop
 from tests.simulation.wire import Wire
@@ -47,13 +41,7 @@ from tests.support.clock import NOON_MS
 from tests.support.governor import Governor
 
 NO_HEADERS: Mapping[str, str] = {}
-HANDLERS = {
-    "api": api.handler,
-    "ingest": ingest.handler,
-    "notifier": notifier.handler,
-    "scheduler": scheduler.handler,
-    "sweeper": sweeper.handler,
-}
+ReleaseAt = Callable[[float], Release]  # which one serves an invocation of this second
 
 
 class AwsClock:
@@ -67,21 +55,28 @@ class AwsClock:
 
 
 class Service:
-    """Also the clock of all functions: one time, and what each process's clock is off by."""
+    """Also the clock of all functions: one time, and what each process's clock is off by. If
+    several releases are at work, each has its template."""
 
-    def __init__(self, template: Template, faults: Faults, *, seed: int) -> None:
+    def __init__(
+        self, templates: Template | Mapping[Release, Template], faults: Faults, *, seed: int
+    ) -> None:
         self.loop = VirtualLoop()
         self.turns = ReservedTurns()
         self.faults = faults
         self.receiver = Receiver(faults)
         self.emulator = Emulator(AwsClock(self.loop))
-        self._template = template
+        self._templates = {THIS: templates} if isinstance(templates, Template) else dict(templates)
+        for release in self._templates:
+            handlers_of(release)  # imports the modules whose parts are replaced
+        self.release_at: ReleaseAt = lambda _: THIS
+        self.invocations: Counter[Release] = Counter()
         self.chance = random.Random(seed)
         self.wire = Wire(faults, self.turns, self.seconds, self.chance)
         self._seed = seed
         self._numbers = count(1)
         self._timeouts: dict[str, int] = {}
-        self._roles: dict[str, Role] = {}
+        self._roles: dict[Release, dict[str, Role]] = {}
         # When those began that run each minute, of what succeeded:
         self.succeeded: dict[str, list[float]] = defaultdict(list)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -129,27 +124,34 @@ class Service:
                 stack.callback(each.setLevel, each.level)
                 each.setLevel("CRITICAL")
             stack.enter_context(self.emulator)
-            resources = create_resources(
-                self._template, boto3.client("dynamodb"), boto3.client("sqs")
+            stack.enter_context(
+                replaced(self.turns, self.sleep, self.chance, self.receiver, list(self._templates))
             )
-            asks_nobody = {"AUTH_MODE": "off", "METRICS": "off"}
-            self._roles = roles_of(resources)
-            variables = resources.environment("api")
-            if "ingest" in self._roles:  # which has what the others have, and some of its own
-                variables |= resources.environment("ingest")
-            stack.enter_context(patch.dict("os.environ", variables | asks_nobody))
-            stack.enter_context(replaced(self.turns, self.sleep, self.chance, self.receiver))
             stack.enter_context(answered_by(self.wire.answer))
-            self._timeouts = _timeouts_of(resources)
-            hold_functions_to_their_roles()
             asking.set(None)  # outside of invocations somebody looks on
-            process.start_anew(self)
-            self.settings = process.settings()
+            for release, template in self._templates.items():
+                self._begin(release, template)
+            self.settings = THIS.module("wiring.process").settings()
             if self.faults.rates.partition_units:
                 self._limit_partitions(self.faults.rates.partition_units)
             yield self
             self._end()
             assert taken_refusals() == []
+
+    def _begin(self, release: Release, template: Template) -> None:
+        """Wired by the environment that its own template gives it."""
+        resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
+        self._roles[release] = roles = roles_of(resources)
+        self._timeouts |= _timeouts_of(resources)
+        variables = resources.environment("api")
+        if "ingest" in roles:  # which has what the others have, and some of its own
+            variables |= resources.environment("ingest")
+        hold_functions_to_their_roles(release.module("stores.aws_clients"))
+        process = release.module("wiring.process")
+        asks_nobody = {"AUTH_MODE": "off", "METRICS": "off"}
+        with patch.dict("os.environ", variables | asks_nobody):
+            process.start_anew(self)
+            process.settings()
 
     def _limit_partitions(self, units: float) -> None:
         self.wire.governor = Governor(
@@ -184,7 +186,10 @@ class Service:
     async def invoke(self, function: str, event: Any, request_id: str | None = None) -> Ended:
         """In an environment that ran before, if there is one, or in a new one. With the answer it
         is frozen, whatever its threads are at."""
-        environment = self.environments.taken(function, self.seconds() + self._timeouts[function])
+        release = self.release_at(self.seconds())
+        self.invocations[release] += 1
+        deadline_seconds = self.seconds() + self._timeouts[function]
+        environment = self.environments.taken(function, release, deadline_seconds)
         messages = len(texts_of_event(event) or event.get("Records", ()))
         run = Invocation(
             function, next(self._numbers), environment, self.faults.skew_ms(), messages
@@ -197,7 +202,7 @@ class Service:
             function, 512, "arn", remaining_ms, aws_request_id=request_id or f"run-{run.number}"
         )
         current.set(run)
-        asking.set(self._roles[function])
+        asking.set(self._roles[release][function])
         try:
             answer = await self.turns.run(self._in_environment, function, event, context)
             return Ended(run, answer)
@@ -210,11 +215,13 @@ class Service:
     def _in_environment(self, function: str, event: Any, context: Context) -> Any:
         run = current.get()
         assert run is not None
-        notifier_wiring._threads.notifier = run.environment.notifier
+        release = run.environment.release
+        threads = release.module("wiring.notifier")._threads
+        threads.notifier = run.environment.notifier
         try:
-            return HANDLERS[function](event, context)
+            return handlers_of(release)[function](event, context)
         finally:
-            run.environment.notifier = notifier_wiring._threads.notifier
+            run.environment.notifier = threads.notifier
 
     async def request(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = NO_HEADERS

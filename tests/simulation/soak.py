@@ -3,9 +3,11 @@
 import asyncio
 import gc
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -16,7 +18,6 @@ from duewheel.rules.instants import rfc3339
 from duewheel.rules.sweep.audit import AuditRequest, Finding
 from duewheel.rules.sweep.minute_statistics import MINUTE_MS, MINUTES_MAX
 from duewheel.rules.tasks.task import Task
-from duewheel.rules.wheel import sharding
 from duewheel.rules.wheel.addresses import holds_seconds, second_of
 from duewheel.stores.tasks import codec
 from duewheel.stores.wheel import pointers
@@ -32,6 +33,7 @@ from tests.simulation.ledger import DueAsked
 from tests.simulation.message_verdict import MessageReport, judged_messages, tasks_of
 from tests.simulation.owner_verdict import judged_owners
 from tests.simulation.owners import DORMANT, IN_FLIGHT, LIMITED, NARROW
+from tests.simulation.releases import THIS, Release, release_of
 from tests.simulation.senders import MAY_CREATE_FOR, RATION, RATIONED
 from tests.simulation.service import Service
 from tests.simulation.sweep_watch import SweepWatch
@@ -57,6 +59,7 @@ class Soak:
     settling_seconds_max: float = SETTLING_SECONDS_MAX
     turns_before_seconds: float = 0  # how long the wheel has turned when the first task comes
     day_seconds: int = DAY_SECONDS  # shorter: TTL strikes while tasks wait
+    beside: str = ""  # a commit, whose release is updated to this one, and rolled back meanwhile
 
     @property
     def has_short_days(self) -> bool:
@@ -77,16 +80,24 @@ class Soak:
 
 
 @cache
-def _template() -> Template:
-    return load_template(TEMPLATE, {"IngestQueue": "on", "IngestBusinesses": MAY_CREATE_FOR})
+def _template(path: Path) -> Template:
+    return load_template(path, {"IngestQueue": "on", "IngestBusinesses": MAY_CREATE_FOR})
 
 
 def soaked(soak: Soak) -> tuple[Report, Faults, float]:
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
-    service = Service(_template(), faults, seed=soak.seed + 1)
-    crowds = patch.object(sharding, "SLICE_ENTRIES", SLICE_ENTRIES)
-    with crowds, short_days(soak.day_seconds), service.running():
+    releases = [THIS, release_of(soak.beside)] if soak.beside else [THIS]
+    templates = {release: _template(release.template) for release in releases}
+    service = Service(templates, faults, seed=soak.seed + 1)
+    if soak.beside:
+        service.release_at = partial(_release_at, releases[1], soak.seconds, Random(soak.seed))
+    with ExitStack() as stack:
+        for release in releases:
+            crowds = release.module("rules.wheel.sharding")
+            stack.enter_context(patch.object(crowds, "SLICE_ENTRIES", SLICE_ENTRIES))
+        stack.enter_context(short_days(soak.day_seconds, releases))
+        stack.enter_context(service.running())
         far = soak.day_seconds if soak.has_short_days else None
         clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds, far)
         expiry = Expiry(service, soak.day_seconds)
@@ -98,6 +109,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         _note_occurrences(clients, items)
         report = judged(clients.ledger, service.receiver, items)
         report.messages = messages
+        report.invocations_beside = service.invocations.total() - service.invocations[THIS]
         report.sweep_behind_seconds = sweep.behind_seconds_max
         report.left_at_work = service.environments.left_at_work
         report.disobeyed = judged_owners(
@@ -111,6 +123,14 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         expiry.strike()
         report.deleted_wrongly = [*expiry.too_early, *expiry.left_behind()]
         return report, faults, seconds
+
+
+def _release_at(before: Release, whole: float, chance: Random, seconds: float) -> Release:
+    """An update that takes long, then a rollback at once, and another update at once."""
+    part = seconds / whole
+    if part < 1 / 4 or 3 / 4 <= part < 7 / 8:
+        return before
+    return before if part < 5 / 8 and chance.random() < 1 / 2 else THIS
 
 
 def soaked_on_core(soak: Soak, core: int) -> tuple[Report, Faults, float]:

@@ -21,6 +21,7 @@ class Report:
     created: int = 0
     by_status: Counter[str] = field(default_factory=Counter)
     calls: int = 0
+    invocations_beside: int = 0  # of the release beside this one
     repeated: int = 0
     largest_lateness_ms: int = 0
     sweep_behind_seconds: float = 0.0  # less the time in which it was broken itself
