@@ -48,7 +48,7 @@ _ENVIRONMENT = {
     "REGISTRY_TABLE": "registry",
     "SLICE_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/slices",
     "SLOW_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/slow",
-    "SIGNING_KEY": "key",
+    "SECRETS_TABLE": "secrets",
     "NOTIFIER_FUNCTION": "notifier",
     "STACK_ID": "arn:aws:cloudformation:us-east-1:123456789012:stack/duewheel/1",
 }

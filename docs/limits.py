@@ -54,7 +54,7 @@ SETTINGS = Settings(
     slice_queue_url="queue",
     slow_queue_url="slow queue",
     notifier_function="notifier",
-    signing_key="key",
+    secrets_table="secrets",
     stack_id="stack",
 )
 

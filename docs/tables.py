@@ -149,6 +149,8 @@ def rights(_: Sequence[Row]) -> Rows:
     for right in deployed().rights:
         service, _colon, action = right.action.partition(":")
         resource = right.resource.rpartition("duewheel-")[2].replace("/index/", " by its index ")
+        if resource.endswith(":key/*"):
+            resource = "keys of an earlier deployment"
         if service != "logs":
             function = right.role.removesuffix("Role").lower()
             actions.setdefault((function, resource), []).append(action)

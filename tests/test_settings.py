@@ -13,7 +13,7 @@ LEAST = {
     "REGISTRY_TABLE": "registry",
     "SLICE_QUEUE_URL": "https://queue.example/slices",
     "SLOW_QUEUE_URL": "https://queue.example/slow",
-    "SIGNING_KEY": "key",
+    "SECRETS_TABLE": "secrets",
     "NOTIFIER_FUNCTION": "notifier",
     "STACK_ID": "arn:aws:cloudformation:eu-central-1:123456789012:stack/timers/1f6",
 }
@@ -53,7 +53,7 @@ def test_every_variable_has_its_setting() -> None:
         slice_queue_url="https://queue.example/slices",
         slow_queue_url="https://queue.example/slow",
         notifier_function="notifier",
-        signing_key="key",
+        secrets_table="secrets",
         stack_id="arn:aws:cloudformation:eu-central-1:123456789012:stack/timers/1f6",
         buckets=3_600,
         lead_ms=250,

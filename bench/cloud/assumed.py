@@ -19,7 +19,7 @@ _ENVIRONMENT = Settings(
     slice_queue_url="slices",
     slow_queue_url="slow",
     notifier_function="notifier",
-    signing_key="key",
+    secrets_table="secrets",
     stack_id="stack",
 )
 

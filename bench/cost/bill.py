@@ -75,7 +75,7 @@ class Bill:
     http_api: float = 0
     logs: float = 0
     metrics: float = 0
-    alarms_and_key: float = 0
+    alarms: float = 0
 
     @property
     def total(self) -> float:
@@ -84,7 +84,7 @@ class Bill:
     @property
     def at_work(self) -> float:
         """All functions, and their requests to other services."""
-        return self.total - self.alarms_and_key
+        return self.total - self.alarms
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class CostModel:
             http_api=_month("http_api_requests", load.requests),
             logs=self._logs(load, units),
             metrics=self._metrics(load),
-            alarms_and_key=self.alarms * price("alarm_month") + price("kms_key_month"),
+            alarms=self.alarms * price("alarm_month"),
         )
 
     @property

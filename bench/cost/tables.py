@@ -143,7 +143,7 @@ def bills(model: CostModel) -> Iterable[str]:
         title = field.name.replace("_", " ")
         yield _row(title, *(f"{getattr(bill, field.name):,.2f}" for bill in named))
     yield _row("**total**", *(f"**{bill.total:,.2f}**" for bill in named))
-    yield _row("of it without alarms and key", *(f"{bill.at_work:,.2f}" for bill in named))
+    yield _row("of it without alarms", *(f"{bill.at_work:,.2f}" for bill in named))
     yield _row("tasks, millions", *(f"{n.per_second * MONTH_SECONDS / 1e6:,.0f}" for n in loads))
 
 
@@ -199,9 +199,9 @@ def assumptions(model: CostModel) -> Iterable[str]:
             f"`make bench-cpu`, and {assumed.api_wait_ms} ms of waiting, assumed",
         ),
         (
-            "rotation of the key adds",
-            f"{price('kms_key_month'):.2f} dollars a month after the first year, the same after "
-            "the second, then no more; in no total",
+            "with `SecretsIn=kms` a key adds",
+            f"{price('kms_key_month'):.2f} dollars a month, the same after its first rotation, "
+            "a year later, and after the second, then no more; in no total",
             "list price",
         ),
         ("point-in-time recovery", "of the table, not of its global indexes", "AWS documents it"),

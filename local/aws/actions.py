@@ -20,6 +20,7 @@ class ActionRequest:
     resource: str
     items: tuple[Params, ...] = ()  # their keys determine the partitions of a table
     via: str = ""  # the service that acts in the function's name
+    context: tuple[str, ...] = ()  # the keys of the encryption context
 
 
 class NotUnderstood(Exception):
@@ -106,10 +107,17 @@ def _on_a_queue(action: str) -> Callable[[Params], Iterator[ActionRequest]]:
     return request
 
 
+_KEY_ID_CHARACTERS = 36
+
+
 def _with_a_key(action: str) -> Callable[[Params], Iterator[ActionRequest]]:
+    """Without a KeyId the sealed text names the key; here it begins with the key's id."""
+
     def request(params: Params) -> Iterator[ActionRequest]:
-        key = params["KeyId"].removeprefix("alias/")  # which a key's id is here
-        yield ActionRequest(f"kms:{action}", _arn("kms", f"key/{key}"))
+        name = params.get("KeyId") or params["CiphertextBlob"][:_KEY_ID_CHARACTERS].decode()
+        key = name.removeprefix("alias/")  # which a key's id is here
+        context = tuple(params.get("EncryptionContext", {}))
+        yield ActionRequest(f"kms:{action}", _arn("kms", f"key/{key}"), context=context)
 
     return request
 

@@ -1,5 +1,7 @@
 """The roles of the template's functions, with their policies, and IAM's decisions.
 
+The policy of a table denies, so its statements are among those of every role.
+
 Invariant: only a statement that was understood as a whole allows anything; an unknown element is an
 error that names it.
 """
@@ -52,6 +54,7 @@ class Role:
     """`sealed_by`, `partition_keys`: keys of tables and queues, by ARN, which rights depend on."""
 
     name: str  # in the template
+    arn: str
     function_arn: str
     statements: tuple[Statement, ...]
     sealed_by: Mapping[str, str]
@@ -86,11 +89,16 @@ class Role:
             _OPERATORS[operator](value, wanted)
             for operator, keys in statement.condition.items()
             for key, wanted in keys.items()
-            for value in self._known(key, request)
+            for value in self._known(operator, key, request)
         )
 
-    def _known(self, key: str, request: ActionRequest) -> list[str]:
+    def _known(self, operator: str, key: str, request: ActionRequest) -> list[str]:
         match key:
+            case "aws:PrincipalArn":
+                return [self.arn]
+            case "kms:EncryptionContextKeys":
+                is_absent = "false" if request.context else "true"
+                return [is_absent] if operator == "Null" else list(request.context)
             case "kms:ViaService":
                 return [request.via]
             case "lambda:SourceFunctionArn":
@@ -111,6 +119,10 @@ def _is_like_any_of(value: str, wanted: tuple[str, ...]) -> bool:
     return any(re.fullmatch(_translated(one, "."), value) for one in wanted)
 
 
+def _is_like_none_of(value: str, wanted: tuple[str, ...]) -> bool:
+    return not _is_like_any_of(value, wanted)
+
+
 # Each value of a key is checked by itself. Keys of one value need no "for all values"; those of
 # several have it.
 _OPERATORS: dict[str, Callable[[str, tuple[str, ...]], bool]] = {
@@ -119,6 +131,8 @@ _OPERATORS: dict[str, Callable[[str, tuple[str, ...]], bool]] = {
     "StringLike": _is_like_any_of,
     "ForAllValues:StringLike": _is_like_any_of,
     "ArnEquals": _is_like_any_of,
+    "ArnNotEquals": _is_like_none_of,
+    "Null": _is_any_of,
 }
 
 
@@ -150,13 +164,27 @@ def _role(
         policy = resources.resolve(beside.properties)
         if resources.ref(role.logical_id) in policy["Roles"]:
             policies.append(policy)
+    statements = [_statement(s) for p in policies for s in p["PolicyDocument"]["Statement"]]
     return Role(
         role.logical_id,
+        resources.attribute(role.logical_id, "Arn"),
         resources.attribute(function, "Arn"),
-        tuple(_statement(s) for p in policies for s in p["PolicyDocument"]["Statement"]),
+        (*statements, *table_policies(resources)),
         sealed_by,
         partition_keys,
     )
+
+
+def table_policies(resources: Resources) -> Iterator[Statement]:
+    """The policies of the tables. "*" is the table."""
+    for table in resources.template.of_type("AWS::DynamoDB::Table"):
+        policy = resources.resolve(table.properties.get("ResourcePolicy", {}))
+        for source in policy.get("PolicyDocument", {}).get("Statement", []):
+            about = (source["Effect"], source.pop("Principal"), source["Resource"])
+            if about != ("Deny", "*", "*"):
+                raise TemplateError(f"not understood in a policy of a table: {about}")
+            arn = resources.attribute(table.logical_id, "Arn")
+            yield _statement({**source, "Resource": arn})
 
 
 def _statement(source: Mapping[str, Any]) -> Statement:

@@ -62,6 +62,7 @@ _TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "BillingMode", "Global
 _TABLE_PROPERTIES_WITHOUT_EFFECT = {
     "DeletionProtectionEnabled",
     "PointInTimeRecoverySpecification",
+    "ResourcePolicy",  # `policies` holds functions to it
     "SSESpecification",
     "Tags",
 }

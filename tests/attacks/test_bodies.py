@@ -6,11 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 
-from local.aws.resources import Resources
-from local.aws.signing_key import make_keys
 from tests.attacks.conftest import (
     APP_TIMER,
     HOOK,
@@ -213,10 +210,7 @@ def test_the_last_one_of_two_equal_members_is_checked_in_any_spelling(
 
 
 @pytest.mark.parametrize("call", quick_first([(call,) for call in WHOLE], pytest.mark.exhaustive))
-def test_no_value_in_any_member_causes_a_failure(
-    wired: ManualClock, resources: Resources, call: tuple[str, str]
-) -> None:
-    make_keys(resources, boto3.client("kms"))
+def test_no_value_in_any_member_causes_a_failure(wired: ManualClock, call: tuple[str, str]) -> None:
     made(*call, WHOLE[call])
     for path in paths_of(WHOLE[call]):
         for source in HOSTILE:

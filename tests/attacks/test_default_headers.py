@@ -1,14 +1,11 @@
 """A caller who may create tasks tries to get the headers that the business's admin has set."""
 
-import boto3
 import pytest
 
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.refusals import InvalidField
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
-from local.aws.resources import Resources
-from local.aws.signing_key import make_keys
 from tests.support.timers import made
 from tests.support.world import World
 
@@ -63,9 +60,8 @@ def test_default_headers_go_to_the_origin_of_the_default_callback_and_to_listed_
 
 
 def test_a_named_secret_does_not_go_to_an_origin_that_is_not_trusted(
-    world: World, called: list[HttpCallback], resources: Resources
+    world: World, called: list[HttpCallback]
 ) -> None:
-    make_keys(resources, boto3.client("kms"))
     trusted = ("https://stranger.example",)
     world.configured("orders", callback=USUAL, secrets={"token": CANARY}, trusted_origins=trusted)
     before = world.created(callback=TO_A_STRANGER)

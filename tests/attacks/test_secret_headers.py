@@ -3,10 +3,6 @@
 import json
 from typing import Any
 
-import boto3
-
-from local.aws.resources import Resources
-from local.aws.signing_key import make_keys
 from tests.attacks.conftest import (
     APP_TIMER,
     HOOK,
@@ -121,8 +117,7 @@ def test_the_shown_form_of_a_secret_is_refused_as_a_value(wired: ManualClock) ->
     assert stored_items() == before
 
 
-def test_no_answer_shows_a_named_secret(wired: ManualClock, resources: Resources) -> None:
-    make_keys(resources, boto3.client("kms"))
+def test_no_answer_shows_a_named_secret(wired: ManualClock) -> None:
     settings = {"secrets": {"token": CANARY}, "callback": HOOK}
     answers = [made("PUT", "/v1/businesses/orders", settings)]
     assert answers[0]["secrets"] == ["token"]

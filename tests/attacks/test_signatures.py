@@ -11,15 +11,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-import boto3
 import pytest
 from standardwebhooks import webhooks
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.tasks.task import Status, Task
-from local.aws.resources import Resources
-from local.aws.signing_key import make_keys
 from tests.support.clock import NOON_MS
 from tests.support.receiver import Received
 from tests.support.world import World
@@ -31,11 +28,6 @@ SPLIT = {"at its start": f"{LATER}.{FORGED}", "further on": f"note 1.2.{LATER}.{
 UNSIGNED = "cannot be signed: a number between dots in the body reads as a later timestamp"
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "receive-and-verify.md"
-
-
-@pytest.fixture(autouse=True)
-def key(resources: Resources) -> None:
-    make_keys(resources, boto3.client("kms"))
 
 
 @pytest.fixture

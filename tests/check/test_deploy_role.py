@@ -33,11 +33,11 @@ OTHER_WAYS = [
 ]
 # Rights of the handlers for features that the template does not use.
 UNUSED = {
-    "import and replication of tables, streams, insights, policies of tables": """
+    "import and replication of tables, streams, insights": """
         dynamodb:DescribeImport dynamodb:ImportTable dynamodb:UpdateContributorInsights
         dynamodb:EnableKinesisStreamingDestination dynamodb:DisableKinesisStreamingDestination
-        dynamodb:UpdateKinesisStreamingDestination dynamodb:PutResourcePolicy
-        dynamodb:DeleteResourcePolicy dynamodb:CreateTableReplica dynamodb:AssociateTableReplica
+        dynamodb:UpdateKinesisStreamingDestination
+        dynamodb:CreateTableReplica dynamodb:AssociateTableReplica
         dynamodb:Scan dynamodb:Query dynamodb:UpdateItem dynamodb:PutItem dynamodb:GetItem
         dynamodb:DeleteItem dynamodb:BatchWriteItem kinesis:DescribeStream kinesis:PutRecords
         iam:CreateServiceLinkedRole kms:ListAliases kms:RevokeGrant logs:CreateLogStream

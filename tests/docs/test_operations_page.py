@@ -7,11 +7,11 @@ import shlex
 import botocore.session
 
 from docs.tables import actions, deployed
-from local.aws.template import Template, source_of
-from tests.conftest import the_template
+from local.aws.template import load_template, source_of
 from tests.docs.test_commands_set_in import assert_aws
 from tests.support.cases import each_case
 from tests.support.page_blocks import ROOT, text_of
+from tests.support.rights_in_use import EVERYTHING, TEMPLATE
 
 PAGE = text_of("docs/operations.md")
 RESOURCES = source_of(ROOT / "template.yaml")["Resources"]
@@ -70,7 +70,7 @@ def test_a_variable_that_is_never_set_is_found(page: str) -> None:
 
 
 def test_named_resources_exist_and_retained_ones_are_noted_before_the_deletion() -> None:
-    template: Template = the_template()
+    template = load_template(TEMPLATE, EVERYTHING)
     named = set(re.findall(r"\$\(name ([A-Z][A-Za-z]+)\)", PAGE))
     for loop in re.findall(r"for [FM] in ([A-Za-z ]+);", PAGE):
         named |= set(loop.split())

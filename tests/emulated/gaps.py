@@ -17,8 +17,7 @@ def seen_as_declared(stacks: Iterable[Deployment]) -> dict[str, bool]:
 
 def _of_both_tables(sees: Callable[[Any, str], bool]) -> Callable[[Deployment], bool]:
     return lambda stack: all(
-        sees(stack.emulator.client("dynamodb"), table)
-        for table in stack.of_type("AWS::DynamoDB::Table").values()
+        sees(stack.emulator.client("dynamodb"), stack.id(table)) for table in ("Wheel", "Registry")
     )
 
 
@@ -80,9 +79,11 @@ def _queues_give_up(stack: Deployment) -> bool:
 
 
 def _key_rotates(stack: Deployment) -> bool:
-    key = stack.id("SigningKey")
-    status = stack.emulator.client("kms").get_key_rotation_status(KeyId=key)
-    return bool(status["KeyRotationEnabled"])
+    kms = stack.emulator.client("kms")
+    return all(
+        kms.get_key_rotation_status(KeyId=key)["KeyRotationEnabled"]
+        for key in stack.of_type("AWS::KMS::Key").values()
+    )
 
 
 def _runs_are_not_repeated(stack: Deployment) -> bool:

@@ -16,7 +16,7 @@ NAME = "duewheel-failed"
 FAILING = """
   Failing:
     Type: AWS::SQS::Queue
-    DependsOn: [Wheel, Registry, SigningKey]
+    DependsOn: [Wheel, Registry, Secrets, SigningKey]
     Properties: { VisibilityTimeout: 999999 }
 """
 
@@ -38,7 +38,9 @@ def test_a_failed_creation_leaves_no_resource_and_one_command_replaces_it(
     tables = set(dynamodb.list_tables()["TableNames"])
     keys = enabled_keys(kms)
 
-    failed = sam_deploy(emulator, given("SAM", "deploy-emulated"), failing, NAME, {})
+    failed = sam_deploy(
+        emulator, given("SAM", "deploy-emulated"), failing, NAME, {"SecretsIn": "kms"}
+    )
 
     assert failed.returncode != 0
     [stack] = emulator.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
@@ -53,7 +55,7 @@ def test_a_failed_creation_leaves_no_resource_and_one_command_replaces_it(
     assert again.returncode == 0, again.stdout + again.stderr
 
     deployment = made(emulator, NAME)
-    for name in ("Wheel", "Registry"):
+    for name in ("Wheel", "Registry", "Secrets"):
         described = dynamodb.describe_table(TableName=deployment.id(name))["Table"]
         assert described["DeletionProtectionEnabled"] is True
     delete(deployment)

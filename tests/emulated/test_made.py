@@ -65,6 +65,7 @@ def test_outputs_contain_the_ids_of_resources(whole: Deployment) -> None:
     names = {
         "WheelTable": "Wheel",
         "RegistryTable": "Registry",
+        "SecretsTable": "Secrets",
         "SliceQueueUrl": "SliceQueue",
         "SlowQueueUrl": "SlowQueue",
         "DeadLetterQueueUrl": "DeadLetterQueue",

@@ -10,8 +10,6 @@ import pytest
 from duewheel.rules.history.changes import DELETED_KEPT_SECONDS
 from duewheel.wiring import process
 from functions.api import app as api
-from local.aws.resources import Resources
-from local.aws.signing_key import make_keys
 from tests.functions.conftest import Context, event_from
 from tests.support.clock import ManualClock
 
@@ -28,11 +26,6 @@ SECRET_HOOK = {
     "headers": {"authorization": f"Bearer {CANARY}", f"x-{CANARY}": "1"},
 }
 SIGNED_BY = "whsec_" + "Y2FuYXJ5" * 4  # "canary", in base64
-
-
-@pytest.fixture
-def keys(resources: Resources) -> None:
-    make_keys(resources, boto3.client("kms"))
 
 
 def asked(method: str, path: str, body: Any = None, by: str = OWNER, **headers: str) -> Any:
@@ -65,7 +58,7 @@ def made(**members: Any) -> str:
     return f"/v1/timers/{done('POST', '/v1/timers', {**TIMER, **members})['timer_id']}"
 
 
-def test_each_call_on_a_business_leaves_one_record(wired: ManualClock, keys: None) -> None:
+def test_each_call_on_a_business_leaves_one_record(wired: ManualClock) -> None:
     done("PUT", ORDERS, {"retention_days": 3})
     done("POST", f"{ORDERS}/pause", by=OTHER)
     done("POST", f"{ORDERS}/resume")
@@ -151,7 +144,7 @@ def test_all_sessions_of_a_role_are_one_caller(wired: ManualClock) -> None:
     assert [one["by"] for one in changes(ORDERS)] == [role, role]
 
 
-def test_records_contain_no_secrets(wired: ManualClock, keys: None) -> None:
+def test_records_contain_no_secrets(wired: ManualClock) -> None:
     secret = {"callback": SECRET_HOOK, "on_dead": SECRET_HOOK, "signing_secrets": [SIGNED_BY]}
     done("PUT", ORDERS, secret)
     done("PUT", ORDERS, dict.fromkeys(secret))

@@ -3,12 +3,9 @@
 import logging
 from collections import Counter
 
-import boto3
 import pytest
 
 from duewheel.log import logger
-from local.aws.resources import Resources
-from local.aws.signing_key import make_keys
 from tests.functions.conftest import wired
 
 __all__ = ["wired"]
@@ -18,11 +15,6 @@ __all__ = ["wired"]
 def _logging_off(caplog: pytest.LogCaptureFixture) -> None:
     """A line for each of thousands of calls would hide the findings."""
     caplog.set_level(logging.CRITICAL, logger=logger.name)
-
-
-@pytest.fixture(autouse=True)
-def _secrets_can_be_sealed(resources: Resources) -> None:
-    make_keys(resources, boto3.client("kms"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -334,6 +334,32 @@ def test_a_deployment_compares_the_accounts_concurrency_with_the_stack(
     assert bool(lines) == bool(expected)
 
 
+@each_case(
+    ("before", "place", "is_told"),
+    [
+        ({}, "table", True),  # of a release that has no such parameter
+        ({"SecretsIn": "kms"}, "table", True),
+        ({}, "kms", False),
+        ({"SecretsIn": "table"}, "table", False),
+        ({"SecretsIn": "table"}, "kms", False),
+    ],
+)
+def test_a_deployment_says_that_the_key_leaves_the_stack(
+    before: dict[str, str], place: str, is_told: bool
+) -> None:
+    aws = Aws()
+    held = [resource("AWS::KMS::Key", "SigningKey")] if before.get("SecretsIn") != "table" else []
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": held})
+    account = deploy.Account(aws.client, "eu-west-1")
+    previous = {**{k: v for k, v in DEFAULTS.items() if k != "SecretsIn"}, **before}
+    said = deploy._leaving_key(account, "duewheel-dev", previous, {"SecretsIn": place})
+    assert bool(said) == is_told
+    if is_told:
+        assert "duewheel-dev-SigningKey leaves the stack" in said[0]
+        assert "make move-secrets STACK=duewheel-dev" in said[1]
+    assert deploy._leaving_key(account, "duewheel-dev", {}, {"SecretsIn": "table"}) == []
+
+
 def test_a_deployment_works_without_the_right_to_read_the_account(
     aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,7 @@ EVERYTHING = {
     "AuthMode": "keys",
     "IngestQueue": "on",
     "KmsKeyArn": CUSTOMER_KEY,
+    "SecretsIn": "kms",
     "SubnetIds": "subnet-01,subnet-02",
     "SecurityGroupIds": "sg-01",
     "Tracing": "on",

@@ -210,9 +210,9 @@ def _named(o: Owned) -> dict[str, Any]:
 
 
 def all_that_is_stored() -> dict[str, list[str]]:
-    """The items of both tables, for comparisons."""
+    """The items of all tables, for comparisons."""
     dynamodb, config = boto3.client("dynamodb"), process.settings()
     return {
         table: sorted(map(repr, dynamodb.scan(TableName=table)["Items"]))
-        for table in (config.wheel_table, config.registry_table)
+        for table in (config.wheel_table, config.registry_table, config.secrets_table)
     }

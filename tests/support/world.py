@@ -110,7 +110,7 @@ class World:
     reserve_shards = Part(wheel.reserve_shards)
     run_timer = Part(wired_timers.run_timer)
     runs = Part(wired_timers.run_index)
-    sealed_secrets = Part(wired_businesses.sealed_secrets)
+    secret_store = Part(wired_businesses.secret_store)
     send_releases = Part(sweeper.send_releases)
     slices = Part(process.slices)
     statistics = Part(wheel.statistics)
@@ -177,6 +177,10 @@ class World:
         process.start_anew(self.clock)
         self.__dict__.pop("deliver", None)
         process.origin()
+
+    def seal_secrets(self) -> None:
+        """By a key, as with SecretsIn=kms."""
+        self.wire(signing_key=clients.plain("kms").create_key()["KeyMetadata"]["KeyId"])
 
     def _reserve_shards(self) -> ReserveShards:
         shards = ShardsCache(self.clock)
@@ -451,8 +455,8 @@ class World:
         self.aws_time._take_date(SimpleNamespace(headers={"date": date}))
         return {"Items": []}
 
-    def _random_bytes(self, _: int) -> bytes:
-        return next(self._numbers).to_bytes(8, "big")
+    def _random_bytes(self, number: int) -> bytes:
+        return next(self._numbers).to_bytes(number, "big")
 
 
 def second_of(message: dict[str, Any]) -> int:

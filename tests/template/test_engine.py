@@ -68,7 +68,7 @@ def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
         "REGISTRY_TABLE",
         "SLICE_QUEUE_URL",
         "SLOW_QUEUE_URL",
-        "SIGNING_KEY",
+        "SECRETS_TABLE",
         "NOTIFIER_FUNCTION",
         "STACK_ID",
         "OWN_NAMES",
@@ -372,6 +372,9 @@ def test_without_targets_the_notifier_may_reach_none(template: Template) -> None
     assert not policies & {r.logical_id for r in template.of_type("AWS::IAM::Policy")}
 
 
+ALWAYS = {"NotifierInvokesItself", "NotifierMakesNoTasks", "PutsSecrets", "ReadsSecrets"}
+
+
 @pytest.mark.parametrize("parameter", TARGETS)
 def test_a_list_of_targets_gives_the_notifier_one_right_and_tells_the_functions(
     emulator: Any, parameter: str
@@ -382,7 +385,7 @@ def test_a_list_of_targets_gives_the_notifier_one_right_and_tells_the_functions(
     made = {
         resource.logical_id: resources.resolve(resource.properties)
         for resource in resources.template.of_type("AWS::IAM::Policy")
-        if resource.logical_id not in ("NotifierInvokesItself", "NotifierMakesNoTasks")
+        if resource.logical_id not in ALWAYS
     }
     assert set(made) == {policy}
     assert made[policy]["Roles"] == ["duewheel-NotifierRole"]

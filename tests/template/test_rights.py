@@ -11,7 +11,7 @@ from duewheel.stores import registry_keys
 from local.aws.actions import ActionRequest
 from local.aws.emulator import Emulator
 from local.aws.permissions import must_allow, taken_refusals
-from local.aws.policies import Right, Role, roles_of
+from local.aws.policies import Right, Role, Statement, roles_of, table_policies
 from local.aws.resources import Resources, create_resources
 from local.aws.template import load_template
 from local.control.inbox_resources import ALLOWED
@@ -30,6 +30,7 @@ from tests.support.rights_in_use import (
 PRIVATE_NETWORK = {name: EVERYTHING[name] for name in ("SubnetIds", "SecurityGroupIds")}
 PARAMETERS = [{}, EVERYTHING]
 EVERY_TRACE = {f"xray:{action}" for action in TRACES}
+ANY_KEY = "arn:aws:kms:us-east-1:123456789012:key/*"
 PARTS_OF_RESOURCES = re.compile(r"(/index/[a-z_]+)?(:live)?")
 
 
@@ -56,6 +57,13 @@ def test_every_right_is_to_resources_of_this_stack_or_of_its_parameters(
         )
         is_named = right.resource in overrides.values()
         is_a_trace = right.resource == "*" and right.action in EVERY_TRACE
+        if right.resource == ANY_KEY:  # that an earlier deployment had
+            assert (right.role, right.action, "SecretsIn" in overrides) == (
+                "NotifierRole",
+                "kms:Decrypt",
+                False,
+            )
+            continue
         is_of_a_network = (right.role, right.resource) == ("NotifierRole", "*") and not is_a_trace
         assert is_own or is_named or is_of_a_network or is_a_trace, right
         if is_of_a_network:
@@ -245,3 +253,63 @@ def test_one_forbidden_record_refuses_a_transaction_of_a_function_that_may_write
             {"TransactItems": parts},
         )
     assert len(taken_refusals()) == 1
+
+
+# ---------------------------------------------------------------- secrets of businesses
+
+READS = ("GetItem", "BatchGetItem", "Query", "Scan", "ConditionCheckItem", "PartiQLSelect")
+RETURNS = ("PutItem", "UpdateItem", "DeleteItem")  # the item that was there
+WITH_PARTIQL = ("PartiQLInsert", "PartiQLUpdate", "PartiQLDelete")
+MAY = {"api": ["BatchWriteItem"], "notifier": ["GetItem"]}
+
+
+def allowed(role: Role, table: str) -> list[str]:
+    every = (*READS, *RETURNS, *WITH_PARTIQL, "BatchWriteItem")
+    return [
+        action
+        for action in every
+        if role.right_to(ActionRequest(f"dynamodb:{action}", table)) is not None
+    ]
+
+
+@pytest.mark.parametrize("place", ["table", "kms"])
+def test_the_api_puts_secrets_and_only_the_notifier_reads_them(
+    emulator: Emulator, place: str
+) -> None:
+    resources = resources_with(emulator, {**EVERYTHING, "SecretsIn": place})
+    table = resources.attribute("Secrets", "Arn")
+    for function, role in roles_of(resources).items():
+        assert allowed(role, table) == MAY.get(function, []), function
+
+
+def test_no_policy_of_the_account_lets_another_principal_read_secrets(resources: Resources) -> None:
+    """As AdministratorAccess would, and a role of a function that is given more by mistake."""
+    table = resources.attribute("Secrets", "Arn")
+    actions = (*READS, *RETURNS, *WITH_PARTIQL, "BatchWriteItem")
+    anything = Statement("Allow", tuple(f"dynamodb:{one}" for one in actions), (table,), {})
+
+    def given_anything(role: str) -> Role:
+        statements = (anything, *table_policies(resources))
+        return Role("R", role, "arn:aws:lambda:us-east-1:1:function:f", statements, {}, {})
+
+    for role in ("arn:aws:iam::123456789012:role/Admin", resources.attribute("ApiRole", "Arn")):
+        assert allowed(given_anything(role), table) == ["BatchWriteItem"]
+    notifier = given_anything(resources.attribute("NotifierRole", "Arn"))
+    assert set(allowed(notifier, table)) == set(actions)
+
+
+def test_without_a_key_the_notifier_decrypts_what_this_service_sealed_and_the_api_seals_nothing(
+    resources: Resources,
+) -> None:
+    key = "arn:aws:kms:us-east-1:123456789012:key/0f5a2c9e"
+    roles = roles_of(resources)
+    for context, is_allowed in (
+        (("biz_type",), True),
+        ((), False),
+        (("aws:dynamodb:tableName",), False),
+        (("biz_type", "other"), False),
+    ):
+        request = ActionRequest("kms:Decrypt", key, context=context)
+        assert (roles["notifier"].right_to(request) is not None) == is_allowed, context
+        assert roles["api"].right_to(request) is None
+    assert roles["api"].right_to(ActionRequest("kms:Encrypt", key, context=("biz_type",))) is None

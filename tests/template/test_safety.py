@@ -164,23 +164,26 @@ def test_no_function_is_told_to_log_its_events(source: dict[str, Any]) -> None:
 def test_tables_are_safe_from_deletion_and_readers_of_disks(
     source: dict[str, Any], template: Template
 ) -> None:
-    tables = template.of_type("AWS::DynamoDB::Table")
+    tables = {table.logical_id: table for table in template.of_type("AWS::DynamoDB::Table")}
 
-    assert len(tables) == 2
-    for table in tables:
-        declared = source["Resources"][table.logical_id]
-        assert declared["UpdateReplacePolicy"] == "Retain"
+    for name, table in tables.items():
+        assert source["Resources"][name]["UpdateReplacePolicy"] == "Retain"
         properties = resolved(template, table)
         assert properties["BillingMode"] == "PAY_PER_REQUEST"
-        assert properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
         assert properties["SSESpecification"] == {"SSEEnabled": True}
+    secrets = tables.pop("Secrets").properties
+    assert not {"PointInTimeRecoverySpecification", "StreamSpecification"} & set(secrets)
+    assert set(tables) == {"Wheel", "Registry"}
+    for table in tables.values():
+        properties = resolved(template, table)
+        assert properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
         assert properties["TimeToLiveSpecification"] == {
             "AttributeName": "expires_at",
             "Enabled": True,
         }
 
 
-KEPT = {"Wheel", "Registry", "SigningKey"}
+KEPT = {"Wheel", "Registry", "Secrets", "SigningKey"}
 
 
 def test_what_outlives_the_stack_does_not_outlive_a_creation_that_fails(
@@ -192,6 +195,12 @@ def test_what_outlives_the_stack_does_not_outlive_a_creation_that_fails(
     for name in KEPT:
         assert policies[name] == "RetainExceptOnCreate"
         assert "DeletionProtectionEnabled" not in source["Resources"][name]["Properties"]
+
+
+def test_there_is_no_key_for_secrets_unless_it_is_chosen(template: Template) -> None:
+    assert template.of_type("AWS::KMS::Key") == []
+    chosen = load_template(TEMPLATE, {"SecretsIn": "kms"})
+    assert [key.logical_id for key in chosen.of_type("AWS::KMS::Key")] == ["SigningKey"]
 
 
 def test_queues_are_encrypted_and_refuse_plain_http(template: Template) -> None:

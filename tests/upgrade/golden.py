@@ -27,10 +27,10 @@ _SENDS = ("SendMessage", "SendMessageBatch")
 
 
 def written(world: World) -> dict[str, Any]:
-    """All items of both tables, every message that was ever sent, and the instant."""
-    registry = world.unrecorded.get_paginator("scan").paginate(
-        TableName=world.settings.registry_table
-    )
+    """All items of the tables, every message that was ever sent, and the instant."""
+    scan = world.unrecorded.get_paginator("scan").paginate
+    registry = scan(TableName=world.settings.registry_table)
+    secrets = scan(TableName=world.settings.secrets_table)
     bodies = [
         entry["MessageBody"]
         for call in world.recorder.calls
@@ -42,13 +42,19 @@ def written(world: World) -> dict[str, Any]:
         "registry": sorted(
             (_as_json(item) for page in registry for item in page["Items"]), key=_place
         ),
+        "secrets": sorted(
+            (_as_json(item) for page in secrets for item in page["Items"]),
+            key=lambda item: item["id"]["S"],
+        ),
         "messages": list(dict.fromkeys(bodies)),
         "moment": {"now_ms": world.clock.now_ms()},
     }
 
 
 def kept(name: str) -> Any:
-    return json.loads((PREVIOUS / f"{name}.json").read_text())
+    """Nothing of a table that the previous release does not have."""
+    path = PREVIOUS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else []
 
 
 def item_from(item: dict[str, Any]) -> dict[str, Any]:

@@ -57,7 +57,14 @@ def _at(host: str, path: str = "paid") -> HttpCallback:
 
 
 def _settings(world: World) -> None:
-    world.configured("orders", retry=RETRIED, retention_days=7, on_dead=_at("ops.example"))
+    world.configured(
+        "orders",
+        retry=RETRIED,
+        retention_days=7,
+        on_dead=_at("ops.example"),
+        signing_secrets=(f"whsec_{32 * 'A'}",),
+        secrets={"token": "of no consequence"},
+    )
     world.configured("limited", calls_per_second=0.02, creates_per_second=50.0, creates_burst=99)
     world.configured("slow", lane=Lane.SLOW)
     world.configured("other", callback=_at("other.example"))

@@ -41,6 +41,7 @@ from tests.upgrade.story import requested, tell
 MINUTES = 30  # by then everything has ended that is not due far ahead
 WHEEL = [item_from(item) for item in kept("wheel")]
 REGISTRY = [item_from(item) for item in kept("registry")]
+SECRETS = [item_from(item) for item in kept("secrets")]
 MESSAGES: list[str] = kept("messages")
 NOW_MS: int = kept("moment")["now_ms"]
 
@@ -56,7 +57,8 @@ def upgraded(emulator: Emulator, resources: Resources, clock: ManualClock) -> It
     may deliver it twice."""
     world = World(emulator, resources, clock)
     world._numbers = count(1_000_000)  # random bytes other than the previous one
-    for table, items in (("wheel_table", WHEEL), ("registry_table", REGISTRY)):
+    kept_items = (("wheel_table", WHEEL), ("registry_table", REGISTRY), ("secrets_table", SECRETS))
+    for table, items in kept_items:
         for item in items:
             world.unrecorded.put_item(TableName=getattr(world.settings, table), Item=item)
     world.wire()
@@ -197,6 +199,16 @@ def test_statistics_definitions_keys_and_changes_are_read(upgraded: World) -> No
             assert changes.changes
     assert upgraded.businesses.read_whole("slow").own.lane
     assert upgraded.pointer(pointers.TIME).position > upgraded.origin
+
+
+def test_every_stored_secret_opens(upgraded: World) -> None:
+    opened = [
+        upgraded.secret_store.open(item["record"]["S"], stored)
+        for item in REGISTRY
+        if item["kind"]["S"] == registry_keys.BUSINESS_KIND
+        for stored in upgraded.businesses.read_whole(item["record"]["S"]).own.stored_secrets
+    ]
+    assert len(opened) == len(SECRETS)
 
 
 # Completeness of the kept items and messages

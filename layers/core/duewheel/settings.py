@@ -27,11 +27,12 @@ class SettingsError(Exception):
 class Settings(Struct, frozen=True, kw_only=True):
     wheel_table: str
     registry_table: str
+    secrets_table: str
     slice_queue_url: str
     slow_queue_url: str
     notifier_function: str
-    signing_key: str
     stack_id: str
+    signing_key: str = ""  # empty: secrets of businesses are in their table
     buckets: int = 10_000_000
     lead_ms: int = 500
     page_size: int = 100
@@ -119,14 +120,15 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
     for variable, field in (
         ("WHEEL_TABLE", "wheel_table"),
         ("REGISTRY_TABLE", "registry_table"),
+        ("SECRETS_TABLE", "secrets_table"),
         ("SLICE_QUEUE_URL", "slice_queue_url"),
         ("SLOW_QUEUE_URL", "slow_queue_url"),
-        ("SIGNING_KEY", "signing_key"),
         ("STACK_ID", "stack_id"),
     ):
         values[field] = environment.get(variable, "")
         if not values[field]:
             problems.append(f"{variable} is missing")
+    values["signing_key"] = environment.get("SIGNING_KEY", "")
     # Of the ingest function alone.
     values["ingest_queue_url"] = environment.get("INGEST_QUEUE_URL", "")
     values["ingest_dead_letter_queue_url"] = environment.get("INGEST_DEAD_LETTER_QUEUE_URL", "")

@@ -140,7 +140,14 @@ def test_a_used_right_is_recorded(roles: dict[str, Role]) -> None:
 
 
 def role(*statements: Statement) -> Role:
-    return Role("R", "arn:aws:lambda:us-east-1:1:function:f", statements, {}, {REGISTRY: "kind"})
+    return Role(
+        "R",
+        "arn:aws:iam::1:role/R",
+        "arn:aws:lambda:us-east-1:1:function:f",
+        statements,
+        {},
+        {REGISTRY: "kind"},
+    )
 
 
 def test_a_condition_on_leading_keys_is_checked_for_items_of_its_table() -> None:

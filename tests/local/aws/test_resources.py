@@ -82,9 +82,9 @@ def test_an_unknown_attribute_is_named_in_the_error(resources: Resources) -> Non
         resources.attribute("Wheel", "StreamArn")
 
 
-def test_the_signing_key_has_the_alias_of_the_functions_settings(
-    resources: Resources,
-) -> None:
+def test_the_signing_key_has_the_alias_of_the_functions_settings(emulator: Emulator) -> None:
+    template = load_template(TEMPLATE, {"SecretsIn": "kms"})
+    resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
     kms = boto3.client("kms")
     for _ in range(2):  # the second time, the key exists already
         make_keys(resources, kms)

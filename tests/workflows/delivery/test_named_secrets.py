@@ -2,15 +2,12 @@
 
 from typing import Any
 
-import boto3
 import pytest
 
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.refusals import InvalidField, Unavailable
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.stores.businesses.signing_secrets import KeyUnavailable
-from local.aws.resources import Resources
-from local.aws.signing_key import make_keys
+from duewheel.stores.businesses.secret_store import NewSecrets, SecretUnavailable
 from tests.support.receiver import GONE, OK
 from tests.support.timers import made, occurrences
 from tests.support.world import World
@@ -21,9 +18,10 @@ TO_OWN = HttpCallback(OWN)
 AUTHORIZED = HttpCallback(OWN, headers=(("authorization", "Bearer {{secret:token}}"),))
 
 
-@pytest.fixture(autouse=True)
-def key(resources: Resources) -> None:
-    make_keys(resources, boto3.client("kms"))
+@pytest.fixture(autouse=True, params=["table", "kms"])
+def secrets_in(world: World, request: pytest.FixtureRequest) -> None:
+    if request.param == "kms":
+        world.seal_secrets()
 
 
 @pytest.fixture
@@ -56,7 +54,7 @@ def test_a_header_gets_the_secret_that_is_current_at_the_call(
     ]
 
 
-def test_neither_tables_nor_messages_hold_a_secret(
+def test_only_the_table_of_secrets_holds_one_and_no_message_does(
     world: World, called: list[HttpCallback]
 ) -> None:
     store_secrets(world, secrets={"token": CANARY})
@@ -64,7 +62,8 @@ def test_neither_tables_nor_messages_hold_a_secret(
     assert CANARY in str(called)
     tables = [world.emulator.items(name) for name in ("duewheel-Registry", "duewheel-Wheel")]
     assert CANARY not in repr(tables)
-    assert CANARY not in repr([call.request for call in world.recorder.calls])
+    sent = [call for call in world.recorder.calls if call.operation != "BatchWriteItem"]
+    assert CANARY not in repr([call.request for call in sent])
 
 
 def test_default_headers_notices_and_timers_may_refer_to_secrets(
@@ -111,13 +110,13 @@ def test_no_call_is_made_and_no_settings_are_written_while_encryption_fails(
     world: World, called: list[HttpCallback], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(*_: object) -> bytes:
-        raise KeyUnavailable("KMS does not answer")
+        raise SecretUnavailable("AWS does not answer")
 
     store_secrets(world, secrets={"token": CANARY})
     task = world.created(callback=AUTHORIZED)
     with monkeypatch.context() as patched:
-        patched.setattr(type(world.sealed_secrets), "open", closed)
-        patched.setattr(type(world.sealed_secrets), "seal", closed)
+        patched.setattr(type(world.secret_store), "open", closed)
+        patched.setattr(NewSecrets, "add", closed)
         task = fall_due(world, task)
         with pytest.raises(Unavailable):
             world.configured("orders", secrets={"token": "new"})

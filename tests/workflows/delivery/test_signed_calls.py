@@ -3,15 +3,12 @@
 import base64
 from typing import Any
 
-import boto3
 import pytest
 
 from duewheel.rules.callbacks.signature import signatures
 from duewheel.rules.refusals import Unavailable
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.stores.businesses.signing_secrets import KeyUnavailable
-from local.aws.resources import Resources
-from local.aws.signing_key import make_keys
+from duewheel.stores.businesses.secret_store import NewSecrets, SecretUnavailable
 from tests.support.receiver import Received
 from tests.support.world import World
 
@@ -23,9 +20,10 @@ def text_of(secret: bytes) -> str:
     return "whsec_" + base64.b64encode(secret).decode()
 
 
-@pytest.fixture(autouse=True)
-def key(resources: Resources) -> None:
-    make_keys(resources, boto3.client("kms"))
+@pytest.fixture(autouse=True, params=["table", "kms"])
+def secrets_in(world: World, request: pytest.FixtureRequest) -> None:
+    if request.param == "kms":
+        world.seal_secrets()
 
 
 def sign_with(world: World, *secrets: bytes) -> None:
@@ -88,11 +86,11 @@ def test_no_call_is_made_while_secrets_cannot_be_decrypted(
     sign_with(world, NEW)
 
     def closed(*_: object) -> bytes:
-        raise KeyUnavailable("KMS does not answer")
+        raise SecretUnavailable("AWS does not answer")
 
     task = world.created()
     with monkeypatch.context() as patched:
-        patched.setattr(type(world.sealed_secrets), "open", closed)
+        patched.setattr(type(world.secret_store), "open", closed)
         task = fall_due(world, task)
     assert (task.status, task.attempts) == (Status.PENDING, 1)
     assert task.last_error == "cannot be signed: the secrets do not open"
@@ -107,15 +105,15 @@ def test_settings_do_not_change_when_secrets_cannot_be_encrypted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(*_: object) -> bytes:
-        raise KeyUnavailable("KMS does not answer")
+        raise SecretUnavailable("AWS does not answer")
 
-    monkeypatch.setattr(type(world.sealed_secrets), "seal", closed)
+    monkeypatch.setattr(NewSecrets, "add", closed)
     with pytest.raises(Unavailable):
         world.configured("orders", retention_days=3, signing_secrets=(text_of(NEW),))
     assert world.businesses.read_whole("orders").version == 0
 
 
-def test_the_tables_contain_no_readable_secret(world: World) -> None:
+def test_wheel_and_registry_contain_no_readable_secret(world: World) -> None:
     sign_with(world, NEW, OLD)
     call_of(world)
     kept = repr([world.emulator.items(t) for t in ("duewheel-Registry", "duewheel-Wheel")])

@@ -24,7 +24,7 @@ from duewheel.wiring.businesses import (
     businesses,
     parking_records,
     pausing,
-    sealed_secrets,
+    secret_store,
 )
 from duewheel.wiring.creating import admission, cancel_task, change_pending
 from duewheel.wiring.process import (
@@ -106,7 +106,7 @@ def configure_business() -> ConfigureBusiness:
         clock=clock(),
         store=businesses(),
         known=business_cache(),
-        sealed_secrets=sealed_secrets(),
+        secret_store=secret_store(),
         pausing=pausing(),
     )
 
@@ -127,6 +127,7 @@ def delete_business() -> DeleteBusiness:
     return DeleteBusiness(
         store=businesses(),
         known=business_cache(),
+        secret_store=secret_store(),
         list_tasks=list_tasks(),
         cancel_task=cancel_task(),
         secret=cursor_secret(),

@@ -10,9 +10,16 @@ from duewheel.stores.aws_clients import kms_client
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.health import HealthStore
 from duewheel.stores.businesses.parking_state import ParkingRecords
+from duewheel.stores.businesses.secret_store import SecretKey, SecretStore, SecretTable
 from duewheel.stores.businesses.settings import BusinessStore
-from duewheel.stores.businesses.signing_secrets import SealedSecrets
-from duewheel.wiring.process import clock, dynamodb, message_sender, once, settings
+from duewheel.wiring.process import (
+    clock,
+    dynamodb,
+    message_sender,
+    once,
+    random_bytes,
+    settings,
+)
 from duewheel.workflows.businesses.configure import Pausing
 
 if TYPE_CHECKING:
@@ -52,8 +59,10 @@ def kms() -> "KMSClient":
 
 
 @once
-def sealed_secrets() -> SealedSecrets:
-    return SealedSecrets(kms, settings().signing_key)
+def secret_store() -> SecretStore:
+    config = settings()
+    table = SecretTable(dynamodb(), clock(), config.secrets_table, random_bytes())
+    return SecretStore(table, SecretKey(kms, config.signing_key))
 
 
 @once

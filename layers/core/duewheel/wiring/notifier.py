@@ -28,7 +28,7 @@ from duewheel.wiring.businesses import (
     businesses_with_health,
     health_store,
     parking_records,
-    sealed_secrets,
+    secret_store,
 )
 from duewheel.wiring.process import (
     clock,
@@ -230,7 +230,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         circuit_breaker,
         RateLimitGate(LimitCallRate(clock(), turns()), rescheduling, retrying),
     )
-    call_secrets = CallSecrets(sealed_secrets())
+    call_secrets = CallSecrets(secret_store(), businesses())
     attempt_call = AttemptCall(
         clock=clock(),
         gates=gates,

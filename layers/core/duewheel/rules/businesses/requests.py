@@ -1,7 +1,7 @@
 """Requests on businesses: the body of a PUT, and query strings.
 
 A member sets its field, `null` sets it back to its default, and an absent one changes nothing.
-Signing secrets are read as they are given; the workflow seals them.
+Signing secrets are read as they are given; the workflow stores them.
 """
 
 from collections.abc import Callable, Iterable, Mapping

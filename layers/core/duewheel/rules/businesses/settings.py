@@ -37,10 +37,11 @@ class Defaults(Struct, frozen=True):
 
 
 class SigningSecret(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Sealed: only a notifier can open it. `hint` is what may be shown of it."""
+    """`stored`: its id, or its sealed text; only a notifier can open either. `hint` is what may be
+    shown of it."""
 
     hint: str
-    sealed: bytes
+    stored: bytes
 
 
 class Own(Struct, frozen=True):
@@ -63,6 +64,12 @@ class Own(Struct, frozen=True):
     paused: bool | None = None
     lane: Lane | None = None  # None: by what is observed
     secrets: tuple[NamedSecret, ...] | None = None  # by their names, to which headers refer
+
+    @property
+    def stored_secrets(self) -> frozenset[bytes]:
+        """The ids and sealed texts of all secrets."""
+        signing = {one.stored for one in self.signing_secrets or ()}
+        return frozenset(signing | {one.stored for one in self.secrets or ()})
 
 
 class Business(Struct, frozen=True):

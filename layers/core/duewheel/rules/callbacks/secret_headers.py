@@ -50,10 +50,10 @@ _SHOWN = re.compile(rf".*… \(sha256 [0-9a-f]{{{DIGEST_CHARACTERS}}}\)")
 
 
 class NamedSecret(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Sealed: only a notifier can open it."""
+    """`stored`: its id, or its sealed text; only a notifier can open either."""
 
     name: str
-    sealed: bytes
+    stored: bytes
 
 
 def is_reference(value: str) -> bool:

@@ -1,12 +1,14 @@
 """Configure, pause and resume a business: read it, change it, write it if it is unchanged.
 
+New secrets are put before the record that names them, and replaced ones deleted after it.
+
 Before a pause begins or ends, a record says that tasks of this business may be parked. When it has
 ended, two messages start their release: one at once, and one when the pause is in no process's
 cache any more.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec import Struct
@@ -22,8 +24,8 @@ from duewheel.rules.wheel.queue_messages import ReleaseMessage
 from duewheel.rules.wheel.timing import SKEW_MS
 from duewheel.stores.businesses.cache import KEPT_MS, BusinessCache
 from duewheel.stores.businesses.parking_state import ParkingRecords
+from duewheel.stores.businesses.secret_store import NewSecrets, SecretStore, SecretUnavailable
 from duewheel.stores.businesses.settings import BusinessStore
-from duewheel.stores.businesses.signing_secrets import KeyUnavailable, SealedSecrets
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.workflows.tries import until_won
 from duewheel.workflows.wheel.send_messages import MessageSender
@@ -66,14 +68,16 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
     clock: Clock
     store: BusinessStore
     known: BusinessCache
-    sealed_secrets: SealedSecrets
+    secret_store: SecretStore
     pausing: Pausing
 
     def __call__(
         self, biz_type: str, change: Mapping[str, Any], precondition: Precondition, *, by: str
     ) -> Business:
         """It has version 1 if this call created it."""
-        change = self._with_sealed_secrets(biz_type, change)
+        new = self.secret_store.new(biz_type)
+        with _unavailable_when_not_stored():
+            change = _with_stored_secrets(change, new)
 
         def try_once() -> Business | None:
             before = self.store.read_whole(biz_type)
@@ -81,11 +85,14 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
             after = changed(before, change, self.clock.now_ms())
             if before.paused or after.paused:
                 self.pausing.announce(biz_type)
+            with _unavailable_when_not_stored():
+                new.write()
             with unavailable_when_throttled():
                 is_written = self.store.write(before, after, by)
             if not is_written:
                 return None
             self.known.forget(biz_type)
+            delete_secrets(self.secret_store, before, after)
             if before.paused and not after.paused:
                 self.pausing.request_release(biz_type)
             return after
@@ -106,21 +113,36 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
             self.pausing.request_release(biz_type)
         return business
 
-    def _with_sealed_secrets(self, biz_type: str, change: Mapping[str, Any]) -> Mapping[str, Any]:
-        signing, named = change.get("signing_secrets"), change.get("secrets")
-        sealed: dict[str, Any] = {}
-        seal = partial(self.sealed_secrets.seal, biz_type)
-        try:
-            if signing is not None:
-                sealed["signing_secrets"] = tuple(
-                    SigningSecret(hint_of(text), seal(secret_from(text))) for text in signing
-                )
-            if named is not None:
-                sealed["secrets"] = {
-                    name: None if text is None else NamedSecret(name, seal(text.encode()))
-                    for name, text in named.items()
-                }
-        except KeyUnavailable as error:
-            logger.error("secrets not sealed", action="not-sealed", error=str(error))
-            raise Unavailable("The key that seals secrets cannot be used. Try it again.") from error
-        return {**change, **sealed}
+
+def delete_secrets(store: SecretStore, before: Business, after: Business | None = None) -> None:
+    """Those that the current record does not name. If it fails, they stay, and nothing names
+    them."""
+    named = after.own.stored_secrets if after else frozenset()
+    try:
+        store.delete(before.biz_type, before.own.stored_secrets - named)
+    except SecretUnavailable as error:
+        logger.warning("secrets not deleted", action="not-deleted", error=str(error))
+
+
+@contextmanager
+def _unavailable_when_not_stored() -> Iterator[None]:
+    try:
+        yield
+    except SecretUnavailable as error:
+        logger.error("secrets not stored", action="not-sealed", error=str(error))
+        raise Unavailable("The secrets cannot be stored now. Try it again.") from error
+
+
+def _with_stored_secrets(change: Mapping[str, Any], new: NewSecrets) -> Mapping[str, Any]:
+    signing, named = change.get("signing_secrets"), change.get("secrets")
+    stored: dict[str, Any] = {}
+    if signing is not None:
+        stored["signing_secrets"] = tuple(
+            SigningSecret(hint_of(text), new.add(secret_from(text))) for text in signing
+        )
+    if named is not None:
+        stored["secrets"] = {
+            name: None if text is None else NamedSecret(name, new.add(text.encode()))
+            for name, text in named.items()
+        }
+    return {**change, **stored}

@@ -28,10 +28,11 @@ from duewheel.rules.refusals import (
 from duewheel.rules.tasks.listing import ListQuery, ListRequest, Order
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.secret_store import SecretStore
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.timers.timers import TimerStore
-from duewheel.workflows.businesses.configure import Pausing
+from duewheel.workflows.businesses.configure import Pausing, delete_secrets
 from duewheel.workflows.businesses.read import NOT_CONFIGURED
 from duewheel.workflows.tasks.change_task import CancelTask
 from duewheel.workflows.tasks.list_tasks import ListTasks
@@ -54,6 +55,7 @@ class BusinessDeletion(Struct, frozen=True, kw_only=True):
 class DeleteBusiness(Struct, frozen=True, kw_only=True):
     store: BusinessStore
     known: BusinessCache
+    secret_store: SecretStore
     list_tasks: ListTasks
     cancel_task: CancelTask
     secret: bytes
@@ -132,6 +134,7 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
         if not is_deleted:
             raise VersionMismatch("The business was changed meanwhile; read it, and begin again.")
         self.known.forget(business.biz_type)
+        delete_secrets(self.secret_store, business)
         if business.paused:
             self.pausing.request_release(business.biz_type)
 

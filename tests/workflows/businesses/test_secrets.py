@@ -1,0 +1,230 @@
+"""Secrets of businesses are written before the record that names them, deleted after it, and
+opened for their business alone."""
+
+import json
+from base64 import b64decode
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.businesses.requests import DeleteQuery
+from duewheel.rules.businesses.settings import SigningSecret
+from duewheel.rules.callbacks.secret_headers import NamedSecret
+from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.preconditions import Precondition
+from duewheel.rules.refusals import InvalidField, Unavailable, VersionMismatch
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.stores.businesses.cache import KEPT_MS
+from duewheel.stores.businesses.secret_store import SecretKey
+from tests.support import clients
+from tests.support.recorder import Call, Death
+from tests.support.world import CALLER, World
+
+FIRST, SECOND, THIRD = "first-0123456789", "second-0123456789", "third-0123456789"
+OWN = HttpCallback("https://own.example/hook")
+WITH_TOKEN = HttpCallback(OWN.url, headers=(("authorization", "{{secret:token}}"),))
+
+
+def kept(world: World) -> set[bytes]:
+    """The secrets in their table."""
+    return {item["secret"]["B"] for item in world.unrecorded.scan(**_table(world))["Items"]}
+
+
+def _table(world: World) -> dict[str, Any]:
+    return {"TableName": world.settings.secrets_table}
+
+
+def set_token(world: World, text: str | None, biz_type: str = "orders") -> None:
+    world.configured(biz_type, callback=OWN, secrets={"token": text})
+
+
+def fall_due(world: World, task: Task) -> Task:
+    world.dispatch_until(task.next_ms // 1000)
+    world.clock.set_ms(max(world.clock.now_ms(), task.next_ms))
+    world.drain()
+    return world.read(task)
+
+
+def sent(world: World) -> list[str]:
+    return [call.headers[0][1] for call in world.receiver.callbacks]
+
+
+def test_a_secret_is_put_before_its_record_and_a_replaced_one_is_deleted_after_it(
+    world: World,
+) -> None:
+    set_token(world, FIRST)
+    world.recorder.clear()
+    set_token(world, SECOND)
+    writes = [one for one in world.recorder.operations() if "Write" in one]
+    assert writes == ["BatchWriteItem", "TransactWriteItems", "BatchWriteItem"]
+    assert kept(world) == {SECOND.encode()}
+    world.recorder.clear()
+    world.configured("orders", retention_days=3)
+    assert "BatchWriteItem" not in world.recorder.operations()
+    set_token(world, None)
+    assert kept(world) == set()
+
+
+@pytest.mark.parametrize("writes", [1, 2, 3])
+def test_a_crash_at_a_write_leaves_a_record_whose_secrets_open(world: World, writes: int) -> None:
+    set_token(world, FIRST)
+    task = world.created(callback=WITH_TOKEN)
+    seen = []
+
+    def die(call: Call) -> None:
+        if "Write" in call.operation:
+            seen.append(call)
+            if len(seen) == writes:
+                raise Death
+
+    world.recorder.before = die
+    with pytest.raises(Death):
+        set_token(world, SECOND)
+    world.recorder.before = None
+    world.clock.advance_ms(KEPT_MS)
+    assert fall_due(world, task).status is Status.DELIVERED
+    assert sent(world) == [SECOND if writes == 3 else FIRST]
+
+
+def test_a_refused_change_puts_no_secret(world: World) -> None:
+    set_token(world, FIRST)
+    world.recorder.clear()
+    change = {"secrets": {"token": SECOND}}
+    with pytest.raises(VersionMismatch):
+        world.configure_business("orders", change, Precondition(7), by=CALLER)
+    with pytest.raises(InvalidField):
+        world.configured("orders", creates_burst=3, **change)
+    assert "BatchWriteItem" not in world.recorder.operations()
+
+
+def test_a_change_whose_secret_is_not_put_is_unavailable_and_changes_nothing(
+    world: World,
+) -> None:
+    world.dynamodb.batch_write_item = lambda RequestItems: {"UnprocessedItems": RequestItems}
+    with pytest.raises(Unavailable):
+        set_token(world, FIRST)
+    assert world.businesses.read_whole("orders").version == 0
+
+
+def test_a_secret_that_is_not_deleted_does_not_fail_its_change(world: World) -> None:
+    set_token(world, FIRST)
+    put = world.dynamodb.batch_write_item
+
+    def only_puts(RequestItems: Any) -> Any:
+        (requests,) = RequestItems.values()
+        if "PutRequest" in requests[0]:
+            return put(RequestItems=RequestItems)
+        return {"UnprocessedItems": RequestItems}
+
+    world.dynamodb.batch_write_item = only_puts
+    set_token(world, SECOND)
+    assert world.businesses.read_whole("orders").version == 2
+    assert kept(world) == {FIRST.encode(), SECOND.encode()}
+
+
+def test_a_deleted_business_leaves_no_secret(world: World) -> None:
+    set_token(world, FIRST)
+    set_token(world, THIRD, "other")
+    query = DeleteQuery()
+    assert world.delete_business("orders", query, Precondition(), by=CALLER).done
+    assert kept(world) == {THIRD.encode()}
+
+
+def test_a_notifier_that_caches_earlier_settings_calls_with_the_current_secrets(
+    world: World,
+) -> None:
+    signing = ["whsec_" + 32 * letter for letter in "AB"]
+    world.configured("orders", signing_secrets=(signing[0],))
+    set_token(world, FIRST)
+    cached = world.cache_with_health.one("orders")
+    world.configured("orders", signing_secrets=(signing[1],))
+    set_token(world, SECOND)
+    task = world.created(in_ms=1_000, callback=WITH_TOKEN)
+    world.clock.advance_ms(1_000)
+    assert world.cache_with_health.kept("orders") is cached
+    world.drain()
+    assert world.read(task).status is Status.DELIVERED
+    assert sent(world) == [SECOND]
+
+
+def test_a_secret_of_another_business_does_not_open(world: World) -> None:
+    set_token(world, FIRST)
+    set_token(world, SECOND, "other")
+    damaged = world.businesses.read_whole("orders")
+    theirs = world.businesses.read_whole("other").own.secrets
+    copied = replace(damaged, own=replace(damaged.own, secrets=theirs), version=damaged.version + 1)
+    assert world.businesses.write(damaged, copied, CALLER)
+    task = fall_due(world, world.created(callback=WITH_TOKEN))
+    assert (task.status, task.attempts) == (Status.PENDING, 1)
+    assert task.last_error == "cannot be filled in: the secrets do not open"
+    assert sent(world) == []
+    set_token(world, THIRD)
+    assert SECOND.encode() in kept(world), "the other business still has its own"
+
+
+def test_a_call_waits_for_lost_secrets_and_is_made_when_they_are_set_again(world: World) -> None:
+    world.configured("orders", signing_secrets=("whsec_" + 32 * "A",))
+    for item in world.unrecorded.scan(**_table(world))["Items"]:
+        world.unrecorded.delete_item(**_table(world), Key={"id": item["id"]})
+    task = fall_due(world, world.created())
+    assert (task.status, task.attempts) == (Status.PENDING, 1)
+    assert task.last_error == "cannot be signed: the secrets do not open"
+    world.configured("orders", signing_secrets=("whsec_" + 32 * "A",))
+    world.clock.advance_ms(KEPT_MS)
+    assert fall_due(world, task).status is Status.DELIVERED
+
+
+def test_a_record_with_ids_has_the_shape_that_the_release_before_reads(world: World) -> None:
+    """That release fails to decrypt an id, and repeats the attempt; another shape would be damage
+    to it."""
+    set_token(world, FIRST)
+    world.configured("orders", signing_secrets=("whsec_" + 32 * "A",))
+    (item,) = world.unrecorded.query(
+        TableName=world.settings.registry_table,
+        KeyConditionExpression="#kind = :kind",
+        ExpressionAttributeNames={"#kind": "kind"},
+        ExpressionAttributeValues={":kind": {"S": "business"}},
+    )["Items"]
+    ((name, named),) = json.loads(item["secrets"]["S"])
+    ((hint, signing),) = json.loads(item["settings"]["S"])["signing_secrets"]
+    assert (name, hint) == ("token", "whsec_…AAAA")
+    for stored in (named, signing):
+        assert len(b64decode(stored, validate=True)) == 25
+
+
+@pytest.fixture
+def key(world: World) -> str:
+    return str(clients.plain("kms").create_key()["KeyMetadata"]["KeyId"])
+
+
+def test_secrets_that_an_earlier_deployment_sealed_open_without_its_key(
+    world: World, key: str
+) -> None:
+    """The record is as the release before wrote it."""
+    sealed = SecretKey(lambda: clients.plain("kms"), key).seal("orders", FIRST.encode())
+    world.configured("orders", callback=OWN)
+    before = world.businesses.read_whole("orders")
+    own = replace(
+        before.own,
+        secrets=(NamedSecret("token", sealed),),
+        signing_secrets=(SigningSecret("whsec_…AAAA", sealed),),
+    )
+    assert world.businesses.write(before, replace(before, own=own, version=2), CALLER)
+    world.clock.advance_ms(KEPT_MS)
+    assert fall_due(world, world.created(callback=WITH_TOKEN)).status is Status.DELIVERED
+    assert sent(world) == [FIRST]
+    set_token(world, SECOND)
+    assert kept(world) == {SECOND.encode()}
+
+
+def test_secrets_in_the_table_open_when_new_ones_are_sealed(world: World) -> None:
+    set_token(world, FIRST)
+    world.seal_secrets()
+    task = world.created(callback=WITH_TOKEN)
+    assert fall_due(world, task).status is Status.DELIVERED
+    set_token(world, SECOND)
+    assert kept(world) == set()
+    world.clock.advance_ms(KEPT_MS)
+    assert fall_due(world, world.created(callback=WITH_TOKEN)).status is Status.DELIVERED
+    assert sent(world) == [FIRST, SECOND]
