@@ -133,6 +133,7 @@ def everything_on(account: Account) -> dict[str, str]:
         "TargetQueueArns": account.queue_arn,
         "TargetTopicArns": account.topic_arn,
         "TargetEventBusArns": account.event_bus_arn,
+        "TargetStateMachineArns": "arn:aws:states:us-east-1:000000000000:stateMachine:orders",
         "AuthMode": "keys",
         "ConsoleAccess": "closed",
         "DomainName": "timers.example.com",
