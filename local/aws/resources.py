@@ -46,6 +46,8 @@ PLAYED_BY_OTHERS = {
 NOTHING_NEEDED = {
     "AWS::ApiGatewayV2::ApiMapping",
     "AWS::ApiGatewayV2::DomainName",
+    "AWS::ApplicationAutoScaling::ScalableTarget",  # no table is throttled here
+    "AWS::ApplicationAutoScaling::ScalingPolicy",
     "AWS::CloudFormation::Stack",
     "AWS::CloudWatch::Alarm",
     "AWS::IAM::ManagedPolicy",
@@ -58,7 +60,13 @@ NOTHING_NEEDED = {
     "AWS::SNS::TopicPolicy",
     "AWS::SQS::QueuePolicy",
 }
-_TABLE_PROPERTIES = ("AttributeDefinitions", "KeySchema", "BillingMode", "GlobalSecondaryIndexes")
+_TABLE_PROPERTIES = (
+    "AttributeDefinitions",
+    "KeySchema",
+    "BillingMode",
+    "GlobalSecondaryIndexes",
+    "ProvisionedThroughput",
+)
 _TABLE_PROPERTIES_WITHOUT_EFFECT = {
     "DeletionProtectionEnabled",
     "PointInTimeRecoverySpecification",
@@ -175,6 +183,10 @@ class Resources:
         )
         name = _physical_name(resource)
         declared = {key: properties[key] for key in _TABLE_PROPERTIES if key in properties}
+        for one in (declared, *declared.get("GlobalSecondaryIndexes", ())):
+            if "ProvisionedThroughput" in one:  # texts, where they come from a mapping
+                units = one["ProvisionedThroughput"]
+                one["ProvisionedThroughput"] = {kind: int(units[kind]) for kind in units}
         try:
             made = self._dynamodb.create_table(TableName=name, **declared)
         except self._dynamodb.exceptions.ResourceInUseException:

@@ -54,6 +54,21 @@ def test_the_list_index_exists_if_its_parameter_is_on(
     assert {index["IndexName"] for index in table["GlobalSecondaryIndexes"]} == indexes
 
 
+def test_a_provisioned_table_and_its_indexes_have_the_units_of_the_template(
+    emulator: Emulator,
+) -> None:
+    overrides = {"Capacity": "provisioned", "ProvisionedTasksPerSecond": "100"}
+    client = boto3.client("dynamodb")
+    resources = create_resources(load_template(TEMPLATE, overrides), client, boto3.client("sqs"))
+    table = client.describe_table(TableName=resources.table_name("Wheel"))["Table"]
+    writes = {
+        index["IndexName"]: index["ProvisionedThroughput"]["WriteCapacityUnits"]
+        for index in table["GlobalSecondaryIndexes"]
+    }
+    assert table["ProvisionedThroughput"]["WriteCapacityUnits"] == 300
+    assert writes == {"by_business": 145, "dead_by_business": 20, "by_timer": 20}
+
+
 def test_the_slice_queue_redrives_to_the_dead_letter_queue(resources: Resources) -> None:
     answer = boto3.client("sqs").get_queue_attributes(
         QueueUrl=resources.queue_url("SliceQueue"), AttributeNames=["All"]
