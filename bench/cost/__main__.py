@@ -14,6 +14,7 @@ def main() -> None:
     for table in (
         tables.counted,
         tables.per_million,
+        tables.provisioned,
         tables.create_costs,
         tables.beside_others,
         tables.bills,

@@ -1,12 +1,12 @@
 """From counted units to a month's bill: list prices, and assumed durations."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench import limits
+from bench import capacity, limits
 from bench.cost.counted import (
     TASKS_PER_BATCH,
     Means,
@@ -95,6 +95,7 @@ class Load:
     means: Means = Means.SINGLE
     list_index: bool = True
     is_announced: bool = False  # known a minute before: by its writers, not by the scheduler
+    is_provisioned: bool = False  # the Wheel, for this load
 
     @property
     def requests(self) -> float:
@@ -181,8 +182,7 @@ class CostModel:
         polls = self.pollers / assumed.poll_seconds
         sweeping_ms = assumed.sweeper_ms_per_second + load.per_second * self.sweeper_ms_per_task
         return Bill(
-            dynamodb=_month("dynamodb_write_units", units.write)
-            + _month("dynamodb_read_units", units.read),
+            dynamodb=self._dynamodb(load, units),
             storage_and_backups=self._storage(units, load),
             sqs=_month("sqs_requests", units.sqs_requests + polls),
             scheduler=self._scheduler(load),
@@ -194,6 +194,43 @@ class CostModel:
             metrics=self._metrics(load),
             alarms=self.alarms * price("alarm_month"),
         )
+
+    def _dynamodb(self, load: Load, units: Units) -> float:
+        if not load.is_provisioned:
+            writes = _month("dynamodb_write_units", units.write)
+            return writes + _month("dynamodb_read_units", units.read)
+        registry = _month("dynamodb_write_units", units.registry_write) + _month(
+            "dynamodb_read_units", units.registry_read
+        )
+        return registry + self.least(load)
+
+    def wheel_use(self, load: Load) -> float:
+        """Of the table's least writes, without its indexes."""
+        bare = self._in_a_second(replace(load, list_index=False))
+        least = capacity.least(load.per_second, list_index=load.list_index)
+        return (bare.write - bare.registry_write) / least.table_writes
+
+    def list_use(self, load: Load) -> float:
+        """Of the list index's least writes."""
+        listed, bare = (
+            self._in_a_second(replace(load, list_index=is_on)).write for is_on in (True, False)
+        )
+        least = capacity.least(load.per_second, list_index=True)
+        return (listed - bare) / least.index_writes["by_business"]
+
+    def read_use(self, load: Load) -> float:
+        """Of the table's least reads."""
+        units = self._in_a_second(load)
+        least = capacity.least(load.per_second, list_index=load.list_index)
+        return (units.read - units.registry_read) / least.table_reads
+
+    def least(self, load: Load) -> float:
+        """A month of the least capacity for this load, whether it is used or not."""
+        least = capacity.least(load.per_second, list_index=load.list_index)
+        hours = MONTH_SECONDS / 3_600
+        units = least.writes * price("dynamodb_write_unit_hour")
+        units += least.reads * price("dynamodb_read_unit_hour")
+        return hours * units + least.alarms * price("alarm_month")
 
     @property
     def sweeper_ms_per_task(self) -> float:
@@ -219,7 +256,7 @@ class CostModel:
             return empty_second + pointers
         # A run of the sweep touches two minutes.
         sheets = 2 * self.assumed.businesses / 60
-        books = Units(write=sheets, read=sheets)
+        books = Units(write=sheets, read=sheets, registry_write=sheets, registry_read=sheets)
         each_second = self.delivery(load) + pointers + books
         if load.is_announced:
             each_second = each_second.plus(self.announcement, self.processes(load))

@@ -62,6 +62,8 @@ class Units:
     task_bytes: float = 0
     listed_bytes: float = 0  # of their entries in the list index
     lease_bytes: float = 0
+    registry_write: float = 0  # of `write`; the rest is of the Wheel
+    registry_read: float = 0
 
     def __add__(self, other: "Units") -> "Units":
         return self.plus(other, 1)
@@ -103,7 +105,13 @@ class Ledger:
     @property
     def registry(self) -> Units:
         meter = self._registry
-        return Units(meter.write_units, meter.read_units, meter.dynamodb_requests)
+        return Units(
+            meter.write_units,
+            meter.read_units,
+            meter.dynamodb_requests,
+            registry_write=meter.write_units,
+            registry_read=meter.read_units,
+        )
 
     @property
     def both(self) -> Units:

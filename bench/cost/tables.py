@@ -1,8 +1,9 @@
 """The results of the cost model, as Markdown tables."""
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 
+from bench import capacity
 from bench.cost import create_cost
 from bench.cost.bill import (
     BATCHED_CREATE_CPU_MS,
@@ -20,6 +21,7 @@ from bench.cost.competitors import competitors
 from bench.cost.counted import ANNOUNCED_MS, KNOWN_MS, PAYLOAD, TASKS_PER_BATCH, Means
 from bench.cost.log_cost import change_bytes
 
+PROVISIONED = [n for n in DENSITIES if n in capacity.SIZES]
 BUSIEST = DENSITIES[-1]
 AT_BEST = Load(BUSIEST, Means.BATCH, list_index=False)
 
@@ -66,6 +68,41 @@ def per_million(model: CostModel) -> Iterable[str]:
             yield _row(title, *(f"{model.per_million(load):.2f}" for load in loads))
     title = f"{Means.SINGLE.value}, list index on, known a minute before"
     yield _row(title, *(_announced(model, n) for n in DENSITIES))
+
+
+def provisioned(model: CostModel) -> Iterable[str]:
+    """Of loads for which the template has a size."""
+    yield (
+        "\nWith `Capacity=provisioned`, US dollars per million tasks of a load that never changes, "
+        "the idle month left out; in brackets on demand:\n"
+    )
+    yield from _head("", *(f"{n:,} a second" for n in PROVISIONED))
+    for means in (Means.SINGLE, Means.BATCH):
+        for listed in (True, False):
+            loads = [Load(n, means, listed, is_provisioned=True) for n in PROVISIONED]
+            title = f"{means.value}, list index {'on' if listed else 'off'}"
+            yield _row(title, *(_beside_demand(model, load) for load in loads))
+    loads = [Load(n, is_provisioned=True) for n in PROVISIONED]
+    for title, share in (
+        ("the Wheel's least writes in use", model.wheel_use),
+        ("those of the list index", model.list_use),
+        ("the Wheel's least reads in use", model.read_use),
+    ):
+        yield _row(title, *(f"{share(load):.0%}" for load in loads))
+    least = (f"{model.least(load):,.2f}" for load in loads)
+    yield _row("a month of the least capacity, with or without tasks", *least)
+    yield (
+        "\nThe load is that of `ProvisionedTasksPerSecond`, so the least capacity is the bill. "
+        "Deaths, tasks of timers, reads by callers and bursts use the rest of it, or AWS adds "
+        "capacity, which is left out. The least capacity includes "
+        f"{capacity.ALARMS_OF_A_POLICY} alarms of AWS's scaling for each kind of units of the "
+        "table and of each index."
+    )
+
+
+def _beside_demand(model: CostModel, load: Load) -> str:
+    on_demand = model.per_million(replace(load, is_provisioned=False))
+    return f"{model.per_million(load):.2f} ({on_demand:.2f})"
 
 
 def _announced(model: CostModel, per_second: int) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bench import capacity
 from bench.cost import create_cost
 from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load, price
 from bench.cost.competitors import competitors
@@ -95,6 +96,54 @@ def test_a_create_is_billed_for_its_share_of_a_processor_and_its_waiting(
     """2.1 ms of a whole processor, of which 512 MB have 512 / 1,769, and 8 ms."""
     assert model.api_ms(1) == pytest.approx(2.1 * 1_769 / 512 + 8)
     assert model.api_ms(100) == pytest.approx((2.1 + 100 * 0.19) * 1_769 / 512 + 8)
+
+
+def test_a_provisioned_wheel_is_billed_by_the_hour_and_the_registry_by_the_request(
+    model: CostModel,
+) -> None:
+    load = Load(10, is_provisioned=True)
+    on_demand = model.bill(Load(10))
+    writes, reads, targets = 32 + 15 + 2 + 2, 6 + 3 * 5, 8
+    by_the_hour = 720 * (writes * 0.00065 + reads * 0.00013)
+    assert model.least(load) == pytest.approx(by_the_hour + targets * 4 * 0.10)
+    registry = model.bill(load).dynamodb - model.least(load)
+    assert 0 < registry < 0.1 * on_demand.dynamodb
+    assert model.bill(load).total - model.bill(load).dynamodb == pytest.approx(
+        on_demand.total - on_demand.dynamodb
+    )
+
+
+def least_capacity_in_use(model: CostModel, per_second: int) -> None:
+    load = Load(per_second, is_provisioned=True)
+    for use in (model.wheel_use(load), model.list_use(load)):
+        assert 0.65 < use <= 0.70, load
+    assert 0.5 < model.read_use(load) <= 0.70, load
+
+
+def test_a_load_uses_to_seventy_percent_what_the_template_provisions_for_it(
+    model: CostModel,
+) -> None:
+    least_capacity_in_use(model, 10)
+
+
+@pytest.mark.soak
+def test_each_load_uses_to_seventy_percent_what_the_template_provisions_for_it(
+    model: CostModel,
+) -> None:
+    for per_second in capacity.SIZES:
+        least_capacity_in_use(model, per_second)
+
+
+@pytest.mark.soak
+def test_provisioned_capacity_costs_less_than_half_of_the_same_units_on_demand(
+    model: CostModel,
+) -> None:
+    """docs/performance.md and the template say so."""
+    for per_second in (100, 1_000):
+        of_dynamodb = model.bill(Load(per_second)).dynamodb
+        assert model.bill(Load(per_second, is_provisioned=True)).dynamodb < 0.52 * of_dynamodb
+    ten = model.bill(Load(10, is_provisioned=True)).dynamodb
+    assert ten < 0.6 * model.bill(Load(10)).dynamodb
 
 
 @pytest.mark.soak
