@@ -44,6 +44,15 @@ TABLE_WRITE_UNITS = Limit(
 TABLE_READ_UNITS = Limit(
     40_000, "units a second of a table, adjustable", _DYNAMODB + "ServiceQuotas.html"
 )
+# DynamoDB: provisioned capacity
+BURST_SECONDS = Limit(
+    300,
+    "seconds of unused units, kept by best effort",
+    _DYNAMODB + "burst-adaptive-capacity.html",
+)
+SCALING_MINUTES = Limit(
+    2, "consecutive minutes above the target begin scaling", _DYNAMODB + "AutoScaling.html"
+)
 
 # SQS
 SQS_BATCH_MESSAGES = Limit(10, "messages a request", _SQS + "quotas-messages.html")

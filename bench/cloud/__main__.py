@@ -3,7 +3,7 @@
 make model
 """
 
-from bench.cloud import assumptions, tables
+from bench.cloud import assumptions, capacity_modes, tables
 
 
 def main() -> None:
@@ -14,6 +14,7 @@ def main() -> None:
         tables.near_tasks,
         tables.announced_tasks,
         tables.limits_of_the_table,
+        capacity_modes.table,
         tables.failures,
         tables.sweep,
         assumptions.table,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from bench import limits
 from bench.cloud import assumed
 from bench.cloud.assumed import Knobs, Latency
+from bench.cloud.provisioned import SCALED_AFTER_MS, USE_AIMED_AT
 from bench.limits import Limit
 from duewheel.rules.wheel.timing import AHEAD_SECONDS, RUN_EVERY_SECONDS
 from duewheel.workflows.retry_throttled import TRY_MS_MAX
@@ -18,12 +19,19 @@ def table() -> Iterator[str]:
     yield "\nAssumptions:\n"
     yield "| what | value | from |"
     yield "| --- | --- | --- |"
-    for what, value, source in (*_of_the_deployment(), *_of_aws(), *_latencies(), *_computing()):
+    for what, value, source in (
+        *_of_the_deployment(),
+        *_of_aws(),
+        *_of_provisioned_units(),
+        *_latencies(),
+        *_computing(),
+    ):
         yield f"| {what} | {value} | {source} |"
     yield (
         "\nNot in the model: creation, but for its writes; limits and pauses of businesses, "
         "breakers, the slow lane; the passing on of calls that a run has no time for; the SDK's "
-        "own retry quota; DynamoDB's bursts beyond a second; splitting for heat."
+        "own retry quota; bursts beyond a second, but for those of provisioned units; splitting "
+        "for heat; the indexes of deaths and of timers."
     )
 
 
@@ -53,6 +61,8 @@ def _of_aws() -> Iterator[tuple[str, str, str]]:
         ("a table takes by default quota", limits.TABLE_WRITE_UNITS),
         ("and gives", limits.TABLE_READ_UNITS),
         ("a new table takes", limits.NEW_TABLE_WRITE_UNITS),
+        ("unused provisioned units last", limits.BURST_SECONDS),
+        ("their scaling begins after", limits.SCALING_MINUTES),
         ("pollers begin with", limits.POLLERS_AT_FIRST),
         ("and grow by", limits.POLLERS_A_MINUTE),
         ("up to", limits.POLLERS_MOST),
@@ -62,6 +72,30 @@ def _of_aws() -> Iterator[tuple[str, str, str]]:
         ("a whole processor needs", limits.LAMBDA_VCPU_MB),
     ):
         yield what, _limit(limit), limit.source + ("" if limit.verified else " (not verified)")
+
+
+def _of_provisioned_units() -> Iterator[tuple[str, str, str]]:
+    yield "use that scaling aims at", f"{USE_AIMED_AT:.0%}", "template.yaml"
+    yield (
+        "scaled units are there",
+        f"{SCALED_AFTER_MS / 60_000:.0f} minutes after these",
+        "assumed; AWS says a few minutes for the alarm, and several for the table",
+    )
+    yield (
+        "they are scaled to",
+        f"the use of the last minute, by {USE_AIMED_AT:.0%}",
+        "assumed; what is throttled is no use, so the units grow by 43 % at a time",
+    )
+    yield (
+        "unused units, before",
+        "those of five minutes under the load",
+        "assumed: the unfavourable case",
+    )
+    yield (
+        "a provisioned table has",
+        "a partition for each 1,000 writes or 3,000 reads a second",
+        "assumed: the unfavourable case, a table that never was on demand",
+    )
 
 
 def _latencies() -> Iterator[tuple[str, str, str]]:

@@ -1,17 +1,21 @@
 """One run of the model: a deployment, its due tasks, and the result."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from random import Random
 
+from bench import capacity, limits
 from bench.cloud.assumed import CREATE_MS, Knobs, Link
 from bench.cloud.calls import Record
+from bench.cloud.creates import Creates
 from bench.cloud.functions import Functions
 from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop
 from bench.cloud.notifier import Notifier
+from bench.cloud.provisioned import USE_AIMED_AT, ScaledUnits
+from bench.cloud.rates import Bucket, full
 from bench.cloud.scheduler import Scheduler
 from bench.cloud.sweeper import Sweeper
 from bench.cloud.table import Table
@@ -42,6 +46,8 @@ class Result:
     repeated: int
     retries_p99_ms: float
     resent: int
+    refused: int = 0  # creates
+    created_after_ms: float = 0  # of the refused one that was repeated longest
 
 
 def burst(tasks: int) -> dict[int, list[int]]:
@@ -67,7 +73,7 @@ def swept_in_a_minute(knobs: Knobs, rate: int) -> int:
         state.shards[second] = shards
         for shard in range(shards):
             state.slices[second, shard] = [entry] * (rate // shards)
-    table = Table(loop, random, knobs.table_write_units, knobs.table_read_units)
+    table = Table(loop, random, full(knobs.table_write_units), full(knobs.table_read_units))
     link = Queue(loop, random, knobs, Functions(loop, random, knobs))
     scheduler = Scheduler(loop, knobs, table, link, state, last)
     loop.now_ms = float((last * 1000) + 10 * knobs.sweep_lag_ms)
@@ -86,8 +92,11 @@ def run(
     *,
     creates_a_second: int = 0,
     created_before_ms: int | None = None,
+    creates: Mapping[int, int] | None = None,
+    given_ms: int = _GIVEN_MS,
 ) -> Result:
-    """`creates_a_second`: creates that use the table's writes at the same time.
+    """`creates_a_second`: creates that use the table's writes at the same time. `creates`: those of
+    each second, which the table may refuse.
     `created_before_ms`: created singly so long before they are due, when the scheduler has passed
     their seconds."""
     loop, random, record = Loop(), Random(1), Record()
@@ -100,8 +109,10 @@ def run(
         if not is_near:
             shards = shards_for(len(due_ms) * SLICE_ENTRIES / knobs.slice_entries)
             state.put(second, shards, due_ms)
-    writes = max(knobs.table_write_units - creates_a_second, 1)
-    table = Table(loop, random, writes, knobs.table_read_units)
+    writes, reads, list_writes = _units(knobs, creates_a_second)
+    table = Table(loop, random, writes, reads)
+    created = Creates(loop, writes, list_writes, creates or {first: 0})
+    loop.start(created.run())
     functions = Functions(loop, random, knobs)
     link: Queue | DirectLink = (
         DirectLink(loop, random, knobs, functions)
@@ -124,11 +135,26 @@ def run(
                 create = partial(_announce, loop, random.choice(creators), link, knobs)
             loop.at(one_ms - created_before_ms, create, one_ms)
     tasks = sum(map(len, due.values()))
-    deadline_ms = loop.now_ms + _GIVEN_MS
+    deadline_ms = loop.now_ms + given_ms
     while record.settled < tasks and loop.now_ms < deadline_ms:
         loop.run(loop.now_ms + 1000)
         loop.now_ms += 1
-    return _result(knobs, due, record, functions, table, sweeper)
+    result = _result(knobs, due, record, functions, table, sweeper)
+    return replace(result, refused=created.refused, created_after_ms=created.waited_most_ms)
+
+
+def _units(knobs: Knobs, creates_a_second: int) -> tuple[Bucket, Bucket, Bucket]:
+    """Writes and reads of the table, writes of the list index."""
+    if not knobs.provisioned:
+        writes = full(max(knobs.table_write_units - creates_a_second, 1))
+        return writes, full(knobs.table_read_units), full(knobs.table_write_units)
+    row = capacity.row(knobs.provisioned)
+    writes, reads, list_writes = (
+        ScaledUnits(row[name], row[f"Most{name}"], load=USE_AIMED_AT * row[name])
+        for name in ("Writes", "Reads", "ListWrites")
+    )
+    reads.of_partition = limits.PARTITION_READ_UNITS.value
+    return writes, reads, list_writes
 
 
 def _result(

@@ -1,6 +1,17 @@
 """A token bucket: a rate per second, and at most the tokens of one second."""
 
 from dataclasses import dataclass
+from typing import Protocol
+
+
+class Bucket(Protocol):
+    def take(self, now_ms: float, most: float) -> float:
+        """All available tokens, up to `most`."""
+        ...
+
+    def there(self, now_ms: float) -> float:
+        """The available tokens."""
+        ...
 
 
 @dataclass

@@ -10,7 +10,7 @@ from random import Random
 from bench import limits
 from bench.cloud.assumed import REQUEST, SDK_TRIES
 from bench.cloud.loop import Loop, Story
-from bench.cloud.rates import TokenBucket, full
+from bench.cloud.rates import Bucket, TokenBucket, full
 from duewheel.workflows.retry_throttled import TRY_MS_MAX, pause_ms
 
 
@@ -19,11 +19,11 @@ class GivenUp(Exception):
 
 
 class Table:
-    def __init__(self, loop: Loop, random: Random, write_units: float, read_units: float) -> None:
+    def __init__(self, loop: Loop, random: Random, writes: Bucket, reads: Bucket) -> None:
         self._loop = loop
         self._random = random
-        self._writes = full(write_units)
-        self._reads = full(read_units)
+        self._writes = writes
+        self._reads = reads
         self._partition_writes: dict[str, TokenBucket] = {}
         self._partition_reads: dict[str, TokenBucket] = {}
         self.throttled = 0
@@ -98,7 +98,7 @@ class Table:
                 yield now_ms + wait_ms
         return 0
 
-    def _whole(self, partition: TokenBucket, table: TokenBucket, units: float) -> Story[None]:
+    def _whole(self, partition: TokenBucket, table: Bucket, units: float) -> Story[None]:
         for wait_ms in self._waits_ms():
             now_ms = self._loop.now_ms
             self.writes += table is self._writes

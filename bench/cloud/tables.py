@@ -38,7 +38,7 @@ Due = Mapping[int, list[int]]
 
 def loads() -> Iterator[str]:
     yield "Load, with the deployment's defaults; notifiers and pollers are there, unless cold:"
-    yield from _head("load", *COLUMNS)
+    yield from head("load", *COLUMNS)
     yield _row("1,000 a second", _run(WARM, _steady(1_000, 20)))
     yield _row("1,000 a second, cold", _run(DEFAULT, _steady(1_000, 20)))
     yield _row("10,000 a second", _run(WARM, _steady(10_000, 6)))
@@ -56,7 +56,7 @@ def loads() -> Iterator[str]:
 
 def knobs_for_a_burst() -> Iterator[str]:
     yield "\n100,000 on one second, cold, by what is turned:"
-    yield from _head("knob", *COLUMNS)
+    yield from head("knob", *COLUMNS)
     for name, knobs in (
         ("as deployed", DEFAULT),
         ("1 message a run", replace(DEFAULT, messages_per_run=1)),
@@ -81,7 +81,7 @@ def knobs_for_a_burst() -> Iterator[str]:
 
 def knobs_for_a_steady_load() -> Iterator[str]:
     yield "\n10,000 a second, warm, by what is turned:"
-    yield from _head("knob", *COLUMNS)
+    yield from head("knob", *COLUMNS)
     for name, knobs in (
         ("as deployed", WARM),
         ("1 message a run", replace(WARM, messages_per_run=1)),
@@ -100,7 +100,7 @@ def knobs_for_a_steady_load() -> Iterator[str]:
 
 def near_tasks() -> Iterator[str]:
     yield "\nNear tasks, created singly 3 s before they are due, a message each, warm:"
-    yield from _head("load", *COLUMNS)
+    yield from head("load", *COLUMNS)
     for rate in (300, 1_000, 2_000):
         result = run(WARM, _steady(rate, 4), creates_a_second=rate, created_before_ms=3_000)
         yield _row(f"{rate:,} a second", result)
@@ -111,7 +111,7 @@ def announced_tasks() -> Iterator[str]:
         "\nCreated singly a minute before they are due, so that their creators send the messages "
         "of their pages, warm:"
     )
-    yield from _head("load", *COLUMNS)
+    yield from head("load", *COLUMNS)
     for rate in (1_000, 10_000):
         seconds = 20 if rate == 1_000 else 6
         result = run(WARM, _steady(rate, seconds), creates_a_second=rate, created_before_ms=60_000)
@@ -120,7 +120,7 @@ def announced_tasks() -> Iterator[str]:
 
 def limits_of_the_table() -> Iterator[str]:
     yield "\n100,000 on one second, by what the table takes:"
-    yield from _head("table", *COLUMNS)
+    yield from head("table", *COLUMNS)
     yield _row("new: 4,000 writes a second", _run(NEW, burst(100_000)))
     for units in (10_000, 40_000, 400_000):
         knobs = replace(DEFAULT, table_write_units=units, table_read_units=max(units, 40_000))
@@ -131,7 +131,7 @@ def limits_of_the_table() -> Iterator[str]:
 
 def failures() -> Iterator[str]:
     yield "\n1,000 a second while things fail:"
-    yield from _head("what fails", *COLUMNS, "retries late, p99", "pages sent again")
+    yield from head("what fails", *COLUMNS, "retries late, p99", "pages sent again")
     for name, knobs in (
         ("nothing", WARM),
         ("1 callback in 100", replace(WARM, failing_callbacks=0.01)),
@@ -139,13 +139,13 @@ def failures() -> Iterator[str]:
         ("1 message in 100 is lost", replace(WARM, lost_messages=0.01)),
     ):
         result = _run(knobs, _steady(1_000, 20))
-        yield _row(name, result, _time(result.retries_p99_ms), f"{result.resent}")
+        yield _row(name, result, time_of(result.retries_p99_ms), f"{result.resent}")
 
 
 def sweep() -> Iterator[str]:
     yield "\nSeconds that the sweep gets through in a minute, by tasks a second:"
     rates = (100, 300, 1_000, 3_000, 10_000)
-    yield from _head("sweeper", *(f"{rate:,}" for rate in rates))
+    yield from head("sweeper", *(f"{rate:,}" for rate in rates))
     for memory_mb in (256, 512, 1_024, 1_769):
         swept = (swept_in_a_minute(Knobs(sweeper_mb=memory_mb), rate) for rate in rates)
         yield "| " + " | ".join([f"{memory_mb:,} MB", *(f"{n}" for n in swept)]) + " |"
@@ -162,14 +162,14 @@ def _run(knobs: Knobs, due: Due) -> Result:
 
 
 def _row(name: str, result: Result, *more: str) -> str:
-    settled = _time(result.settled_after_ms)
+    settled = time_of(result.settled_after_ms)
     if result.settled < result.tasks:
         settled = f"{result.settled:,} of {result.tasks:,} in {settled}"
     cells = (
         name,
-        _time(result.p50_ms),
-        _time(result.p99_ms),
-        _time(result.max_ms),
+        time_of(result.p50_ms),
+        time_of(result.p99_ms),
+        time_of(result.max_ms),
         settled,
         f"{result.notifiers_most:,}",
         f"{result.runs:,}",
@@ -181,11 +181,11 @@ def _row(name: str, result: Result, *more: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _time(ms: float) -> str:
+def time_of(ms: float) -> str:
     return f"{ms:.0f} ms" if ms < 1_000 else f"{ms / 1000:,.1f} s"
 
 
-def _head(*cells: str) -> Iterator[str]:
+def head(*cells: str) -> Iterator[str]:
     yield ""
     yield "| " + " | ".join(cells) + " |"
     yield "| " + " | ".join(["---"] * len(cells)) + " |"

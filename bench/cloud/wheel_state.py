@@ -72,6 +72,13 @@ class WheelState:
         self.direct[name] = again
         return DirectMessage(second, (name,))
 
+    def rescue(self, entry: Entry, now_ms: int, shard: int) -> DirectMessage:
+        """A new entry, due at once, of a task that is as late as before."""
+        token = self.random.randbytes(addresses.TOKEN_BYTES)
+        name = addresses.address_at(now_ms, token, shard=shard, direct=True).name
+        self.direct[name] = entry
+        return DirectMessage(now_ms // 1000, (name,))
+
     def pass_on(self, second: int, shard: int, called: list[Entry]) -> DirectMessage:
         """Records tasks that were called and still have to be settled, under a new name."""
         token = self.random.randbytes(addresses.TOKEN_BYTES)

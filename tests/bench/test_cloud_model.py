@@ -9,10 +9,13 @@ from bench import limits
 from bench.cloud import calls
 from bench.cloud.assumed import CALL_CPU_MS, Knobs, Latency
 from bench.cloud.calls import Calls, Record
+from bench.cloud.capacity_modes import loads
+from bench.cloud.creates import Creates
 from bench.cloud.experiment import FIRST_SECOND, burst, run
 from bench.cloud.functions import Environment, Functions, Processor
 from bench.cloud.links import Queue
 from bench.cloud.loop import Loop, Signal, Story
+from bench.cloud.provisioned import SCALED_AFTER_MS, ScaledUnits
 from bench.cloud.rates import full
 from bench.cloud.table import Table
 from bench.cloud.wheel_state import Entry
@@ -52,7 +55,7 @@ def test_a_bucket_gives_a_second_at_once_and_then_its_rate() -> None:
 def written_until(partitions: int, until_ms: float) -> float:
     """Of 1,500 items, 25 a request, all begun at once."""
     loop = Loop()
-    table = Table(loop, Random(1), write_units=1e6, read_units=1e6)
+    table = Table(loop, Random(1), full(1e6), full(1e6))
     for number in range(60):
         loop.start(table.write_batch(f"{number % partitions}.0", 25, deadline_ms=60_000))
     loop.run(until_ms)
@@ -187,3 +190,66 @@ def test_what_cannot_be_settled_in_time_is_settled_by_another_and_not_called() -
     slow = run(Knobs(table_write_units=1), burst(60))
     assert (slow.settled, slow.repeated) == (60, 0)
     assert slow.runs > 1
+
+
+def test_unused_units_of_five_minutes_are_there_but_no_more_than_a_partition_takes() -> None:
+    units = ScaledUnits(least=10, most=50, load=7)
+    assert units.take(0, 5_000) == 300 * (10 - 7)
+    assert units.take(1_000, 5_000) == 10
+    assert ScaledUnits(least=100, most=500, load=70).take(0, 5_000) == 1_000
+
+
+def consumed(units: ScaledUnits, a_second: float, minutes: range) -> None:
+    for second in range(60 * minutes.start, 60 * minutes.stop):
+        units.take(second * 1_000, a_second)
+
+
+def test_two_minutes_above_the_target_bring_more_units_after_two_more() -> None:
+    units = ScaledUnits(least=100, most=500)
+    consumed(units, 140, range(2))
+    scaled_ms = 2 * 60_000 + SCALED_AFTER_MS
+    units.there(scaled_ms - 1)
+    assert units.units == 100
+    units.there(scaled_ms)
+    assert units.units == pytest.approx(140 / 0.7)
+
+
+def test_a_minute_above_the_target_changes_nothing_and_the_most_is_never_passed() -> None:
+    units = ScaledUnits(least=100, most=150)
+    consumed(units, 140, range(1))
+    consumed(units, 60, range(1, 2))
+    consumed(units, 140, range(2, 3))
+    consumed(units, 60, range(3, 8))
+    assert units.units == 100
+    consumed(units, 140, range(8, 14))
+    assert units.units == 150
+
+
+def test_a_refused_create_is_repeated_until_table_and_list_index_have_a_unit() -> None:
+    loop = Loop()
+    creates = Creates(loop, full(1_000), full(10), {0: 10, 1: 30, 2: 0})
+    loop.start(creates.run())
+    loop.run(until_ms=60_000)
+    assert creates.refused == pytest.approx(15, abs=2)
+    assert creates.waited_most_ms == pytest.approx(1_000, abs=200)
+
+
+def test_a_page_whose_runs_die_is_taken_apart_and_its_tasks_are_called() -> None:
+    result = run(Knobs(dying_notifiers=1, is_warm=True), burst(30))
+    assert (result.called, result.settled, result.repeated) == (30, 30, 0)
+    assert result.max_ms > Knobs().sweep_lag_ms
+
+
+def test_three_times_the_load_is_throttled_until_units_are_scaled_and_nothing_is_lost() -> None:
+    due = loads((10, 60), (30, 540))
+    creates = {second: len(tasks) for second, tasks in due.items()}
+    on_demand, provisioned = (
+        run(Knobs(is_warm=True, provisioned=size), due, creates=creates, given_ms=1_800_000)
+        for size in (0, 10)
+    )
+    for result in (on_demand, provisioned):
+        assert (result.called, result.settled) == (result.tasks, result.tasks)
+    assert (on_demand.throttled, on_demand.refused) == (0, 0)
+    assert provisioned.throttled > 0
+    assert provisioned.refused > 0
+    assert 10_000 < provisioned.created_after_ms < 600_000
