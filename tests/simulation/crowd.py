@@ -33,6 +33,7 @@ LOOK_SECONDS = 0.25
 class Crowd:
     tasks: int
     table_write_units: float
+    settling_write_units: float | None = None  # when all are created
     clients: int = 8
     singles: int = 0  # of the tasks, those that are created one by one
     in_seconds: int = 40  # the second that all are due in
@@ -99,6 +100,8 @@ async def _lived(
     began = service.seconds()
     await _create(service, crowd, due_ms, came)
     came.created_seconds = service.seconds() - began
+    if crowd.settling_write_units is not None:
+        governor.limit_table_writes(crowd.settling_write_units)
     wheel = service.settings.wheel_table
     units, writes = governor.used_by_table(wheel), governor.writes[wheel]
     due_seconds = (due_ms - NOON_MS) / 1000

@@ -62,6 +62,17 @@ def test_a_crowd_that_comes_one_by_one_grows_its_second() -> None:
     assert came.repeated_creates == 0
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize(("tasks", "units"), [(600, 5.0), (1_200, 12.0)])
+def test_a_table_that_takes_longer_than_a_notifier_lives_repeats_no_call(
+    tasks: int, units: float
+) -> None:
+    """No notifier can write what it has called, nor that it passes it on."""
+    came = crowded(Crowd(tasks, TABLE_WRITE_UNITS.value, settling_write_units=units))
+    check_nothing_is_lost_or_repeated(came, tasks)
+    assert came.settled_seconds > 90
+
+
 @pytest.mark.skipif(not IS_PROOF, reason="`make prove` takes the time for it")
 def test_on_a_new_table_a_crowd_is_as_quick_as_the_table() -> None:
     came = crowded(Crowd(TASKS, NEW_TABLE_WRITE_UNITS.value))

@@ -91,6 +91,14 @@ class Governor:
             return handle(request)
         return act(request, json.loads(request.body), handle)
 
+    def limit_table_writes(self, units_a_second: float) -> None:
+        """From now on, in place of the limit before."""
+        self.table_write_units = units_a_second
+        for table in self.tables:
+            bucket = self._bucket("write", units_a_second, table)
+            bucket.units_a_second = units_a_second
+            bucket.level = min(bucket.level, units_a_second)
+
     def used_by_table(self, table: str) -> float:
         """The used write units of a table."""
         return self._bucket("write", self.table_write_units, table).used

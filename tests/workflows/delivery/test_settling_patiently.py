@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.delivery.page_lease import PageFinished
+from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.delivery.page_lease import LEASE_MS, PageFinished
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.workflows.retry_throttled import PAUSE_MS_MAX, TRY_MS_MAX, pause_ms
-from tests.support.receiver import BUSY
+from tests.support.receiver import BUSY, OK
 from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 
@@ -76,6 +77,29 @@ def test_settlements_left_at_the_deadline_are_written_by_another_notifier_withou
     check_called_once_and_settled(world, tasks)
     history = world.read(tasks[0]).history
     assert [attempt.at_ms for attempt in history] == [world.receiver.received[0].at_ms]
+
+
+def test_tasks_are_called_once_if_nothing_of_their_page_can_be_written(world: World) -> None:
+    """Neither the settlements nor the record of the rest: the page is begun again by a message with
+    the records."""
+    tasks = due_together(world)
+    (message,) = world.receive()
+    left = refuse_batches(world)
+
+    def answer_and_refuse(_: object) -> Outcome:
+        refuse_updates(world, times=1_000_000)
+        return OK
+
+    world.receiver.answer = answer_and_refuse
+    assert isinstance(world.handle(message), PageFinished)
+    assert {world.read(task).status for task in tasks} == {Status.PENDING}
+
+    left[0] = 0
+    refuse_updates(world, times=0)
+    world.clock.advance_ms(LEASE_MS + 2_000)
+    world.drain()
+
+    check_called_once_and_settled(world, tasks)
 
 
 def test_a_passed_on_settlement_does_not_settle_a_task_that_has_changed_since(world: World) -> None:

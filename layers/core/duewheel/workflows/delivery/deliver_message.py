@@ -10,6 +10,7 @@ from functools import partial
 from itertools import accumulate
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.log import logger
@@ -28,6 +29,7 @@ from duewheel.rules.wheel.addresses import (
 )
 from duewheel.rules.wheel.queue_messages import DirectMessage, Message, PageMessage, ReleaseMessage
 from duewheel.stores.delivery.page_leases import PageLeaseStore
+from duewheel.stores.dynamodb import Throttled
 from duewheel.stores.sweep.slices import SliceStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.delivery.deliver_entries import DeliverEntries
@@ -37,7 +39,7 @@ from duewheel.workflows.delivery.settle_batch import Called, Left
 from duewheel.workflows.delivery.slow_lane import SlowLane
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
-from duewheel.workflows.wheel.send_messages import MessageSender
+from duewheel.workflows.wheel.send_messages import MessageSender, SendRefused
 
 # The time that an invocation must have left to begin a page: for a call, and to settle it.
 BEGIN_RESERVE_MS = 20_000
@@ -127,7 +129,13 @@ class Deliver(Struct, frozen=True, kw_only=True):
         lease = await in_thread(self.slow_lane.of_page, lease, uncalled)
         own = [pair for pair in pairs if pair[0].place not in lease.slow]
         left = await self.deliver_entries(own, deadline_ms, called, hold)
-        lease = await self._pass_on(lease, left, deadline_ms)
+        try:
+            lease = await self._pass_on(lease, left, deadline_ms)
+        except Throttled:
+            if not left.unsettled:
+                raise
+            await self._begin_again(message, left, hold)
+            return
         await self.retry_throttled(partial(self.pages.mark_done, lease), deadline_ms)
 
     async def _read_page(
@@ -150,7 +158,8 @@ class Deliver(Struct, frozen=True, kw_only=True):
             lease = await self._ended(lease, page.end, deadline_ms)
             next_one = next_page(lease.page)
             following.append(PageMessage(lease.second, lease.shard, page=next_one, after=page.end))
-        if following:
+        # A message with records comes after a run that sent them.
+        if following and not message.called:
             await in_thread(self.message_sender.send_or_raise, *following)
         return page.entries, lease
 
@@ -189,6 +198,24 @@ class Deliver(Struct, frozen=True, kw_only=True):
             )
             await in_thread(self.message_sender.send_or_raise, rest)
         return lease
+
+    async def _begin_again(self, message: PageMessage, left: Left, hold: Hold) -> None:
+        """Nothing can be written of the page, and only this run knows which tasks it has called. A
+        message in place of this one has their records. It comes when the lease is over, and the
+        next run settles them."""
+        logger.warning(
+            "page begun again with the records of its calls",
+            action="begin-again",
+            second=message.second,
+            shard=message.shard,
+            page=message.page,
+            count=len(left.unsettled),
+        )
+        again = replace(message, called=self._texts(left.unsettled))
+        left_ms = hold.until_ms - self.clock.now_ms()
+        delay_seconds = min(max(0, -(-left_ms // 1000)), timing.DELAY_SECONDS_MAX)
+        if await in_thread(self.message_sender.send, [again], lambda _: delay_seconds):
+            raise SendRefused("the records of a page's calls were not sent")
 
     async def _direct(
         self, message: DirectMessage, opens_ms: int, deadline_ms: int, hidden: Hold | None

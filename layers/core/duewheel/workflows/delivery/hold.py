@@ -58,14 +58,14 @@ class Hold:
 
     def __init__(self, clock: Clock, until_ms: int) -> None:
         self._clock = clock
-        self._until_ms = until_ms
+        self.until_ms = until_ms
         self._is_over = False
         self._is_renewed = True
         self._tried = asyncio.Event()
 
     @property
     def is_sure(self) -> bool:
-        is_in_time = self._clock.now_ms() <= calls_begin_until_ms(self._until_ms)
+        is_in_time = self._clock.now_ms() <= calls_begin_until_ms(self.until_ms)
         return is_in_time and not self._is_over
 
     async def is_sure_before(self, latest_ms: int) -> bool:
@@ -81,7 +81,7 @@ class Hold:
 
     def renewed(self, until_ms: int, /) -> bool:
         if self._is_renewed:
-            self._until_ms = until_ms
+            self.until_ms = until_ms
         return True
 
     def not_renewed(self) -> None:
