@@ -10,6 +10,7 @@ from functools import cached_property
 from random import Random
 
 from bench import limits
+from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES
 from duewheel.settings import Settings
 
@@ -83,6 +84,7 @@ class Knobs:
 
     page_size: int = _ENVIRONMENT.page_size
     lead_ms: int = _ENVIRONMENT.lead_ms
+    wake_ms: int = timing.WAKE_MS
     slice_entries: int = SLICE_ENTRIES
     messages_per_run: int = 2  # BatchSize
     notifiers_max: int = int(limits.POLLERS_MOST.value)  # NotifierConcurrency sets fewer

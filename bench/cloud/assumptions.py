@@ -39,6 +39,11 @@ def _of_the_deployment() -> Iterator[tuple[str, str, str]]:
     knobs = Knobs()
     yield "page, lead", f"{knobs.page_size} tasks, {knobs.lead_ms} ms", _TEMPLATE
     yield (
+        "the message of a lone slice behind others comes before it is due by",
+        f"{knobs.wake_ms} ms",
+        "rules/wheel/timing.py",
+    )
+    yield (
         "a slice is expected to hold at most",
         f"{knobs.slice_entries} tasks",
         "rules/wheel/sharding.py",

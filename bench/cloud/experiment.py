@@ -191,7 +191,7 @@ def _create_near(
 ) -> None:
     message = state.put_again(Entry(due_ms), due_ms, direct=True)
     assert message is not None
-    seconds = timing.delay_seconds(due_ms, int(loop.now_ms), knobs.lead_ms)
+    seconds = timing.delay_seconds(due_ms - knobs.lead_ms, int(loop.now_ms))
     loop.start(link.send([message], [seconds * 1000]))
 
 

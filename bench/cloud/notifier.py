@@ -293,7 +293,7 @@ class Notifier:
             yield from self._table.write_surely(slot)
         message = self._state.put_again(entry, next_ms, direct=near)
         if message is not None:
-            seconds = timing.delay_seconds(next_ms, now_ms, lead_ms)
+            seconds = timing.delay_seconds(next_ms - lead_ms, now_ms)
             yield from self._link.send([message], [seconds * 1000])
             return
         announced = environment.writer.announce(next_ms, now_ms, lead_ms)

@@ -51,12 +51,15 @@ class Scheduler:
             yield from self._send(processor, probed)
 
     def _probe(self, processor: Processor, seconds: range) -> Story[dict[PageMessage, int]]:
-        """The messages, each with the first instant of its slice."""
+        """The messages, each with the instant at which it is to arrive."""
         probed: dict[PageMessage, int] = {}
         for second in seconds:
             yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
             yield from self._read(second)
-            probed |= dict.fromkeys(self._messages(second), self.state.first_ms(second))
+            is_quick = bool(probed) and self.state.shards.get(second, 1) == 1
+            before_ms = self.knobs.wake_ms if is_quick else self.knobs.lead_ms
+            wanted_ms = self.state.first_ms(second) - before_ms
+            probed |= dict.fromkeys(self._messages(second), wanted_ms)
             self.dispatched = second
         return probed
 
@@ -73,8 +76,8 @@ class Scheduler:
         which its delay is to end. Without delays, when it is needed."""
         now_ms = int(self.loop.now_ms)
         phases: dict[int, list[PageMessage]] = {}
-        for message, first_ms in probed.items():
-            early_ms = max(0, first_ms - self.knobs.lead_ms - now_ms)
+        for message, wanted_ms in probed.items():
+            early_ms = max(0, wanted_ms - now_ms)
             if self.knobs.link is Link.QUEUE:
                 early_ms = early_ms % 1000 // PHASE_MS * PHASE_MS
             phases.setdefault(early_ms, []).append(message)
@@ -85,8 +88,8 @@ class Scheduler:
                 yield processor.done_ms(self.loop.now_ms, REQUEST_CPU_MS)
                 yield from self.link.send(batch, delays_ms)
 
-    def _delay_ms(self, first_ms: int) -> int:
-        return 1000 * timing.delay_seconds(first_ms, int(self.loop.now_ms), self.knobs.lead_ms)
+    def _delay_ms(self, wanted_ms: int) -> int:
+        return 1000 * timing.delay_seconds(wanted_ms, int(self.loop.now_ms))
 
     def _messages(self, second: int) -> Iterator[PageMessage]:
         shards = self.state.shards.get(second, 1)

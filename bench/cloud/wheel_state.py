@@ -38,7 +38,7 @@ class Writer:
                 return {}
             instant_ms = second * 1000
         self.announced[second] = instant_ms
-        return {PageMessage(second, 0): 1000 * timing.delay_seconds(instant_ms, now_ms, lead_ms)}
+        return {PageMessage(second, 0): 1000 * timing.delay_seconds(instant_ms - lead_ms, now_ms)}
 
 
 @dataclass

@@ -21,6 +21,7 @@ from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.sweep.resends import Unbegun
 from duewheel.rules.tasks.task import Made, NewTask, Task
+from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import Address
 from duewheel.rules.wheel.leader_election import Pointer
 from duewheel.rules.wheel.open_places import first_open_second
@@ -286,7 +287,7 @@ class World:
     def come_up(self, task: Task) -> None:
         """Dispatch and deliver everything up to the second in which the task is due."""
         self.dispatch_until(task.due_ms // 1000)
-        self.clock.set_ms(max(self.clock.now_ms(), task.due_ms - self.settings.lead_ms))
+        self.clock.set_ms(max(self.clock.now_ms(), task.due_ms - timing.WAKE_MS))
         self.drain()
 
     def dispatched(self, task: Task) -> dict[str, Any]:

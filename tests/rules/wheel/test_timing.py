@@ -251,7 +251,7 @@ def test_a_message_never_comes_out_of_the_queue_late(
     now_ms: int, ahead_ms: int, lead_ms: int
 ) -> None:
     second = (now_ms + ahead_ms) // 1000
-    delay_seconds = timing.delay_seconds(second * 1000, now_ms, lead_ms)
+    delay_seconds = timing.delay_seconds(timing.opens_ms(second, lead_ms), now_ms)
     assert 0 <= delay_seconds <= DELAY_SECONDS_MAX
     assert now_ms + delay_seconds * 1000 <= max(now_ms, timing.opens_ms(second, lead_ms))
 
@@ -259,7 +259,7 @@ def test_a_message_never_comes_out_of_the_queue_late(
 @given(instants, st.integers(0, DELAY_SECONDS_MAX * 1000), leads)
 def test_a_message_is_less_than_a_second_early(now_ms: int, ahead_ms: int, lead_ms: int) -> None:
     second = (now_ms + ahead_ms) // 1000
-    delay_seconds = timing.delay_seconds(second * 1000, now_ms, lead_ms)
+    delay_seconds = timing.delay_seconds(timing.opens_ms(second, lead_ms), now_ms)
     assert timing.opens_ms(second, lead_ms) - (now_ms + delay_seconds * 1000) < 1_000
 
 

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.queue_messages import PageMessage, decode
-from duewheel.rules.wheel.timing import AHEAD_MS, AHEAD_SECONDS
+from duewheel.rules.wheel.timing import AHEAD_MS, AHEAD_SECONDS, WAKE_MS
 from duewheel.settings import SettingsError
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.wheel.dispatch import PHASE_MS, STRIDE_SECONDS
 from duewheel.workflows.wheel.run_leader import RESERVE_MS
 from tests.support.recorder import Call
-from tests.support.world import World, time_for
+from tests.support.world import FAR_MS, World, time_for
 
 
 def put_header(world: World, second: int, *, shards: int) -> None:
@@ -273,7 +273,7 @@ def ticked_with(world: World, links: TimedLinks, until_ms: int) -> None:
 
 
 @pytest.mark.parametrize("first_ms", [0, 1, 499, 500, 501, 999])
-def test_the_message_of_a_slice_is_sent_one_lead_before_its_first_task_is_due(
+def test_after_a_pause_the_message_of_a_slice_is_sent_one_lead_before_its_first_task_is_due(
     world: World, first_ms: int
 ) -> None:
     second = world.clock.now_ms() // 1000 + 60
@@ -315,10 +315,30 @@ def test_ahead_of_the_time_no_message_is_early_by_more_than_a_phase(world: World
     links = TimedLinks(world)
     led_with(world, links, world.clock.now_ms() + 1_000)
 
-    first_ms = {task.due_ms // 1000: task.due_ms for task in tasks}
-    lead_ms = world.settings.lead_ms
-    early = [first_ms[second] - lead_ms - sent - delay * 1000 for second, sent, delay in links.sent]
+    wanted_ms = {task.due_ms // 1000: task.due_ms - WAKE_MS for task in tasks}
+    wanted_ms[tasks[0].due_ms // 1000] = tasks[0].due_ms - world.settings.lead_ms
+    early = [wanted_ms[second] - sent - delay * 1000 for second, sent, delay in links.sent]
     assert len(early) == len(tasks)
+    assert all(0 <= ms < PHASE_MS for ms in early)
+
+
+def test_behind_another_slice_a_lone_one_needs_no_lead_and_a_crowd_does(world: World) -> None:
+    tasks = [world.created(in_ms=FAR_MS + n * 2_000 + 700) for n in range(4)]
+    seconds = [task.due_ms // 1000 for task in tasks]
+    put_header(world, seconds[2], shards=2)
+    world.clock.set_ms(tasks[0].due_ms - 100_000)
+    links = TimedLinks(world)
+    led_with(world, links, world.clock.now_ms() + 1_000)
+
+    lead_ms = world.settings.lead_ms
+    wanted_ms = {
+        seconds[0]: tasks[0].due_ms - lead_ms,
+        seconds[1]: tasks[1].due_ms - WAKE_MS,
+        seconds[2]: seconds[2] * 1000 - lead_ms,  # of several slices the first may be due at once
+        seconds[3]: tasks[3].due_ms - WAKE_MS,
+    }
+    assert sorted(second for second, _, _ in links.sent) == sorted([*seconds, seconds[2]])
+    early = [wanted_ms[second] - sent - delay * 1000 for second, sent, delay in links.sent]
     assert all(0 <= ms < PHASE_MS for ms in early)
 
 

@@ -7,6 +7,9 @@ RUN_EVERY_SECONDS = 60  # of the scheduler, by schedule, somewhere within the mi
 # rest is for the run itself and for a late start.
 AHEAD_SECONDS = 150
 AHEAD_MS = AHEAD_SECONDS * 1000
+# How long before its first task is due a message reaches a notifier that is running: for the queue,
+# the lease and the read. If a notifier may have to be started, it is the lead.
+WAKE_MS = 250
 DIRECT_LATE_MS = 30_000  # a direct message later than this is left to the sweep
 DELAY_SECONDS_MAX = 900
 WAIT_SECONDS_MAX = 5  # of a notifier for its slice to open: an earlier message comes again
@@ -53,9 +56,10 @@ def cut_off_ms(next_ms: int, lead_ms: int) -> int:
     return opens_ms(next_ms // 1000, lead_ms) - SKEW_MS
 
 
-def delay_seconds(first_ms: int, now_ms: int, lead_ms: int) -> int:
-    """How long the queue delays a message with this first instant: whole seconds, rounded down."""
-    return min(max(0, (first_ms - lead_ms - now_ms) // 1000), DELAY_SECONDS_MAX)
+def delay_seconds(wanted_ms: int, now_ms: int) -> int:
+    """How long the queue delays a message that is to arrive at this instant: whole seconds, rounded
+    down."""
+    return min(max(0, (wanted_ms - now_ms) // 1000), DELAY_SECONDS_MAX)
 
 
 def is_direct_too_late(second: int, now_ms: int) -> bool:

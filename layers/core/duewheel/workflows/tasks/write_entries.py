@@ -164,7 +164,7 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
         """Delayed until shortly before the first instant: a notifier that waits costs money."""
 
         def delay_seconds(message: DirectMessage | PageMessage) -> int:
-            return timing.delay_seconds(messages[message], self._now_ms(), self.lead_ms)
+            return timing.delay_seconds(messages[message] - self.lead_ms, self._now_ms())
 
         refused = self.message_sender.send(messages, delay_seconds)
         if refused:

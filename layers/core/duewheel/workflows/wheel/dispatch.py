@@ -1,7 +1,8 @@
 """Dispatch: send a message for each slice of each occupied second, some way ahead of the time.
 
-A message is to reach its notifier one lead before the first task of its slice is due, so that no
-notifier is paid for waiting. The queue delays it until then. While that cannot be done, since the
+A message is to reach its notifier shortly before the first task of its slice is due, so that no
+notifier is paid for waiting: one lead before, if notifiers may have to be started, for a crowd or
+after a pause. The queue delays it until then. While that cannot be done, since the
 queue refuses messages, a second is dispatched when it opens, and its message sent at that instant.
 Seconds that were dispatched ahead are then probed again when they open: entries have been written
 into them since, and the queue may have refused the messages of their writers, too.
@@ -33,9 +34,10 @@ _PAUSE_MS_MAX = 2_000
 
 
 class Held(Struct, kw_only=True):
-    """Messages that stop the pointer, with the first instants of their slices: `early` ones, which
-    are not sent yet, and refused ones, which are sent again at `again_ms`. All other messages up to
-    the second `until` were accepted. `opened`: the last second that was probed when it opened."""
+    """Messages that stop the pointer, with the instants at which they are to arrive: `early` ones,
+    which are not sent yet, and refused ones, which are sent again at `again_ms`. All other messages
+    up to the second `until` were accepted. `opened`: the last second that was probed when it
+    opened."""
 
     until: int
     opened: int
@@ -76,7 +78,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
         waiting = held.early | dict(self._messages(seconds, dispatched))
         now_ms = self.clock.now_ms()
         # Ahead of the time, the queue delays messages that are early.
-        early = {m: at for m, at in waiting.items() if at - self.lead_ms > now_ms and not ahead_ms}
+        early = {m: at for m, at in waiting.items() if at > now_ms and not ahead_ms}
         due = {m: at for m, at in waiting.items() if m not in early}
         is_again = now_ms >= held.again_ms
         sent = held.refused | due if is_again else due
@@ -110,7 +112,7 @@ class Dispatch(Struct, frozen=True, kw_only=True):
     def next_tick_ms(self, dispatched: int) -> int:
         held = self._held(dispatched)
         instants = [timing.opens_ms(min(held.until, held.opened) + 1, self.lead_ms)]
-        instants += [first_ms - self.lead_ms for first_ms in held.early.values()]
+        instants += held.early.values()
         if held.refused:
             instants.append(held.again_ms)
         return min(instants)
@@ -121,12 +123,12 @@ class Dispatch(Struct, frozen=True, kw_only=True):
         is paid for waiting; that takes up to a second."""
 
         def delay_seconds(message: PageMessage) -> int:
-            return timing.delay_seconds(due[message], self.clock.now_ms(), self.lead_ms)
+            return timing.delay_seconds(due[message], self.clock.now_ms())
 
         now_ms = self.clock.now_ms()
         phases: dict[int, list[PageMessage]] = {}
-        for message, first_ms in due.items():
-            early_ms = max(0, first_ms - self.lead_ms - now_ms)
+        for message, wanted_ms in due.items():
+            early_ms = max(0, wanted_ms - now_ms)
             phase = early_ms % 1000 // PHASE_MS if in_phases else 0
             phases.setdefault(phase, []).append(message)
         refused: list[PageMessage] = []
@@ -144,15 +146,19 @@ class Dispatch(Struct, frozen=True, kw_only=True):
     def _messages(
         self, seconds: Sequence[int], dispatched: int
     ) -> Iterable[tuple[PageMessage, int]]:
-        """Of a second that the pointer has passed, the message of the first shard alone: the run
-        sends those of the others. If one of theirs were refused, and this leader ended, no other
-        leader would send it."""
+        """With the instants at which they are to arrive. Of a second that the pointer has passed,
+        the message of the first shard alone: the run sends those of the others. If one of theirs
+        were refused, and this leader ended, no other leader would send it."""
         # Mostly there is one second; threads are for catching up.
         probed = fan_out(self.probers, self.slices.probe, seconds)
+        is_warm = False  # as far as this tick knows
         for second, occupied in zip(seconds, probed, strict=True):
             if occupied is not None:
                 shards = occupied.shards if second > dispatched else 1
-                first = PageMessage(second, 0, shards=shards if shards > 1 else None)
-                yield first, occupied.first_ms
+                is_quick = is_warm and occupied.shards == 1
+                before_ms = timing.WAKE_MS if is_quick else self.lead_ms
+                wanted_ms = occupied.first_ms - before_ms
+                yield PageMessage(second, 0, shards=shards if shards > 1 else None), wanted_ms
                 for shard in range(1, shards):
-                    yield PageMessage(second, shard), occupied.first_ms
+                    yield PageMessage(second, shard), wanted_ms
+                is_warm = True
