@@ -34,7 +34,7 @@ class Budget:
     sqs_requests: float
 
 
-ALONE = Budget(4.1, 3, 6, 4)
+ALONE = Budget(3.1, 3, 5, 4)
 HUNDRED = Budget(2.1, 0.35, 0.2, 0.05)
 THOUSAND = Budget(2.05, 0.3, 0.15, 0.04)
 

@@ -31,6 +31,7 @@ from duewheel.rules.delivery.page_lease import (
     LeaseHeld,
     PageFinished,
     PageLease,
+    needs_done_mark,
 )
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import address_named, first_page, next_page
@@ -128,12 +129,18 @@ class Notifier:
             yield from self._link.send(batch)
         if self._random.random() < self._knobs.dying_notifiers:
             raise RunFailed(HIDDEN_MS - (self._loop.now_ms - environment.begun_ms))
+        owed, failed_before = _owed(entries), sum(entry.attempts for entry in entries)
         unsettled = yield from self._call_and_settle(environment, entries, slot)
         yield from self._pass_on(second, shard, unsettled, slot, deadline_ms)
-        yield from self._compute(environment, REQUEST_CPU_MS)
-        yield from self._table.write_patiently(slot, deadline_ms)
-        key = second, shard, message.page
-        self._state.leases[key] = replace(self._state.leases[key], done=True)
+        failed = sum(entry.attempts for entry in entries) - failed_before
+        ended = replace(lease, end="" if goes_on else None)
+        delivered = len(owed) - len(unsettled) - failed
+        shards = self._state.shards.get(second, 1) if shard == 0 else 1
+        if needs_done_mark(ended, len(entries), delivered, shards):
+            yield from self._compute(environment, REQUEST_CPU_MS)
+            yield from self._table.write_patiently(slot, deadline_ms)
+            key = second, shard, message.page
+            self._state.leases[key] = replace(self._state.leases[key], done=True)
 
     def _other_shards(self, message: PageMessage) -> Iterator[PageMessage]:
         """Those of which the sender sends no messages."""
@@ -191,7 +198,7 @@ class Notifier:
         self, environment: Environment, entries: Sequence[Entry], slot: str
     ) -> Story[list[Entry]]:
         """Returns those that were called and could not be settled."""
-        owed = [entry for entry in entries if not entry.is_settled]
+        owed = _owed(entries)
         page = self._calls.begin(environment, owed)
         left, unsettled = len(owed), list[Entry]()
         writing, written = 0, Signal()
@@ -213,7 +220,7 @@ class Notifier:
                     self._loop.at(whole_ms, self._loop.fire, written)
                 yield written
                 continue
-            batch = yield from self._ended_together(page)
+            batch = yield from self._ended_together(page, is_alone=len(owed) == 1)
             left -= len(batch)
             writing += 1
             self._loop.start(write(batch))
@@ -233,10 +240,10 @@ class Notifier:
     def _is_whole(self, page: PageCalls) -> bool:
         return sum(ended[0] <= self._loop.now_ms for ended in page.ended) >= WRITES_PER_BATCH
 
-    def _ended_together(self, page: PageCalls) -> Story[list[Entry]]:
+    def _ended_together(self, page: PageCalls, *, is_alone: bool) -> Story[list[Entry]]:
         """As workflows/delivery/settle_batch.py collects them."""
         if not self._is_whole(page):
-            yield self._loop.now_ms + LINGER_SECONDS * 1000
+            yield self._loop.now_ms + (not is_alone) * LINGER_SECONDS * 1000
         batch: list[Entry] = []
         while page.ended and page.ended[0][0] <= self._loop.now_ms:
             batch.append(heapq.heappop(page.ended)[2])
@@ -302,3 +309,7 @@ class Notifier:
 
     def _compute(self, environment: Environment, cpu_ms: float) -> Story[None]:
         yield environment.processor.done_ms(self._loop.now_ms, cpu_ms)
+
+
+def _owed(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if not entry.is_settled]

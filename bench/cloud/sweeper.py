@@ -98,10 +98,11 @@ class Sweeper:
             lease = self.state.leases.get(
                 (second, shard, page), PageLease(second, shard, page=page)
             )
-            if not lease.done:
+            entries, goes_on = self.state.page(second, shard, page, self.knobs.page_size)
+            if not (lease.done or all(entry.is_settled for entry in entries)):
                 yield lease
                 return  # this page announces the pages behind it
-            if not self.state.page(second, shard, page, self.knobs.page_size)[1]:
+            if not goes_on:
                 return
             page = next_page(page)
 

@@ -16,9 +16,11 @@ from bench.cost.counted import (
     count_delivery,
     count_idle,
     count_repeat,
+    count_sends,
     new_world,
 )
 from bench.cost.log_cost import LogCost, change_bytes, count_log_cost
+from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN, shards_for
 from duewheel.wiring.process import CARRIED_MS
 from duewheel.workflows.wheel.dispatch import PHASE_MS
@@ -41,6 +43,7 @@ def price(name: str) -> float:
 class Assumptions:
     callback_ms: int = 100
     settle_ms: int = 50  # after the last callback of a page
+    settle_lone_ms: int = 25  # and of a lone task, which waits for no others, and leaves no mark
     api_wait_ms: float = 8  # a request to DynamoDB, and Lambda's own part
     planning_ms_per_run: float = 3  # of a timer, in the notifier
     sweeper_ms_per_second: float = 20
@@ -145,9 +148,15 @@ class CostModel:
     def announcement(self) -> Units:
         return count_announcement()
 
+    def repeat(self, load: Load) -> Units:
+        key = "repeated", load.per_second
+        if key not in self._counted:
+            self._counted[key] = count_repeat(load.per_second)
+        return self._counted[key]
+
     @cached_property
-    def repeat(self) -> Units:
-        return count_repeat()
+    def sends(self) -> float:
+        return count_sends()
 
     @cached_property
     def log_cost(self) -> LogCost:
@@ -260,7 +269,10 @@ class CostModel:
         each_second = self.delivery(load) + pointers + books
         if load.is_announced:
             each_second = each_second.plus(self.announcement, self.processes(load))
-            each_second = each_second.plus(self.repeat, self.repeats(load))
+            each_second = each_second.plus(self.repeat(load), self.repeats(load))
+        elif shards_for(load.per_second) == 1:
+            # A second was counted by itself; the messages of a minute share requests.
+            each_second = each_second.plus(Units(sqs_requests=1), self.sends - 1)
         return each_second.plus(self.creation(load), load.per_second)
 
     def processes(self, load: Load) -> float:
@@ -273,19 +285,30 @@ class CostModel:
         return load.is_announced * max(0, self.processes(load) - 1)
 
     def notifier_ms(self, load: Load) -> float:
-        """Billed for one page: the lead, the wait from the first task of its slice to its own
-        last, its callback, and the writes afterwards. Instants are spread over the second, and
+        """Billed for one page: the wait for the first task of its slice, from there to its own last
+        task, its callback, and the writes afterwards. Instants are spread over the second, and
         pages follow each other. If there are several slices, all are read from the start of
         their second."""
         pages = self.delivery(load).pages
         first, last = 1 / (load.per_second + 1), load.per_second / (load.per_second + 1)
-        first *= shards_for(load.per_second) == 1
+        is_crowded = shards_for(load.per_second) > 1
+        first *= not is_crowded
         waited = last * (pages + 1) / (2 * pages) - first
-        after_ms = self.assumed.callback_ms + self.assumed.settle_ms
+        assumed = self.assumed
+        settle_ms = assumed.settle_lone_ms if load.per_second == 1 else assumed.settle_ms
+        after_ms = assumed.callback_ms + settle_ms
         # The pages behind the first one are announced when that is read.
-        announced_ms = self.assumed.announced_early_ms / pages
-        early_ms = announced_ms if load.is_announced else self.assumed.early_ms
-        return self.settings.lead_ms + early_ms + 1_000 * waited + after_ms
+        announced_ms = assumed.announced_early_ms / pages
+        early_ms = announced_ms if load.is_announced else assumed.early_ms
+        is_led = is_crowded or load.is_announced
+        return self.before_ms(is_led=is_led) + early_ms + 1_000 * waited + after_ms
+
+    def before_ms(self, *, is_led: bool) -> float:
+        """How long before its first task a message is to arrive. The first of a scheduler's run has
+        the lead, too."""
+        lead_ms = self.settings.lead_ms
+        first_of_run = 1 / timing.RUN_EVERY_SECONDS
+        return lead_ms if is_led else timing.WAKE_MS + (lead_ms - timing.WAKE_MS) * first_of_run
 
     def _scheduler(self, load: Load) -> float:
         """A run in each minute."""

@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 
 from duewheel.log import logger
-from duewheel.rules.delivery.page_lease import PageLease
+from duewheel.rules.delivery.page_lease import PageLease, needs_done_mark
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.wheel import timing
@@ -37,6 +37,7 @@ IDLE_MINUTES = 5
 MINUTES_TO_SETTLE = 4  # until the sweep follows at its lag
 EACH_MINUTE = 60  # a timer's runs in an hour, which is one step of its planning
 KNOWN_MS = 180_000  # so long before tasks are created whose pages the scheduler announces
+DUE_SPREAD_MS = 617  # between the places of consecutive seconds' tasks in their seconds
 ANNOUNCED_MS = 60_000  # and so long those whose pages their writers announce
 ANNOUNCED_TOGETHER = 10  # tasks of one second, by one process
 
@@ -188,12 +189,16 @@ def count_delivery(means: Means, per_second: int, *, announced: bool = False) ->
         return delivery.both + sweep.wheel + _left_behind(world, due_second, per_second)
 
 
-def count_repeat() -> Units:
-    """Of a further message of a page, once it is sent: it finds the page's lease, comes again, and
-    finds the page finished."""
+def count_repeat(per_second: int) -> Units:
+    """Of a further message of a page of so many tasks, once it is sent: it finds the page's lease,
+    comes again, and finds a mark, or begins the page again and finds no pending task."""
     with new_world() as (world, _):
-        now_ms, ledger = world.clock.now_ms(), Ledger(world)
-        page = PageMessage(now_ms // 1000, 0)
+        tasks = create(world, Means.BATCH, _spread(per_second, per_second, KNOWN_MS))
+        for task in tasks:
+            world.cancel(task.task_id)  # they read like delivered ones
+        page, ledger = PageMessage(tasks[0].due_ms // 1000, 0), Ledger(world)
+        world.clock.set_ms(page.second * 1000)
+        now_ms = world.clock.now_ms()
         lease = world.pages.take(
             PageLease(page.second, page.shard), "another", now_ms, world.settings.page_lease_ms
         )
@@ -201,7 +206,8 @@ def count_repeat() -> Units:
             raise AssertionError("another run has the lease")
         world.entry_writer.message_sender.send_or_raise(page)
         refused = _refused_updates(world, ledger)
-        world.pages.mark_done(lease)
+        if needs_done_mark(lease, per_second, per_second, shards=1):
+            world.pages.mark_done(lease)
         world.clock.set_ms(lease.until_ms + 2_000)
         refused += _refused_updates(world, ledger)
         if world.emulator.messages_visible_at_ms(world.settings.slice_queue_url):
@@ -214,7 +220,24 @@ def _refused_updates(world: World, ledger: Ledger) -> int:
     world.recorder.clear()
     with ledger.open():
         world.drain()
-    return world.recorder.operations().count("UpdateItem")
+    calls = world.recorder.calls
+    return sum(call.operation == "UpdateItem" and call.response is None for call in calls)
+
+
+def count_sends() -> float:
+    """Requests of a run of the scheduler for each of its messages, one for each second of a minute.
+    Those that are sent in the same tenth of a second share requests."""
+    with new_world() as (world, _):
+        seconds = timing.RUN_EVERY_SECONDS
+        spread = [KNOWN_MS + n * 1_000 + n * DUE_SPREAD_MS % 1_000 for n in range(seconds)]
+        first = create(world, Means.SINGLE, spread)[0].due_ms // 1000
+        opens_ms = timing.opens_ms(first + seconds - 1, world.settings.lead_ms)
+        world.clock.set_ms(opens_ms - timing.AHEAD_MS)
+        world.pointer()
+        ledger = Ledger(world)
+        with ledger.open():
+            world.dispatch.tick(first - 1, timing.AHEAD_MS)
+        return ledger.both.sqs_requests / seconds
 
 
 def _created_ahead(world: World, means: Means, per_second: int) -> int:
@@ -297,7 +320,7 @@ def _left_behind(world: World, second: int, tasks_expected: int) -> Units:
         bytes_here = size_of(item) + STORED_OVERHEAD_BYTES
         if "status" not in item:
             leases += bytes_here
-            pages += "done" in item
+            pages += "tries" in item
             continue
         tasks += bytes_here + _entry_bytes(item, ("timer",))
         listed += _entry_bytes(item, ("biz_part", "due_ms"))

@@ -20,6 +20,7 @@ from bench.cost.bill import (
 from bench.cost.competitors import competitors
 from bench.cost.counted import ANNOUNCED_MS, KNOWN_MS, PAYLOAD, TASKS_PER_BATCH, Means
 from bench.cost.log_cost import change_bytes
+from duewheel.rules.wheel import timing
 
 PROVISIONED = [n for n in DENSITIES if n in capacity.SIZES]
 BUSIEST = DENSITIES[-1]
@@ -191,13 +192,18 @@ def assumptions(model: CostModel) -> Iterable[str]:
     billed = ", ".join(f"{model.notifier_ms(Load(n)) / 1000:.2f}" for n in DENSITIES)
     announced = [Load(n, is_announced=True) for n in DENSITIES]
     announcing = ", ".join(f"{model.processes(load):.3g}" for load in announced)
-    repeat = model.repeat
+    repeat = model.repeat(Load(10))
     densities = ", ".join(f"{n:,}" for n in DENSITIES)
     yield "\nAssumptions:\n"
     yield from _head("what", "value", "from")
     for row in (
         ("memory in MB", sizes, "template"),
         ("lead", f"{settings.lead_ms} ms", "template"),
+        (
+            "the message of a lone slice behind others is to arrive before it is due by",
+            f"{timing.WAKE_MS} ms",
+            "rules/wheel/timing.py",
+        ),
         ("settled tasks are kept", f"{settings.retention_days} days", "template"),
         ("alarms", str(model.alarms), "template"),
         (
@@ -208,7 +214,11 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ),
         ("queues, one for each lane", str(model.queues), "template"),
         ("a callback takes", f"{assumed.callback_ms} ms", "assumed"),
-        ("settling a page's last task takes", f"{assumed.settle_ms} ms", "assumed"),
+        (
+            "settling a page's last task takes",
+            f"{assumed.settle_ms} ms, and a lone one {assumed.settle_lone_ms}",
+            "assumed",
+        ),
         (
             "due instants",
             f"evenly over their second, known {KNOWN_MS // 60_000} minutes before or earlier, so "
@@ -223,9 +233,15 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ),
         (
             "each but the first costs",
-            f"{repeat.write:.0f} write units, {repeat.sqs_requests:.0f} requests of SQS besides "
-            f"its own, and two runs of {assumed.repeat_ms} ms",
+            f"at 10 a second {repeat.write:.0f} write units, {repeat.read:.1f} read units, "
+            f"{repeat.sqs_requests:.0f} requests of SQS besides its own, and two runs of "
+            f"{assumed.repeat_ms} ms",
             "counted; the time assumed",
+        ),
+        (
+            "a message of the scheduler, where it sends one for each second, is",
+            f"{model.sends:.2f} requests of SQS",
+            "counted",
         ),
         ("runs of the notifier", "one for each page", "assumed"),
         (f"so one takes, at {densities} a second", f"{billed} s", "computed"),

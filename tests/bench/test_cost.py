@@ -25,7 +25,7 @@ def test_an_idle_month_stays_within_two_dollars(model: CostModel) -> None:
 
 
 @pytest.mark.soak
-def test_a_lone_task_is_billed_by_its_units_and_the_lead_of_its_notifier(
+def test_a_lone_task_is_billed_by_its_units_and_the_wait_of_its_notifier(
     model: CostModel,
 ) -> None:
     load = Load(per_second=1, list_index=False)
@@ -34,11 +34,12 @@ def test_a_lone_task_is_billed_by_its_units_and_the_lead_of_its_notifier(
     bill, idle = model.bill(load), model.bill(IDLE)
 
     assert created.write == pytest.approx(1 + 1 / SAMPLED_ONE_IN)
-    assert (delivered.write, delivered.pages) == (3, 1)
-    # Half a second of lead, half a tenth of a second too early, a callback of 100 ms, 50 ms to
-    # settle.
-    assert model.notifier_ms(load) == pytest.approx(500 + 50 + 100 + 50)
-    gb_seconds = 0.70 * 0.5 * MONTH_SECONDS
+    assert (delivered.write, delivered.pages) == (2, 1)  # its lease, and its end
+    # A quarter of a second to wake it, and as much again once a minute; half a tenth of a second
+    # too early; a callback of 100 ms; 25 ms to settle.
+    billed_ms = 250 + 250 / 60 + 50 + 100 + 25
+    assert model.notifier_ms(load) == pytest.approx(billed_ms)
+    gb_seconds = billed_ms / 1000 * 0.5 * MONTH_SECONDS
     assert bill.notifier == pytest.approx(
         gb_seconds * 13.33 / 1e6 + MONTH_SECONDS * 0.2 / 1e6, rel=1e-6
     )
@@ -56,17 +57,28 @@ def test_a_page_known_a_minute_before_is_sent_by_its_writer_and_not_by_the_sched
     by_scheduler, by_writer = model.delivery(known), model.delivery(announced)
     assert by_writer.plus(model.announcement, 1) == by_scheduler
     assert (model.processes(announced), model.repeats(announced)) == (1, 0)
-    # Half a second too early, in place of half a tenth.
-    earlier_gb_seconds = 0.45 * 0.5 * MONTH_SECONDS
+    # With the lead, and half a second too early, in place of half a tenth.
+    earlier_ms = 500 + 500 - (250 + 250 / 60 + 50)
+    earlier = earlier_ms / 1000 * 0.5 * MONTH_SECONDS * 13.33 / 1e6
+    # Each message is a request, where a scheduler sends six in one.
+    requests = (1 - model.sends) * MONTH_SECONDS * 0.4 / 1e6
     difference = model.bill(announced).total - model.bill(known).total
-    assert difference == pytest.approx(earlier_gb_seconds * 13.33 / 1e6)
+    assert difference == pytest.approx(earlier + requests)
+
+
+@pytest.mark.soak
+def test_the_messages_of_a_minute_share_requests_by_tenths_of_a_second(model: CostModel) -> None:
+    assert model.sends == pytest.approx(10 / 60)
 
 
 @pytest.mark.soak
 def test_a_repeated_message_of_a_page_meets_the_lease_and_then_its_end(model: CostModel) -> None:
     # Refused writes of the lease; received and hidden twice, hidden until the lease ends, deleted.
-    repeat = model.repeat
+    repeat = model.repeat(Load(per_second=100))
     assert (repeat.write, repeat.read, repeat.sqs_requests) == (2, 0, 6)
+    # A page without a mark is begun again, read, and marked.
+    repeat = model.repeat(Load(per_second=1))
+    assert (repeat.write, repeat.read, repeat.sqs_requests) == (3, 1, 6)
 
 
 @pytest.mark.soak

@@ -1,6 +1,6 @@
 """How long the messages of a notifier's run are hidden from other runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from duewheel.rules.delivery.page_lease import HIDDEN_MS, PageFinished, PageLease
+from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.queue_messages import PageMessage, ReleaseMessage, decode, encode
 from duewheel.stores.delivery.page_leases import PageLeaseStore
+from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.wheel.page_queue import Refused, SliceQueue
 from duewheel.wiring import notifier as notifier_wiring
 from duewheel.wiring import process
@@ -91,18 +93,18 @@ def test_a_leased_message_is_hidden_while_the_other_page_of_its_batch_is_deliver
     assert pages().take(lease, "another", wired.now_ms(), 4_000) != PageFinished()
     hidden: list[tuple[str, int]] = []
     is_hidden = Event()
-    mark_done = PageLeaseStore.mark_done
+    put_delivered = TaskStore.put_delivered
 
     def hide(_: SliceQueue, handle: str, seconds: int) -> None:
         hidden.append((handle, seconds))
         is_hidden.set()
 
-    def wait_and_mark_done(self: PageLeaseStore, lease: PageLease) -> None:
+    def wait_and_put(self: TaskStore, tasks: Sequence[Task]) -> list[Task]:
         assert is_hidden.wait(10), "while the other page is being delivered"
-        mark_done(self, lease)
+        return put_delivered(self, tasks)
 
     monkeypatch.setattr(SliceQueue, "hide", hide)
-    monkeypatch.setattr(PageLeaseStore, "mark_done", wait_and_mark_done)
+    monkeypatch.setattr(TaskStore, "put_delivered", wait_and_put)
     answer = notifier.handler({"Records": [*batch["Records"], held]}, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": held["messageId"]}]}
     assert hidden == [(held["receiptHandle"], 5)]
@@ -173,13 +175,13 @@ def test_a_page_does_not_wait_for_releases_in_its_batch(
     """A release takes most of a minute, and a batch may have ten of them."""
     is_done = Event()
     saw: list[bool] = []
-    mark_done = PageLeaseStore.mark_done
+    put_delivered = TaskStore.put_delivered
 
     def done(*arguments: Any) -> Any:
         is_done.set()
-        return mark_done(*arguments)
+        return put_delivered(*arguments)
 
-    monkeypatch.setattr(PageLeaseStore, "mark_done", done)
+    monkeypatch.setattr(TaskStore, "put_delivered", done)
     monkeypatch.setattr(Release, "__call__", lambda *_: saw.append(is_done.wait(10)))
     (page,) = batch["Records"]
     releases = [

@@ -5,8 +5,10 @@ One second has one shard at first. Writers put entries into it and announce its 
 them raises the header to two shards before it writes into the second one. A leader probes the
 second ahead of the time, sends a message for each shard that it sees, and moves the pointer; while
 links refuse, it stays, and probes again when the second opens. Notifiers take the lease of a page,
-wait for the opening, read the page, send the messages of the other shards, call
-the entries, and mark the page done. All entries are written before the second opens.
+wait for the opening, read the page, send the messages of the other shards, and call the entries.
+The first run that ends a page marks it as done only if its second has more shards; otherwise
+another message begins the page again, and that run marks it. All entries are written before the
+second opens.
 
 An actor may crash before any step. The queue may refuse a message, and deliver one twice. A probe
 may miss what was written a moment before it.
@@ -65,6 +67,7 @@ class Notifier(NamedTuple):
     shards: int = 0  # read from the header
     to_send: tuple[Message, ...] = ()
     entries: tuple[int, ...] = ()
+    is_crowded: bool = False
 
 
 class State(NamedTuple):
@@ -77,7 +80,8 @@ class State(NamedTuple):
     leader: Leader | None = None
     queue: tuple[Message, ...] = ()
     notifiers: tuple[Notifier, ...] = ()
-    done: tuple[bool, ...] = (False, False)  # the first page of each shard
+    begun: tuple[bool, ...] = (False, False)  # the first page of each shard, by a run that ended
+    done: tuple[bool, ...] = (False, False)
     has_run_crashed: bool = False
     crashes: int = 0
     refusals: int = 0
@@ -237,8 +241,12 @@ class Model:
                 if self.may_crash(state, NOTIFIER):
                     yield self._crashed(called, notifier)
                     yield self._crashed(settled, notifier)
-                done = _with(state.done, notifier.message.shard, True)
-                yield self._works(settled._replace(done=done), notifier, None)
+                shard = notifier.message.shard
+                ended = settled._replace(
+                    begun=_with(state.begun, shard, True),
+                    done=_with(state.done, shard, notifier.is_crowded or state.begun[shard]),
+                )
+                yield self._works(ended, notifier, None)
 
     def _called(self, state: State, notifier: Notifier, *, is_settled: bool) -> State:
         for number in notifier.entries:
@@ -257,6 +265,7 @@ class Model:
             step="send" if others else "call",
             shards=0,
             to_send=tuple(Message(shard) for shard in others),
+            is_crowded=message.shard == 0 and state.shards > 1,
             entries=tuple(
                 number
                 for number, entry in enumerate(state.entries)
@@ -277,7 +286,8 @@ class Model:
         return self._sent(self._works(state, notifier, None), notifier.message)
 
     def _crashed(self, state: State, notifier: Notifier) -> State:
-        crashed = state._replace(crashes=state.crashes - 1, has_run_crashed=True)
+        begun = _with(state.begun, notifier.message.shard, True)
+        crashed = state._replace(crashes=state.crashes - 1, has_run_crashed=True, begun=begun)
         return self._comes_again(crashed, notifier)
 
     # Events

@@ -35,6 +35,9 @@ def test_the_same_slice_message_twice_delivers_once(world: World) -> None:
     (task,) = tasks_of_one_second(world, 1)
     message = world.dispatched(task)
     assert isinstance(world.handle(message), PageFinished)
+    # Nothing says that the run has ended: its tasks do, when the lease is over.
+    assert isinstance(world.handle(message), LeaseHeld)
+    world.clock.advance_ms(world.settings.page_lease_ms + 1)
     assert isinstance(world.handle(message), PageFinished)
 
     assert world.receiver.task_ids == [task.task_id]

@@ -7,6 +7,7 @@ from botocore.exceptions import ConnectionClosedError
 
 from duewheel.rules.businesses.lanes import CALLS_MIN, SLOW_FOR_MS
 from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.delivery.page_lease import LEASE_MS
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.queue_messages import Lane
 from tests.support.receiver import OK, Received
@@ -113,4 +114,6 @@ def test_a_page_is_delivered_when_publishing_slowness_fails(world: World) -> Non
     world.recorder.before = refuse
     tasks = page_of(world)
     assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+    world.clock.advance_ms(LEASE_MS + 2_000)
+    world.drain()  # the second message, of the tasks' writer
     assert world.messages_waiting() == 0

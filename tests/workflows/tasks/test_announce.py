@@ -4,6 +4,7 @@ a message of their page from their writer."""
 import pytest
 from botocore.exceptions import ClientError
 
+from duewheel.rules.delivery.page_lease import LEASE_MS
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.queue_messages import DirectMessage, Message, PageMessage, decode
@@ -76,13 +77,15 @@ def test_a_page_is_announced_again_for_the_first_entry_that_is_due_earlier(world
 
 
 def test_each_process_announces_the_pages_of_its_own_entries(world: World) -> None:
-    """The second message, and that of the scheduler, find that the page is finished."""
+    """The second message, and that of the scheduler, find it finished, when its lease is over."""
     tasks = [world.created(in_ms=SOON_MS)]
     world.entry_writer.announced.clear()
     tasks.append(world.created(in_ms=SOON_MS))
     world.lead_once()
     assert len(sent(world)) == 3
     world.come_up(tasks[0])
+    world.clock.advance_ms(LEASE_MS + 2_000)
+    world.drain()
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
     assert world.messages_waiting() == 0
 

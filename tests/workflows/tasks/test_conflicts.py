@@ -125,9 +125,9 @@ def test_a_write_without_a_condition_is_retried_and_then_throttled(
 def test_a_page_finishes_although_the_keys_of_its_tasks_cannot_be_released(world: World) -> None:
     task, other = keyed(world), world.created()
     world.dispatch_until(task.due_ms // 1000)
-    messages = world.receive()
+    message, *_ = world.receive()
     with conflicts(of_keys):
-        assert all(isinstance(world.handle(message), PageFinished) for message in messages)
+        assert isinstance(world.handle(message), PageFinished)
     assert {world.read(one).status for one in (task, other)} == {Status.DELIVERED}
     assert "expires_at" not in key_of(world, task)
 

@@ -15,6 +15,7 @@ HIDDEN_MS = 15_000  # a message, from other runs: it comes when the lease of its
 FIRST_RENEWAL_MS = 10_000  # after it was taken; most pages are done by then
 RENEWED_EVERY_MS = 5_000
 LEASE_MS_MAX = 3_600_000  # longer than any that a release of this service has written
+UNMARKED_MAX = 20  # entries: to read so few again costs less than the mark
 TRIES_MAX = 5  # after so many runs or resends a page is left to the sweep to take apart
 
 
@@ -57,6 +58,18 @@ def calls_begin_until_ms(until_ms: int) -> int:
 def renewal_ms(begun_ms: int, renewed_ms: int) -> int:
     """When a hold that was begun and renewed at these instants is renewed next."""
     return max(begun_ms + FIRST_RENEWAL_MS, renewed_ms + RENEWED_EVERY_MS)
+
+
+def needs_done_mark(lease: PageLease, entries: int, delivered: int, shards: int) -> bool:
+    """Whether the end of this page has to be recorded. It need not, if the page is all of its
+    slice, and each of its entries was delivered and settled at the first try. Then its tasks show
+    it: another run calls none of them, and the sweep finds none pending. A page that was begun or
+    sent again is marked, so that no more than one further run begins it, and one that has sent the
+    messages of other pages or shards, so that no run sends them again."""
+    is_whole = lease.page == first_page() and lease.end is None and shards == 1
+    is_first = lease.tries == 1 and not lease.resends
+    is_delivered = 0 < entries == delivered <= UNMARKED_MAX
+    return not (is_whole and is_first and is_delivered)
 
 
 class LeaseHeld(Struct, frozen=True):

@@ -62,10 +62,11 @@ class Occupied(Struct, frozen=True):
 
 
 class ReadPage(Struct, frozen=True):
-    """`end`: the last place of the page if the slice continues behind it. `shards`: of the second,
-    read with the first page of shard 0."""
+    """`size`: the number of entries, with the damaged ones. `end`: the last place of the page if
+    the slice continues behind it. `shards`: of the second, read with the first page of shard 0."""
 
     entries: list[FoundEntry]
+    size: int
     end: str | None
     shards: int
 
@@ -116,10 +117,11 @@ class SliceStore(Struct, frozen=True):
         if items and addresses.is_header(items[0]["place"]["S"]):
             shards = self._shards(items.pop(0))
         goes_on = end is None and (len(items) > size or "LastEvaluatedKey" in answer)
-        page = readable_ones(items[:size], found_entry)
-        if end is not None:
-            return ReadPage(page, end, shards)
-        return ReadPage(page, items[:size][-1]["place"]["S"] if goes_on else None, shards)
+        items = items[:size]
+        page = readable_ones(items, found_entry)
+        if end is None and goes_on:
+            end = items[-1]["place"]["S"]
+        return ReadPage(page, len(items), end, shards)
 
     def is_bare(self, second: int, shard: int) -> bool:
         """True if the slice has no entry, no lease and no header, strongly consistent."""

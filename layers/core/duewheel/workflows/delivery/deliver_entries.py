@@ -62,6 +62,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
             if task is not None and not settler.takes_over(task)
         ]
         live.sort(key=lambda pair: pair[1].next_ms)
+        settler.is_alone = len(live) <= 1
 
         async def deliver() -> list[Task]:
             # Read before the first instant: no request delays a call.
@@ -83,7 +84,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
             return _joined(await gather_all(work))
 
         uncalled, _ = await gather_all([settler.until_end_of(deliver()), settler.run()])
-        return Left(uncalled or [], settler.unsettled)
+        return Left(uncalled or [], settler.unsettled, settler.settled)
 
     def _decided(
         self,

@@ -15,7 +15,13 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.metrics import PAGES, counts
-from duewheel.rules.delivery.page_lease import LeaseHeld, PageFinished, PageLease, still_ours
+from duewheel.rules.delivery.page_lease import (
+    LeaseHeld,
+    PageFinished,
+    PageLease,
+    needs_done_mark,
+    still_ours,
+)
 from duewheel.rules.tasks.lifecycle import FoundEntry
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel import timing
@@ -30,7 +36,7 @@ from duewheel.rules.wheel.addresses import (
 from duewheel.rules.wheel.queue_messages import DirectMessage, Message, PageMessage, ReleaseMessage
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.dynamodb import Throttled
-from duewheel.stores.sweep.slices import SliceStore
+from duewheel.stores.sweep.slices import ReadPage, SliceStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.delivery.deliver_entries import DeliverEntries
 from duewheel.workflows.delivery.hold import Hold, KeepHold
@@ -119,8 +125,10 @@ class Deliver(Struct, frozen=True, kw_only=True):
         if is_passed_on(message.page):
             addresses = [address_from(message.shard, place) for place in message.places]
             entries = await in_thread(self.tasks.find, addresses)
+            size, shards = len(addresses), 1
         else:
-            entries, lease = await self._read_page(message, lease, deadline_ms)
+            page, lease = await self._read_page(message, lease, deadline_ms)
+            entries, size, shards = page.entries, page.size, page.shards
         pairs = await self._with_tasks(
             entry for entry in entries if entry.address.place not in lease.rest
         )
@@ -136,11 +144,12 @@ class Deliver(Struct, frozen=True, kw_only=True):
                 raise
             await self._begin_again(message, left, hold)
             return
-        await self.retry_throttled(partial(self.pages.mark_done, lease), deadline_ms)
+        if needs_done_mark(lease, size, left.settled, shards):
+            await self.retry_throttled(partial(self.pages.mark_done, lease), deadline_ms)
 
     async def _read_page(
         self, message: PageMessage, lease: PageLease, deadline_ms: int
-    ) -> tuple[list[FoundEntry], PageLease]:
+    ) -> tuple[ReadPage, PageLease]:
         """Read the page, and send the messages of the other shards and of the next page before
         delivering this one."""
         page = await in_thread(
@@ -161,7 +170,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
         # A message with records comes after a run that sent them.
         if following and not message.called:
             await in_thread(self.message_sender.send_or_raise, *following)
-        return page.entries, lease
+        return page, lease
 
     async def _ended(self, lease: PageLease, end: str, deadline_ms: int) -> PageLease:
         """Fix where the page ends before the next one is announced."""

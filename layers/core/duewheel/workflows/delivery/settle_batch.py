@@ -33,10 +33,12 @@ Called = Mapping[Address, Task]  # by home: as they are settled, if they are unc
 
 
 class Left(Struct, frozen=True):
-    """Tasks whose call could not begin, and delivered tasks that could not be settled."""
+    """Tasks whose call could not begin, and delivered tasks that could not be settled; the number
+    of those that were `settled`."""
 
     uncalled: list[Task]
     unsettled: list[Task]
+    settled: int
 
     @property
     def entries(self) -> list[Address]:
@@ -45,7 +47,8 @@ class Left(Struct, frozen=True):
 
 class Settler:
     """Collects delivered tasks and writes them, 25 to a BatchWriteItem. `unsettled`: tasks that
-    DynamoDB throttled until the deadline."""
+    DynamoDB throttled until the deadline. `is_alone`: one task at most will come, which has no
+    other to share its write with."""
 
     def __init__(
         self,
@@ -66,6 +69,8 @@ class Settler:
         self._writes = SideBySide[None]()
         self._changed = asyncio.Event()
         self.unsettled: list[Task] = []
+        self.settled = 0
+        self.is_alone = False
 
     def add(self, task: Task, written: Written = lambda: None) -> None:
         self._waiting.append((task, written))
@@ -111,7 +116,7 @@ class Settler:
             if self._is_whole and self._writing < WRITES_AT_ONCE:
                 return True
             if self._waiting and not self._writing:
-                if has_lingered or self._is_closed:
+                if has_lingered or self._is_closed or self.is_alone:
                     return True
                 await asyncio.sleep(LINGER_SECONDS)
                 has_lingered = True
@@ -149,6 +154,7 @@ class Settler:
         with suppress(Throttled):  # they are passed on
             await self._retry_throttled(put, self._deadline_ms)
         self.unsettled += left
+        self.settled += len(batch) - len(left)
         counts.add(DELIVERED, len(batch) - len(left))
         keyed = [task for task in batch if task.key is not None and task not in left]
         if keyed:

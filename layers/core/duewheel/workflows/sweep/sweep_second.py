@@ -90,7 +90,8 @@ class SweptSecond:
         self.has_header |= part.whole.has_header
         self.shards = max(self.shards, part.whole.shards)
         self.was_made_good |= part.was_made_good
-        self.was_done |= any(lease.done for lease in part.whole.leases.values())
+        # A notifier need not mark a page whose tasks it has delivered.
+        self.was_done |= any(lease.done or lease.tries for lease in part.whole.leases.values())
         self.met.add(part.shard, part.homes)
         self.reentries += part.whole.reentries
 
