@@ -62,7 +62,7 @@ def test_a_thread_of_a_frozen_environment_goes_on_when_the_next_run_thaws_it() -
 
 
 def called_after_it_was_disabled(rates: Rates) -> int:
-    service = Service(the_template(), Faults(3, CALM), seed=2)
+    service = Service(the_template(), Faults(3, CALM), seed=3)
     with service.running():
         service.run(_timer_disabled(service, rates))
         calls = service.receiver.calls
