@@ -211,8 +211,13 @@ def test_an_interruption_at_any_call_of_a_withdrawal_loses_no_run_of_an_enabled_
             seconds = {t.occurrence.second for t in occurrences(world, timer) if t.occurrence}
             assert seconds >= set(range(begins + 1, begins + 40))
             story.pass_time(12)
-            called = [received.at_ms // 1000 for received in world.receiver.received]
-            assert [s for s in called if s > begins][:12] == list(range(begins + 1, begins + 13))
+            # The leader and the notifiers share a clock here, so that some calls are late.
+            delivered = {
+                t.occurrence.second
+                for t in occurrences(world, timer)
+                if t.occurrence and t.status is Status.DELIVERED and t.attempts == 1
+            }
+            assert delivered >= set(range(begins + 1, begins + 13))
     assert happened >= 16
 
 
