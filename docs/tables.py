@@ -221,7 +221,7 @@ def shown_secret() -> str:
 TASK: Any = SimpleNamespace(
     task_id="AQG5dxdnQAAA48fN5E11gpkpQwrd",
     biz_type="orders",
-    due_ms=ms_from_rfc3339("2030-01-31T08:30:00Z"),
+    due_at_ms=ms_from_rfc3339("2030-01-31T08:30:00Z"),
     attempts=0,
     payload='{"order": 17}',
 )
@@ -353,7 +353,9 @@ TABLES: Mapping[str, Maker] = {
     "limits of fields": lines_of(limits.FIELDS),
     "limits of work": lines_of(limits.WORK),
     "headers with secrets": secret_headers,
-    "headers of a callback": explained([*callback_headers(TASK, TASK.due_ms, secrets=(b"one",))]),
+    "headers of a callback": explained(
+        [*callback_headers(TASK, TASK.due_at_ms, secrets=(b"one",))]
+    ),
     "attributes of a message": explained([*attributes_of(TASK)]),
     "types of callbacks": explained(TYPES, lambda row: ticks(row[0])[:1]),
     "members of targets": explained(

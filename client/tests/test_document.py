@@ -20,7 +20,7 @@ CALLED = {
     "PrefixCancelled": "CancelledKeys",
 }
 IN_THE_DOCUMENT = {"begin": "from", "end": "to", "delay": "delay_seconds"}
-IN_THE_DOCUMENT |= {"expires_after": "expires_after_seconds"}
+IN_THE_DOCUMENT |= {"expires_after": "expires_after_seconds", "tolerance": "tolerance_seconds"}
 LEFT_TO_PAGES = {"cursor"}  # the client follows cursors by itself
 ANSWERS = [
     kind for kind in vars(values).values() if isinstance(kind, type) and issubclass(kind, Value)

@@ -99,5 +99,5 @@ class Reconciling(Struct):
 
 
 def line_of(task: Task, what: str) -> str:
-    due = rfc3339(task.due_ms)
+    due = rfc3339(task.due_at_ms)
     return f"{task.task_id}  {task.biz_type}  {task.status.value}  due {due}  {what}"

@@ -75,6 +75,7 @@ WHOLE = {
         "callback": {**HOOK, "method": "PUT", "headers": {"x": "1"}, "body": "json"},
         "retry": {"attempts": 2, "delays_seconds": [5], "max_age_seconds": 9},
         "expires_after_seconds": 60,
+        "tolerance_seconds": 60,
     },
     ("PUT", "/v1/businesses/orders"): {
         "callback": HOOK,
@@ -91,6 +92,7 @@ WHOLE = {
         "signing_secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
         "paused": False,
         "lane": "main",
+        "tolerance_seconds": 60,
     },
     ("POST", "/v1/businesses/orders/redrive"): {
         "since": "2026-01-01T00:00:00Z",
@@ -113,6 +115,7 @@ WHOLE = {
         "overlap": "skip",
         "exclude": ["2027-12-25"],
         "disable_on_stop": True,
+        "tolerance_seconds": 60,
         "payload": "{{due_at}}",
         "enabled": False,
     },

@@ -39,12 +39,14 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     viewer.fill("Tried again on", "404, 5XX")
     viewer.fill("Ended by", "none")
     viewer.fill("Calls a second", "2.5")
+    viewer.fill("Called later by up to (seconds)", "60")
     viewer.choose("Lane", "slow")
     saved(viewer)
+    expect(viewer.fact("Called later by")).to_contain_text("up to 1 min")
     answer = business(service, "fresh")
     assert answer["own"] == [
         "callback", "retry", "allowed_hosts", "trusted_origins", "retry_statuses", "stop_statuses",
-        "calls_per_second", "lane",
+        "calls_per_second", "lane", "tolerance_seconds",
     ]  # fmt: skip
     assert answer["callback"] == {
         "type": "http", "url": "https://api.example.org/hook", "method": None,

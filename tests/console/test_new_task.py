@@ -59,6 +59,19 @@ def test_a_payload_is_sent_unchanged(viewer: Viewer, service: Service, business:
     assert request["body"] == payload
 
 
+def test_a_tolerance_gives_the_task_a_shared_second(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/{business}")
+    viewer.field("Called later by up to (seconds)").fill("60")
+    viewer.press("Create")
+    expect(viewer.fact("Tolerance")).to_contain_text("up to 1 min")
+    (task,) = _all(service, business)
+    assert task["tolerance_seconds"] == 60
+    assert task["due_at"] < task["next_at"]
+
+
 @pytest.mark.parametrize("payload", ["{order: 17}", '1, "key": "smuggled"', MARKUP])
 def test_a_payload_that_is_no_json_is_refused_at_its_field(
     viewer: Viewer, service: Service, business: str, payload: str

@@ -33,6 +33,7 @@ EVERYTHING = {
     "overlap": "skip",
     "exclude": ["2027-12-25"],
     "disable_on_stop": True,
+    "tolerance_seconds": 60,
     "enabled": False,
 }
 
@@ -74,6 +75,7 @@ def test_a_minimal_timer_is_returned_with_all_defaults(wired: ManualClock) -> No
         "overlap": "allow",
         "exclude": [],
         "disable_on_stop": False,
+        "tolerance_seconds": 0,
         "enabled": True,
         "state": "enabled",
         "next_at": "2027-01-16T03:00:00.000Z",

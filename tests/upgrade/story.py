@@ -81,6 +81,7 @@ def _far_ahead(world: World) -> None:
     world.created_by_key(
         world.new(7_200_000, key="order-17", digest="5f", max_due_ms=1_900_000_000_000)
     )
+    world.created(in_ms=6_000_123, tolerance_seconds=60)
     earlier = world.created(in_ms=5_400_000, expires_after_seconds=60.5, payload=None)
     world.change(earlier.task_id, Change(due_ms=earlier.due_ms - 1_800_000))
     later = world.created(in_ms=1_200_000)

@@ -56,6 +56,7 @@ class BusinessSettings(TypedDict, total=False):
     paused: bool
     lane: Literal["main", "slow"] | None
     secrets: Mapping[str, str | None] | None
+    tolerance_seconds: Seconds | None
 
 
 class Schedule(TypedDict, total=False):
@@ -80,6 +81,7 @@ class TimerFields(Schedule, total=False):
     grace_seconds: Seconds | None
     overlap: Literal["allow", "skip"] | None
     disable_on_stop: bool | None
+    tolerance_seconds: Seconds | None
     enabled: bool
 
 
@@ -89,8 +91,9 @@ class TimerChange(TimerFields, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
-    """A task to create. Exactly one of `due_at`, `due_ms` and `delay` is needed; a delay and
-    `expires_after` are a timedelta or seconds. A `callback` that is a text is its URL."""
+    """A task to create. Exactly one of `due_at`, `due_ms` and `delay` is needed; a delay,
+    `expires_after` and `tolerance` are a timedelta or seconds. A `callback` that is a text is its
+    URL."""
 
     biz_type: str
     due_at: datetime | None = None
@@ -101,6 +104,7 @@ class NewTask:
     key: str | None = None
     retry: Retry | None = None
     expires_after: Seconds | None = None
+    tolerance: Seconds | None = None
 
     def body(self) -> dict[str, Any]:
         given = {
@@ -110,6 +114,7 @@ class NewTask:
             "key": self.key,
             "retry": self.retry,
             "expires_after_seconds": self.expires_after,
+            "tolerance_seconds": self.tolerance,
         }
         body = {name: plain(value) for name, value in given.items() if value is not None}
         return body if self.payload is UNSET else {**body, "payload": self.payload}

@@ -38,6 +38,7 @@ class Task(Value):
     callback: Mapping[str, Any] | None = field(default=None, repr=False)
     retry: Mapping[str, Any] | None = field(default=None, repr=False)
     expires_after_seconds: float | None = field(default=None, repr=False)
+    tolerance_seconds: int | None = field(default=None, repr=False)
     created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     settled_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
@@ -95,6 +96,7 @@ class Business(Value):
         default=None, repr=False, metadata=read_by(tuple)
     )
     secrets: tuple[str, ...] | None = field(default=None, repr=False, metadata=read_by(tuple))
+    tolerance_seconds: int = field(default=0, repr=False)
     breakers: tuple[Breaker, ...] = field(
         default=(), repr=False, metadata=read_by(many(Breaker.read))
     )
@@ -199,6 +201,7 @@ class Timer(Value):
     overlap: str = field(default="allow", repr=False)
     exclude: tuple[str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
     disable_on_stop: bool = field(default=False, repr=False)
+    tolerance_seconds: int = field(default=0, repr=False)
     counters: Mapping[str, int] | None = field(default=None, repr=False)
     created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)

@@ -16,10 +16,17 @@ from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, TargetNotEnabled, TooLarge
 from duewheel.rules.tasks.requests import batch_request, single_request
 from duewheel.rules.tasks.updates import Change, change_request, changed
+from duewheel.rules.tolerance import Window
 from tests.rules.tasks.test_lifecycle import TASK
 from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_000
+
+
+def as_requested(window: Window) -> int:
+    return window.due_ms
+
+
 HERE = Scope("aws", "us-east-1", "123456789012")
 ALLOWED = AllowedTargets(
     HERE,
@@ -213,7 +220,7 @@ def test_a_batch_and_a_change_allow_the_same_targets() -> None:
     assert not isinstance(made, Refusal)
     assert isinstance(refusal, TargetNotEnabled)
     assert refusal.field == "tasks[1].callback.function"
-    assert refusal.due_ms == made.due_ms, "the instant at which it would be due"
+    assert refusal.window == made.window, "what its home would follow from"
     assert change_request(json.dumps({"callback": SQS}), NOW_MS, ALLOWED).callback == SqsCallback(
         QUEUE
     )
@@ -252,14 +259,14 @@ def test_a_message_that_is_empty_or_has_refused_characters_is_refused(
 def test_a_change_is_checked_together_with_the_fields_that_stay() -> None:
     raw = replace(TASK, callback=HttpCallback("https://a.example", is_raw=True), payload='"a"')
     with pytest.raises(InvalidField) as raised:
-        changed(raw, Change(sets_payload=True, payload="17"), NOW_MS)
+        changed(raw, Change(sets_payload=True, payload="17"), NOW_MS, as_requested)
     assert raised.value.field == "payload"
-    changed(raw, Change(sets_payload=True, payload='"b"'), NOW_MS)
+    changed(raw, Change(sets_payload=True, payload='"b"'), NOW_MS, as_requested)
     with pytest.raises(InvalidField):
         changed(replace(raw, payload="17", callback=HttpCallback("https://a.example")),
-                Change(callback=raw.callback), NOW_MS)  # fmt: skip
+                Change(callback=raw.callback), NOW_MS, as_requested)  # fmt: skip
 
 
 def test_a_change_of_the_due_instant_does_not_check_callback_and_payload() -> None:
     odd = replace(TASK, callback=HttpCallback("https://a.example", is_raw=True), payload="17")
-    assert changed(odd, Change(due_ms=NOW_MS + 1), NOW_MS).due_ms == NOW_MS + 1
+    assert changed(odd, Change(due_ms=NOW_MS + 1), NOW_MS, as_requested).due_ms == NOW_MS + 1

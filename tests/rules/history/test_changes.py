@@ -46,6 +46,7 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "paused": (True, True),
     "lane": (Lane.SLOW, "slow"),
     "secrets": ((NamedSecret("token", b"sealed"),), None),
+    "tolerance_seconds": (60, 60),
 }
 ONLY_NAMED = {"callback", "on_dead", "signing_secrets", "secrets"}
 
@@ -138,6 +139,7 @@ OTHER_RULES: dict[str, tuple[Any, tuple[Any, Any] | None]] = {
     "grace_seconds": (5, (60, 5)),
     "overlap": (Overlap.SKIP, ("allow", "skip")),
     "disable_on_stop": (True, (False, True)),
+    "tolerance_seconds": (60, (0, 60)),
 }
 OTHER_SCHEDULE: dict[str, tuple[str, Any, tuple[Any, Any]]] = {
     "cron": ("cron", "0 4 * * *", ("0 3 * * *", "0 4 * * *")),

@@ -296,7 +296,7 @@ def test_the_end_of_a_request_is_recorded_unless_its_tasks_show_it() -> None:
 def test_a_task_that_is_refused_now_is_looked_for_at_the_place_of_its_claim() -> None:
     record, request = running(3)
     refused = NotPermitted("Not any more.")
-    refused.due_ms = request[1].due_ms
+    refused.window = request[1].window
     current = [request[0], refused, InvalidField("due_ms: no.")]
     assert record.sought(current) == {
         index: record.latest.task(index, request[index]).home for index in (0, 1)

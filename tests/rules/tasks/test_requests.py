@@ -73,6 +73,7 @@ def test_all_fields_of_a_request_are_read() -> None:
         },
         retry={"attempts": 3, "first_delay_seconds": 0.5, "factor": 3, "max_delay_seconds": 9},
         expires_after_seconds=60.5,
+        tolerance_seconds=60,
     )
     assert single_request(text, NOW_MS) == NewTask(
         biz_type="orders",
@@ -85,6 +86,7 @@ def test_all_fields_of_a_request_are_read() -> None:
         payload='{"order": 17}',
         retry=RetryPolicy(3, 0.5, factor=3.0, delay_max_seconds=9.0),
         expires_after_seconds=60.5,
+        tolerance_seconds=60,
     )
 
 
@@ -237,6 +239,11 @@ def test_invalid_json_is_malformed(source: str) -> None:
         (body(retry={"max_age_seconds": 0}), "retry.max_age_seconds"),
         (body(expires_after_seconds=0), "expires_after_seconds"),
         (body(expires_after_seconds=None), "expires_after_seconds"),
+        (body(tolerance_seconds=-1), "tolerance_seconds"),
+        (body(tolerance_seconds=3_601), "tolerance_seconds"),
+        (body(tolerance_seconds=1.5), "tolerance_seconds"),
+        (body(tolerance_seconds="60"), "tolerance_seconds"),
+        (body(tolerance_seconds=None), "tolerance_seconds"),
     ],
 )
 def test_a_bad_field_is_refused_by_its_path(text: str, field: str) -> None:

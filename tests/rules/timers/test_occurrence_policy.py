@@ -113,6 +113,19 @@ def test_an_occurrence_planned_with_another_jitter_is_not_called() -> None:
     assert skip_reason(as_planned, one, after, as_planned.due_ms) is Reason.CHANGED
 
 
+def test_an_occurrence_planned_with_another_tolerance_is_not_called() -> None:
+    before, after = timer(tolerance_seconds=60), timer(tolerance_seconds=0)
+    one = occurrence(before, ZERO + 1)
+    before, after = (
+        replace(of, rules=replace(of.rules, schedule=Schedule(every_seconds=1)))
+        for of in (before, after)
+    )
+    as_planned = occurrence_task(before, one, 0)
+    assert as_planned.due_ms != as_planned.due_at_ms
+    assert skip_reason(as_planned, one, before, as_planned.due_ms) is None
+    assert skip_reason(as_planned, one, after, as_planned.due_ms) is Reason.CHANGED
+
+
 def test_changes_of_payload_and_callback_keep_planned_occurrences() -> None:
     changed = timer(payload='"new"', callback=HttpCallback("https://new.example/"), max_runs=9)
     assert decided(changed, occurrence(timer())) is None
@@ -167,13 +180,14 @@ def test_the_last_run_of_a_timer_is_not_superseded(
     assert decided(of, occurrence(of), ZERO + 9 * HOUR) is None
 
 
-@given(st.integers(0, 300), st.integers(7, 90), st.integers(0, 300))
-def test_the_latest_of_late_occurrences_by_schedule_is_called_with_any_jitter(
-    jitter: int, every: int, outage: int
+@given(st.integers(0, 300), st.integers(0, 120), st.integers(7, 90), st.integers(0, 300))
+def test_the_latest_of_late_occurrences_is_called_with_any_jitter_and_tolerance(
+    jitter: int, tolerance: int, every: int, outage: int
 ) -> None:
     of = timer(
         Schedule(every_seconds=every),
         jitter_seconds=jitter,
+        tolerance_seconds=tolerance,
         misfire=Misfire.LATEST,
         grace_seconds=0,
     )

@@ -25,6 +25,7 @@ from duewheel.rules.timers.planning import (
 )
 from duewheel.rules.timers.schedule import Schedule, seconds_from
 from duewheel.rules.timers.timer import Misfire, Rules, Timer
+from duewheel.rules.tolerance import Window, shared_ms
 from duewheel.rules.wheel.addresses import Address, address_at
 from duewheel.rules.wheel.sharding import Placement
 from tests.support.cases import each_case
@@ -208,6 +209,29 @@ def test_jitter_delays_by_whole_seconds_within_its_bound_and_always_by_the_same(
     assert due_second(TIMER_ID, NOW, 0) == NOW
 
 
+@given(st.integers(0, 600), st.integers(0, 3_600), st.integers(0, 5_000))
+def test_an_occurrence_is_due_within_the_tolerance_after_its_jitter_at_a_shared_second(
+    jitter: int, tolerance: int, seconds: int
+) -> None:
+    of = timer(Schedule(every_seconds=1_000), jitter_seconds=jitter, tolerance_seconds=tolerance)
+    task = occurrence_task(of, Occurrence(TIMER_ID, NOW + seconds, 1), 0)
+    jittered = due_second(TIMER_ID, NOW + seconds, jitter)
+    assert task.due_at_ms == jittered * 1000
+    assert task.due_ms == shared_ms(Window(jittered * 1000, of.biz_type), tolerance)
+    assert task.due_ms <= (NOW + seconds + of.rules.late_seconds_max) * 1000
+
+
+def test_a_chain_that_has_planned_all_is_due_when_the_last_occurrence_is_over() -> None:
+    of = timer(
+        Schedule(every_seconds=600, end_second=NOW + 1_200, anchor_second=NOW),
+        tolerance_seconds=300,
+    )
+    step = next_step(of, new_plan(), NOW * 1000)
+    last = occurrence_task(of, step.occurrences[-1], 0)
+    assert step.next_ms is not None
+    assert step.next_ms > last.due_ms
+
+
 def test_two_occurrences_that_jitter_brings_together_have_homes_of_their_own() -> None:
     crowd = timer(Schedule(every_seconds=1), jitter_seconds=300)
     step = next_step(crowd, new_plan(), NOW * 1000)
@@ -234,16 +258,22 @@ schedules = st.builds(Schedule, every_seconds=st.integers(1, 5_000)) | st.sample
 @given(
     schedules,
     st.integers(0, 120),
+    st.integers(0, 3_600),
     st.none() | st.integers(1, 3_000),
     st.lists(st.integers(0, 9_000), min_size=1, max_size=6),
     st.integers(0, 6_000),
 )
 def test_two_chains_at_any_moments_plan_the_same_homes(
-    schedule: Schedule, jitter: int, max_runs: int | None, pauses: list[int], apart: int
+    schedule: Schedule,
+    jitter: int,
+    tolerance: int,
+    max_runs: int | None,
+    pauses: list[int],
+    apart: int,
 ) -> None:
     """One chain falls due on time; the other begins with it and falls due at any time, early or
     late. Both write the same homes with the same numbers."""
-    of = timer(schedule, jitter_seconds=jitter, max_runs=max_runs)
+    of = timer(schedule, jitter_seconds=jitter, tolerance_seconds=tolerance, max_runs=max_runs)
     first, second = new_plan(), new_plan()
     until = NOW + 9_000
     on_time = [step for _, step in planned(of, first, NOW, until)][:40]
@@ -301,18 +331,26 @@ def test_a_chain_moves_on_with_each_immediate_step(behind: int) -> None:
     misfire=st.sampled_from(Misfire),
     every=st.integers(1, 50),
     jitter=st.integers(0, 40),
+    tolerance=st.integers(0, 120),
     grace=st.integers(0, 90),
     behind=st.integers(0, 4_000),
     max_runs=st.none() | st.integers(1, 900),
 )
 def test_occurrences_that_are_only_counted_would_each_have_been_cancelled(
-    misfire: Misfire, every: int, jitter: int, grace: int, behind: int, max_runs: int | None
+    misfire: Misfire,
+    every: int,
+    jitter: int,
+    tolerance: int,
+    grace: int,
+    behind: int,
+    max_runs: int | None,
 ) -> None:
     """The counted and the written occurrences together are all of them, with the same numbers."""
     of = timer(
         Schedule(every_seconds=every, anchor_second=NOW - behind),
         misfire=misfire,
         jitter_seconds=min(jitter, every - 1),
+        tolerance_seconds=tolerance,
         grace_seconds=grace,
         max_runs=max_runs,
     )

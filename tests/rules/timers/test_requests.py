@@ -42,6 +42,7 @@ EVERYTHING = {
     "overlap": "skip",
     "exclude": ["2027-12-25", "2027-12-26", "2027-12-25"],
     "disable_on_stop": True,
+    "tolerance_seconds": 60,
     "enabled": False,
 }
 
@@ -78,6 +79,7 @@ def test_all_fields_of_a_timer_are_read() -> None:
             grace_seconds=5,
             overlap=Overlap.SKIP,
             disable_on_stop=True,
+            tolerance_seconds=60,
         ),
         False,
     )
@@ -127,6 +129,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"max_runs": 1.5}, "max_runs"),
     ({"jitter_seconds": -1}, "jitter_seconds"),
     ({"jitter_seconds": 86_400}, "jitter_seconds"),
+    ({"tolerance_seconds": -1}, "tolerance_seconds"),
+    ({"tolerance_seconds": 3_601}, "tolerance_seconds"),
     ({"payload": "{{colour}}"}, "payload"),
     ({"payload": {}, "callback": {"url": "https://r.example/", "body": "raw"}}, "payload"),
     ({"callback": {"url": "ftp://r.example/"}}, "callback.url"),

@@ -61,6 +61,7 @@ def test_an_update_without_a_difference_returns_the_same_timer() -> None:
         ({"schedule": replace(EACH_MINUTE.schedule, exclude=("2027-12-25",))}, False),
         ({"max_runs": 10}, False),
         ({"jitter_seconds": 5}, False),
+        ({"tolerance_seconds": 5}, False),
     ],
 )
 def test_a_chain_is_kept_while_its_schedule_stays(rules: dict[str, Any], keeps: bool) -> None:

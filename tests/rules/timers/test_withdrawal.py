@@ -47,6 +47,7 @@ def planned(of: Timer, second: int, number: int = 1) -> Task:
     misfire=st.sampled_from([Misfire.SKIP, Misfire.LATEST]),
     every=st.integers(1, 20),
     jitter=st.integers(0, 19),
+    tolerance=st.integers(0, 120),
     grace=st.integers(0, 90),
     behind=st.integers(0, 2_000),
     written=st.integers(0, 300),
@@ -57,6 +58,7 @@ def test_withdrawn_occurrences_would_be_ended_at_any_time_and_the_latest_ones_ar
     misfire: Misfire,
     every: int,
     jitter: int,
+    tolerance: int,
     grace: int,
     behind: int,
     written: int,
@@ -68,6 +70,7 @@ def test_withdrawn_occurrences_would_be_ended_at_any_time_and_the_latest_ones_ar
         behind,
         misfire=misfire,
         jitter_seconds=min(jitter, every - 1),
+        tolerance_seconds=tolerance,
         grace_seconds=grace,
         max_runs=max_runs,
     )
@@ -86,7 +89,7 @@ def test_withdrawn_occurrences_would_be_ended_at_any_time_and_the_latest_ones_ar
             assert task.occurrence is not None
             for now in (NOW, NOW + later):
                 assert skip_reason(task, task.occurrence, of, now * 1000) is reason
-    before = NOW - grace - of.rules.jitter_seconds
+    before = NOW - grace - of.rules.late_seconds_max
     late = [task for task in tasks if task.occurrence and task.occurrence.second < before]
     assert len(taken) <= max(0, len(late) - MISFIRES_WRITTEN)
     assert tasks == [*taken, *left], "the latest are left"

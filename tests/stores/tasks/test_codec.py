@@ -70,6 +70,8 @@ tasks = st.builds(
         delays_seconds=st.lists(seconds, max_size=4).map(tuple),
     ),
     expires_after_seconds=st.none() | seconds,
+    tolerance_seconds=st.none() | st.integers(0, 3_600),
+    requested_ms=st.none() | numbers,
     status=st.sampled_from(Status),
     reason=st.none() | texts,
     attempts=st.integers(0, 100),
@@ -113,6 +115,7 @@ ATTRIBUTES = {
     "entry": "S",
     "retry": "S",
     "expires_after": "N",
+    "tolerance": "S",
     "history": "S",
     "payload": "S",
     "reason": "S",
@@ -159,6 +162,25 @@ def test_a_turn_and_a_place_in_a_line_are_read_as_they_were_written(
     assert item[attribute] == {"S": row}
     assert {"line", "promise"} & item.keys() == {attribute}
     assert codec.task_from(item).reservation == reservation
+
+
+def test_a_due_instant_that_an_older_release_set_counts_alone() -> None:
+    """Its update leaves the attribute that it does not know."""
+    task = Task.at(address_at(5_000, bytes(TOKEN_BYTES)), "orders", 5_000, 0)
+    item = item_of(replace(task, requested_ms=4_000, tolerance_seconds=60))
+    assert codec.task_from(item).due_at_ms == 4_000
+    moved = codec.task_from(item | {"due_ms": {"N": "7000"}})
+    assert (moved.due_at_ms, moved.tolerance_seconds) == (7_000, 60)
+
+
+@each_case(
+    "row", ["[]", "[60]", "[-1,1,1]", "[3601,1,1]", "[60,1,1,1]", '["60",1,1]', "60", "[60,-1,1]"]
+)
+def test_a_damaged_tolerance_makes_the_item_unreadable(row: str) -> None:
+    home = address_at(0, bytes(TOKEN_BYTES))
+    task = Task.at(home, "orders", 0, 0)
+    with pytest.raises(UnreadableItem):
+        codec.task_from(item_of(task) | {"tolerance": {"S": row}})
 
 
 @given(tasks, st.booleans())

@@ -41,6 +41,7 @@ EVERYTHING = Rules(
     grace_seconds=0,
     overlap=Overlap.SKIP,
     disable_on_stop=True,
+    tolerance_seconds=60,
 )
 INTERVAL = Rules(
     "beat", Schedule(every_seconds=1, anchor_second=1_800_000_000), callback=LambdaCallback("f")

@@ -308,7 +308,7 @@ def test_a_request_that_died_at_any_call_is_finished_by_its_repeat(
         if not dead:
             break
         died_at.append(dead[0].operation)
-    assert died_at[:5] == ["PutItem", "BatchGetItem", *["BatchWriteItem"] * 3]
+    assert died_at[:5] == ["BatchGetItem", "PutItem", *["BatchWriteItem"] * 3]
     assert {"SendMessageBatch", "GetItem", "UpdateItem"} <= set(died_at)
     time_passes(world)
 
@@ -319,6 +319,28 @@ def test_a_request_that_died_at_any_call_is_finished_by_its_repeat(
         again = batch(world, several(biz_type=name), name, remembered_seconds=remembered)
         assert batch_text(again) == batch_text(repeated)
     check_each_index_was_created_and_is_delivered_once(world, requests)
+
+
+@pytest.mark.exhaustive
+def test_a_request_that_died_at_any_call_is_finished_under_another_tolerance_of_its_business(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_small_batches(monkeypatch)
+    names = [f"request-{number}" for number in range(20)]
+    for number, name in enumerate(names):
+        world.configured(name, tolerance_seconds=60)
+        with dying(world, number, "after"):
+            batch(world, several(biz_type=name), key=name)
+    for name in names:
+        world.configured(name, tolerance_seconds=300)
+    pass_the_lease(world)
+
+    for name in names:
+        repeated = batch(world, several(biz_type=name), key=name)
+        assert statuses(repeated) == [201] * len(DELAYS) + [422]
+        assert batch_text(batch(world, several(biz_type=name), key=name)) == batch_text(repeated)
+    world.sweep_past(world.clock.now_ms() // 1000 + 400)
+    check_each_index_was_created_and_is_delivered_once(world, set(names))
 
 
 @pytest.mark.exhaustive
@@ -479,7 +501,7 @@ def refuse_second(tasks: list[NewTask | Refusal]) -> list[NewTask | Refusal]:
     allowed, refused, *rest = tasks
     assert isinstance(refused, NewTask)
     refusal = NotPermitted("Not any more.")
-    refusal.due_ms = refused.due_ms
+    refusal.window = refused.window
     return [allowed, refusal, *rest]
 
 

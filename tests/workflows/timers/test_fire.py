@@ -10,9 +10,11 @@ from msgspec.structs import force_setattr
 
 from duewheel.rules.callbacks.outcome import Outcome, outcome_of_answer
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.instants import rfc3339
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.occurrence_policy import Reason
 from duewheel.rules.timers.timer import Misfire, Overlap, Timer
+from duewheel.rules.tolerance import Window, shared_ms
 from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.workflows.timers.check_occurrences import AHEAD_MS, FRESH_MS
 from local.aws.patches.item_sizes import size_of
@@ -317,6 +319,57 @@ def test_only_one_of_two_simultaneous_occurrences_is_called_without_overlap(
     go_to(world, together // 1000)
     reasons = [task.reason for task in occurrences(world, timer) if task.due_ms == together]
     assert sorted(map(str, reasons)) == ["None", "skipped"]
+
+
+def test_runs_of_a_tolerant_timer_share_seconds_and_say_their_own_instants(world: World) -> None:
+    begins = now(world)
+    timer = planned(world, 20, tolerance_seconds=60, grace_seconds=1, misfire=Misfire.SKIP)
+    tasks = occurrences(world, timer)
+    for number, task in enumerate(tasks, 1):
+        assert task.due_at_ms == (begins + 20 * number) * 1000
+        assert task.due_at_ms <= task.due_ms <= task.due_at_ms + 60_000
+    assert len({task.home.second for task in tasks}) <= 3
+    for second in sorted({task.home.second for task in tasks}):
+        go_to(world, second)
+    assert fates(world, timer) == {"delivered": 6}
+    said = {one.headers["duewheel-due-at"]: one.at_ms for one in world.receiver.received}
+    assert said == {rfc3339(task.due_at_ms): task.due_ms for task in tasks}
+    assert {task.lateness_ms for task in occurrences(world, timer)} == {0}
+
+
+def test_a_timer_has_its_own_tolerance_alone(world: World) -> None:
+    world.configured("orders", tolerance_seconds=3_600)
+    timer = planned(world, max_runs=1, retry=QUICK_RETRY)
+    task = first_of(world, timer)
+    assert task.due_ms == task.due_at_ms
+    world.receiver.answer = lambda _: BUSY
+    go_to(world, task.due_ms // 1000)
+    waiting = world.read(task)
+    assert waiting.next_ms == waiting.updated_ms + 20_000
+
+
+def test_a_retry_of_a_tolerant_timer_waits_for_a_shared_second(world: World) -> None:
+    timer = planned(world, max_runs=1, retry=QUICK_RETRY, tolerance_seconds=60)
+    task = first_of(world, timer)
+    world.receiver.answer = lambda _: BUSY
+    go_to(world, task.due_ms // 1000)
+    waiting = world.read(task)
+    window = Window(waiting.updated_ms + 20_000, "orders")
+    assert waiting.next_ms == shared_ms(window, 60)
+    assert (waiting.tolerance_seconds, waiting.due_at_ms) == (None, task.due_at_ms)
+
+
+def test_another_tolerance_of_a_timer_plans_other_seconds(world: World) -> None:
+    timer = planned(world, max_runs=2)
+    before = occurrences(world, timer)
+    patched(world, timer, tolerance_seconds=900)
+    world.drain()
+    after = [task for task in occurrences(world, timer) if task not in before]
+    assert [task.due_at_ms for task in after] == [task.due_at_ms for task in before]
+    for second in sorted(task.home.second for task in (*before, *after)):
+        go_to(world, second)
+    assert fates(world, timer) == {"timer changed": 2, "delivered": 2}
+    assert {one.at_ms for one in world.receiver.received} == {task.due_ms for task in after}
 
 
 def test_occurrences_overlap_by_default(world: World) -> None:

@@ -36,6 +36,7 @@ class AsyncTasks:
         key: str | None = None,
         retry: Retry | None = None,
         expires_after: Seconds | None = None,
+        tolerance: Seconds | None = None,
         once: bool | str = False,
     ) -> Task:
         """Exactly one of `due_at`, `due_ms` and `delay` is needed.
@@ -54,6 +55,7 @@ class AsyncTasks:
             key=key,
             retry=retry,
             expires_after=expires_after,
+            tolerance=tolerance,
         )
         return await self._creating.one(task, once)
 
@@ -92,9 +94,12 @@ class AsyncTasks:
         delay: Seconds | None = None,
         payload: Any = UNSET,
         callback: Callback | None = None,
+        tolerance: Seconds | None = None,
     ) -> Task:
         """Omitted fields stay; a payload of None becomes null."""
         body = {**due(due_at, due_ms, delay, needed=False)}
+        if tolerance is not None:
+            body["tolerance_seconds"] = plain(tolerance)
         if callback is not None:
             body["callback"] = plain(callback_body(callback))
         if payload is not UNSET:
@@ -155,6 +160,7 @@ class AsyncTasks:
         callback: Callback | None = None,
         retry: Retry | None = None,
         expires_after: Seconds | None = None,
+        tolerance: Seconds | None = None,
         max_due_at: datetime | None = None,
     ) -> Task:
         """Create the key's task, or replace the live one by this."""
@@ -167,6 +173,7 @@ class AsyncTasks:
             callback=callback,
             retry=retry,
             expires_after=expires_after,
+            tolerance=tolerance,
         )
         return await self._creating.put(task, key, max_due_at)
 
@@ -210,8 +217,15 @@ class AsyncTasks:
         *,
         payload: Any = UNSET,
         callback: Callback | None = None,
+        tolerance: Seconds | None = None,
         max_due_at: datetime | None = None,
     ) -> AsyncWatchdog:
         """A task that is called `timeout` after the last beat. The first beat creates it."""
-        task = NewTask(biz_type=biz_type, delay=timeout, payload=payload, callback=callback)
+        task = NewTask(
+            biz_type=biz_type,
+            delay=timeout,
+            payload=payload,
+            callback=callback,
+            tolerance=tolerance,
+        )
         return AsyncWatchdog(self._transport, task, key, max_due_at)

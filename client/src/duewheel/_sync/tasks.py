@@ -37,6 +37,7 @@ class Tasks:
         key: str | None = None,
         retry: Retry | None = None,
         expires_after: Seconds | None = None,
+        tolerance: Seconds | None = None,
         once: bool | str = False,
     ) -> Task:
         """Exactly one of `due_at`, `due_ms` and `delay` is needed.
@@ -55,6 +56,7 @@ class Tasks:
             key=key,
             retry=retry,
             expires_after=expires_after,
+            tolerance=tolerance,
         )
         return self._creating.one(task, once)
 
@@ -93,9 +95,12 @@ class Tasks:
         delay: Seconds | None = None,
         payload: Any = UNSET,
         callback: Callback | None = None,
+        tolerance: Seconds | None = None,
     ) -> Task:
         """Omitted fields stay; a payload of None becomes null."""
         body = {**due(due_at, due_ms, delay, needed=False)}
+        if tolerance is not None:
+            body["tolerance_seconds"] = plain(tolerance)
         if callback is not None:
             body["callback"] = plain(callback_body(callback))
         if payload is not UNSET:
@@ -154,6 +159,7 @@ class Tasks:
         callback: Callback | None = None,
         retry: Retry | None = None,
         expires_after: Seconds | None = None,
+        tolerance: Seconds | None = None,
         max_due_at: datetime | None = None,
     ) -> Task:
         """Create the key's task, or replace the live one by this."""
@@ -166,6 +172,7 @@ class Tasks:
             callback=callback,
             retry=retry,
             expires_after=expires_after,
+            tolerance=tolerance,
         )
         return self._creating.put(task, key, max_due_at)
 
@@ -205,8 +212,15 @@ class Tasks:
         *,
         payload: Any = UNSET,
         callback: Callback | None = None,
+        tolerance: Seconds | None = None,
         max_due_at: datetime | None = None,
     ) -> Watchdog:
         """A task that is called `timeout` after the last beat. The first beat creates it."""
-        task = NewTask(biz_type=biz_type, delay=timeout, payload=payload, callback=callback)
+        task = NewTask(
+            biz_type=biz_type,
+            delay=timeout,
+            payload=payload,
+            callback=callback,
+            tolerance=tolerance,
+        )
         return Watchdog(self._transport, task, key, max_due_at)

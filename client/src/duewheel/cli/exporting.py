@@ -5,7 +5,16 @@ from typing import Any
 from duewheel.cli.shown import members
 from duewheel.values import Task
 
-KEPT = ("biz_type", "due_at", "key", "payload", "callback", "retry", "expires_after_seconds")
+KEPT = (
+    "biz_type",
+    "due_at",
+    "key",
+    "payload",
+    "callback",
+    "retry",
+    "expires_after_seconds",
+    "tolerance_seconds",
+)
 
 
 def as_new(task: Task) -> dict[str, Any]:

@@ -52,6 +52,12 @@ def task() -> None:
 @click.option(
     "--expires-after", type=arguments.span, metavar="SPAN", help="How late it may still be called."
 )
+@click.option(
+    "--tolerance",
+    type=arguments.span,
+    metavar="SPAN",
+    help="How much later it may be called, to share a second with others.",
+)
 @click.option("--replace", is_flag=True, help="Replace the live task of this key, if there is one.")
 def create(business: str, due: datetime | timedelta, replace: bool, **given: Any) -> None:
     """Make a task. A key of your own makes it findable, and safe to make twice."""

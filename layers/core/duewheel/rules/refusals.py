@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterable
 
+from duewheel.rules.tolerance import Window
+
 
 class Refusal(Exception):
     """Base of the family. `type` is stable and part of the interface."""
@@ -51,7 +53,7 @@ class TargetNotEnabled(Refusal):
     type = "target-not-enabled"
     title = "This deployment may not deliver there"
     status = 422
-    due_ms: int | None = None  # of the refused task, if it is known
+    window: Window | None = None  # of the refused task, if it is known
 
 
 class TooLarge(Refusal):
@@ -71,7 +73,7 @@ class NotPermitted(Refusal):
     type = "not-permitted"
     title = "The caller may not do this"
     status = 403
-    due_ms: int | None = None  # of the refused task, if it is known
+    window: Window | None = None  # of the refused task, if it is known
 
 
 class CreatedBefore(NotPermitted):

@@ -45,6 +45,7 @@ class BusinessView(Struct, kw_only=True):
     lane: Annotated[Lane, says("The lane that holds now.")]
     lane_by: ChosenBy
     secrets: Annotated[list[str], says("By their names alone.")] | None
+    tolerance_seconds: Count
     breakers: Annotated[list[BreakerView], says("Only the call that reads one business has them.")]
     own: Annotated[
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]
@@ -89,6 +90,7 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         lane=choice.lane,
         lane_by=choice.by,
         secrets=None if secrets is None else [secret.name for secret in secrets],
+        tolerance_seconds=business.tolerance_seconds,
         breakers=[
             BreakerView(one.host, rfc3339(one.since_ms), rfc3339(one.until_ms))
             for one in business.health.breakers

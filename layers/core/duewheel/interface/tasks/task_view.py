@@ -30,7 +30,8 @@ class AttemptView(Struct, kw_only=True):
 
 
 class TaskView(Struct, kw_only=True):
-    """`retry` and `expires_after_seconds` are there only if the request set them."""
+    """`retry`, `expires_after_seconds` and `tolerance_seconds` are there only if the request set
+    them."""
 
     task_id: str
     biz_type: BizType
@@ -45,6 +46,7 @@ class TaskView(Struct, kw_only=True):
     callback: CallbackView
     retry: Retry | UnsetType = UNSET
     expires_after_seconds: float | UnsetType = UNSET
+    tolerance_seconds: Count | UnsetType = UNSET
     notice_of: Annotated[str, says("The dead task that this notice tells of.")] | UnsetType = UNSET
     timer_id: TimerId | UnsetType = UNSET
     occurrence_at: Instant | UnsetType = UNSET
@@ -141,7 +143,7 @@ def _task_view(task: Task) -> TaskView:
         status=task.status,
         reason=task.reason,
         parked=task.parked,
-        due_at=rfc3339(task.due_ms),
+        due_at=rfc3339(task.due_at_ms),
         next_at=rfc3339(task.next_ms) if task.is_live else None,
         attempts=task.attempts,
         payload=shown_payload(task.payload),
@@ -158,6 +160,8 @@ def _task_view(task: Task) -> TaskView:
         view.retry = shown_retry(task.retry)
     if task.expires_after_seconds is not None:
         view.expires_after_seconds = number_said(task.expires_after_seconds)
+    if task.tolerance_seconds is not None:
+        view.tolerance_seconds = task.tolerance_seconds
     if task.notice_of is not None:
         view.notice_of = task.notice_of
     if (occurrence := task.occurrence) is not None:

@@ -51,6 +51,7 @@ class TimerView(Struct, kw_only=True):
     overlap: Overlap
     exclude: tuple[Date, ...]
     disable_on_stop: bool
+    tolerance_seconds: Count
     enabled: bool
     state: State
     next_at: Instant | None
@@ -113,6 +114,7 @@ def _timer_view(shown: ShownTimer) -> TimerView:
         overlap=rules.overlap,
         exclude=schedule.exclude,
         disable_on_stop=rules.disable_on_stop,
+        tolerance_seconds=rules.tolerance_seconds,
         enabled=timer.enabled,
         state=shown.state,
         next_at=_instant(shown.next_second),

@@ -30,6 +30,7 @@ _SHOWN = {
     "creates_burst",
     "paused",
     "lane",
+    "tolerance_seconds",
 }
 
 

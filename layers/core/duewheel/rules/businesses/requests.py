@@ -41,6 +41,7 @@ from duewheel.rules.fields import (
     whole_text,
 )
 from duewheel.rules.query_string import Query
+from duewheel.rules.tolerance import ToleranceSeconds
 from duewheel.rules.wheel.queue_messages import Lane
 
 TIMEOUT_SECONDS_MIN = 0.1
@@ -130,6 +131,7 @@ class BusinessChangeBody(RequestBody):
     paused: bool | UnsetType | None = UNSET
     lane: Lane | UnsetType | None = UNSET
     secrets: _Secrets | UnsetType | None = UNSET
+    tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
 
 
 def business_change(

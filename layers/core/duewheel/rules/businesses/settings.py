@@ -64,6 +64,7 @@ class Own(Struct, frozen=True):
     paused: bool | None = None
     lane: Lane | None = None  # None: by what is observed
     secrets: tuple[NamedSecret, ...] | None = None  # by their names, to which headers refer
+    tolerance_seconds: int | None = None
 
     @property
     def stored_secrets(self) -> frozenset[bytes]:
@@ -134,6 +135,10 @@ class Business(Struct, frozen=True):
         if self.own.creates_per_second is None:
             return None
         return self.own.creates_burst or max(1, round(self.own.creates_per_second))
+
+    @property
+    def tolerance_seconds(self) -> int:
+        return self.own.tolerance_seconds or 0
 
     @property
     def paused(self) -> bool:

@@ -35,7 +35,7 @@ class TaskData(Protocol):
     @property
     def biz_type(self) -> str: ...
     @property
-    def due_ms(self) -> int: ...
+    def due_at_ms(self) -> int: ...
     @property
     def attempts(self) -> int: ...
     @property
@@ -91,7 +91,7 @@ def attributes_of(task: TaskData) -> dict[str, str]:
 
 def _about(task: TaskData) -> dict[str, str]:
     return {
-        "duewheel-due-at": rfc3339(task.due_ms),
+        "duewheel-due-at": rfc3339(task.due_at_ms),
         ATTEMPT: str(task.attempts + 1),
         BIZ_TYPE: task.biz_type,
     }
@@ -103,7 +103,7 @@ def envelope(task: TaskData) -> str:
         {
             "task_id": task.task_id,
             "biz_type": task.biz_type,
-            "due_at": rfc3339(task.due_ms),
+            "due_at": rfc3339(task.due_at_ms),
             "attempt": task.attempts + 1,
         }
     )

@@ -35,7 +35,7 @@ def _payload(dead: Task) -> str:
         "biz_type": dead.biz_type,
         "key": dead.key,
         "reason": dead.reason,
-        "due_at": rfc3339(dead.due_ms),
+        "due_at": rfc3339(dead.due_at_ms),
         "settled_at": None if dead.settled_ms is None else rfc3339(dead.settled_ms),
         "attempts": dead.attempts,
         "last_error": dead.last_error,

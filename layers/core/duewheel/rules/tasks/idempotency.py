@@ -31,6 +31,7 @@ from duewheel.rules.refusals import (
     recalled,
 )
 from duewheel.rules.tasks.task import Made, NewTask, Task
+from duewheel.rules.tolerance import Window
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address
 from duewheel.rules.wheel.sharding import Placement
 
@@ -85,13 +86,14 @@ class Claim(Struct, frozen=True):
 
     def task(self, index: int, new: NewTask) -> Task:
         """The task at this place of the request, as it is when this claim creates it."""
-        return new.placed(self.placement, self._random_bytes(index))
+        return new.placed(self.placement, self.random_bytes(index))
 
-    def home(self, index: int, due_ms: int) -> Address:
+    def home(self, index: int, window: Window) -> Address:
         """The home of that task."""
-        return self.placement.address(due_ms, self._random_bytes(index))
+        random_bytes = self.random_bytes(index)
+        return self.placement.address(self.placement.due_ms(window, random_bytes), random_bytes)
 
-    def _random_bytes(self, index: int) -> bytes:
+    def random_bytes(self, index: int) -> bytes:
         mark = blake2b(str(index).encode(), key=self.token.encode(), digest_size=TOKEN_BYTES)
         return mark.digest()
 
@@ -140,10 +142,10 @@ class RequestRecord(Struct, frozen=True, kw_only=True):
         """The homes of the tasks without an outcome, where the latest claim would put them; also of
         those that are refused by now, and may have been created when they were allowed."""
         return {
-            index: self.latest.home(index, new.due_ms)
+            index: self.latest.home(index, new.window)
             for index, new in enumerate(requested)
             if isinstance(new, NewTask | NotPermitted | TargetNotEnabled)
-            and new.due_ms is not None
+            and new.window is not None
             and index not in self.outcomes
         }
 

@@ -14,6 +14,7 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.retry import delay_ms
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.tasks.task import Attempt, Reservation, Status, Task
+from duewheel.rules.tolerance import Window
 from duewheel.rules.wheel.addresses import Address
 
 HISTORY_MAX = 10
@@ -87,6 +88,20 @@ def retry_at_ms(
     policy = task.retry or usual
     wait_ms = delay_ms(policy, task.attempts + 1, random_unit, outcome.retry_after_seconds)
     return None if wait_ms is None else now_ms + wait_ms
+
+
+def retry_window(
+    task: Task, usual: RetryPolicy, usual_tolerance_seconds: int, instant_ms: int
+) -> Window:
+    """When the attempt that is due at this instant may be made. It has no tolerance if the end of
+    that is behind the task's grace or age: the tolerance ends no task."""
+    tolerance = task.tolerance_seconds
+    if tolerance is None:
+        tolerance = 0 if task.occurrence is not None else usual_tolerance_seconds
+    latest_ms = instant_ms + tolerance * 1000
+    if is_expired(task, latest_ms) or is_too_old(task, usual, latest_ms):
+        tolerance = 0
+    return Window(instant_ms, task.biz_type, tolerance)
 
 
 def is_too_old(task: Task, usual: RetryPolicy, instant_ms: int) -> bool:

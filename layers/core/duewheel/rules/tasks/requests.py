@@ -40,6 +40,7 @@ from duewheel.rules.names import (
 from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import NotPermitted, Refusal, TargetNotEnabled, TooLarge
 from duewheel.rules.tasks.task import NewTask
+from duewheel.rules.tolerance import ToleranceSeconds, Window
 
 SINGLE_BYTES_MAX = 256 * 1024
 BATCH_BYTES_MAX = 4_000_000
@@ -72,6 +73,7 @@ class TaskBody(DueBody):
     callback: CallbackBody | UnsetType = UNSET
     retry: Retry | UnsetType = UNSET
     expires_after_seconds: ExpiresAfter | UnsetType = UNSET
+    tolerance_seconds: ToleranceSeconds | UnsetType = UNSET
 
 
 class NewTaskBody(TaskBody, kw_only=True):
@@ -147,7 +149,7 @@ def _permitted(task: NewTask | Refusal, permit: Permit, index: int) -> NewTask |
     try:
         permit.check(task.biz_type, f"{BATCH_MEMBER}[{index}].biz_type")
     except NotPermitted as refusal:
-        refusal.due_ms = task.due_ms
+        refusal.window = task.window
         return refusal
     return task
 
@@ -172,31 +174,35 @@ def _task(
 ) -> NewTask:
     """`named`: business, key and digest."""
     biz_type, key, digest = named
-    due_ms = due_ms_from(body, now_ms, path)
+    tolerance_seconds = given(body.tolerance_seconds, None)
+    window = Window(due_ms_from(body, now_ms, path), biz_type, tolerance_seconds)
     new = NewTask(
         biz_type=biz_type,
         key=key,
         digest=digest,
-        due_ms=due_ms,
-        callback=_callback(body, due_ms, allowed, path),
+        due_ms=window.due_ms,
+        callback=_callback(body, window, allowed, path),
         payload=payload_text(body.payload, joined_path(path, "payload")),
         retry=None
         if isinstance(body.retry, UnsetType)
         else retry_policy(body.retry, joined_path(path, "retry")),
         expires_after_seconds=given(body.expires_after_seconds, None),
+        tolerance_seconds=tolerance_seconds,
     )
     if (reason := unsuitable(new.callback, new.payload)) is not None:
         raise invalid(joined_path(path, "payload"), reason)
     return new
 
 
-def _callback(body: TaskBody, due_ms: int, allowed: AllowedTargets, path: str) -> Callback | None:
+def _callback(
+    body: TaskBody, window: Window, allowed: AllowedTargets, path: str
+) -> Callback | None:
     if isinstance(body.callback, UnsetType):
         return None
     try:
         return callback_from(body.callback, allowed, joined_path(path, "callback"))
     except TargetNotEnabled as refusal:
-        refusal.due_ms = due_ms
+        refusal.window = window
         raise
 
 

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import Callback, RetryPolicy
+from duewheel.rules.tolerance import Window
 from duewheel.rules.wheel.addresses import Address
 from duewheel.rules.wheel.sharding import Placement
 
@@ -83,7 +84,9 @@ class Plan(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """The stored record. `home` is its address for life; `entry` is the one entry that may fire."""
+    """The stored record. `home` is its address for life; `entry` is the one entry that may fire.
+    `due_ms` is what lateness, grace and age count from: the due instant, or the second that its
+    tolerance gave it; then `requested_ms` is the due instant."""
 
     home: Address
     entry: Address
@@ -96,6 +99,8 @@ class Task(Struct, frozen=True, kw_only=True):
     payload: str | None = None
     retry: RetryPolicy | None = None
     expires_after_seconds: float | None = None
+    tolerance_seconds: int | None = None  # None: its business's
+    requested_ms: int | None = None
     status: Status = Status.PENDING
     reason: str | None = None
     attempts: int = 0
@@ -144,6 +149,11 @@ class Task(Struct, frozen=True, kw_only=True):
         return self.home.task_id
 
     @property
+    def due_at_ms(self) -> int:
+        """The due instant, as it was requested."""
+        return self.due_ms if self.requested_ms is None else self.requested_ms
+
+    @property
     def is_live(self) -> bool:
         return self.status is Status.PENDING
 
@@ -158,7 +168,8 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class NewTask(Struct, frozen=True, kw_only=True):
-    """A validated create request, before the task has a place on the wheel."""
+    """A validated create request, before the task has a place on the wheel. `due_ms` is its due
+    instant."""
 
     biz_type: str
     due_ms: int
@@ -166,17 +177,23 @@ class NewTask(Struct, frozen=True, kw_only=True):
     payload: str | None = None  # the exact source text of the JSON value
     retry: RetryPolicy | None = None  # None: its business's
     expires_after_seconds: float | None = None
+    tolerance_seconds: int | None = None  # None: its business's
     key: str | None = None
     digest: str | None = None  # of all members but `biz_type` and `key`; with a key only
     max_due_ms: int | None = None  # how far a watchdog may be pushed out
+
+    @property
+    def window(self) -> Window:
+        return Window(self.due_ms, self.biz_type, self.tolerance_seconds)
 
     def placed(
         self, placement: Placement, random_bytes: bytes, *, notice_of: str | None = None
     ) -> Task:
         """The task as it is to be stored."""
-        home = placement.address(self.due_ms, random_bytes)
+        due_ms = placement.due_ms(self.window, random_bytes)
+        home = placement.address(due_ms, random_bytes)
         return replace(
-            Task.at(home, self.biz_type, self.due_ms, placement.now_ms, self.callback),
+            Task.at(home, self.biz_type, due_ms, placement.now_ms, self.callback),
             payload=self.payload,
             key=self.key,
             digest=self.digest,
@@ -184,6 +201,8 @@ class NewTask(Struct, frozen=True, kw_only=True):
             notice_of=notice_of,
             retry=self.retry,
             expires_after_seconds=self.expires_after_seconds,
+            tolerance_seconds=self.tolerance_seconds,
+            requested_ms=None if due_ms == self.due_ms else self.due_ms,
         )
 
 

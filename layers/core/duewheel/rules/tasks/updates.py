@@ -2,6 +2,8 @@
 nothing.
 """
 
+from collections.abc import Callable
+
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
@@ -9,7 +11,7 @@ from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.payload_encoding import unsuitable
 from duewheel.rules.callbacks.requests import CallbackBody, callback_from
 from duewheel.rules.callbacks.types import Callback
-from duewheel.rules.fields import decode, invalid
+from duewheel.rules.fields import decode, given, invalid
 from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.tasks.requests import (
     DUE_FIELDS,
@@ -19,34 +21,55 @@ from duewheel.rules.tasks.requests import (
     payload_text,
 )
 from duewheel.rules.tasks.task import Task
+from duewheel.rules.tolerance import ToleranceSeconds, Window
 from duewheel.rules.wheel import timing
 
+Place = Callable[[Window], int]  # the instant that a task with this window gets
 
-class Change(Struct, frozen=True):
+
+class Change(Struct, frozen=True, kw_only=True):
     """`sets_payload` distinguishes a removed payload from an unchanged one."""
 
     due_ms: int | None = None
     callback: Callback | None = None
     sets_payload: bool = False
     payload: str | None = None
+    tolerance_seconds: int | None = None
 
 
-def changed(task: Task, change: Change, now_ms: int) -> Task:
-    """The changed task, still without a new named entry (see `needs_new_entry`)."""
-    due_ms = task.due_ms if change.due_ms is None else change.due_ms
+def changed(task: Task, change: Change, now_ms: int, place: Place) -> Task:
+    """The changed task, still without a new named entry (see `needs_new_entry`). Another tolerance
+    alone gives it another second only while it waits for its first attempt, at the second that it
+    was given."""
     callback = change.callback or task.callback
     payload = change.payload if change.sets_payload else task.payload
     reason = unsuitable(callback, payload)
     if reason is not None and (change.callback is not None or change.sets_payload):
         raise invalid("payload", reason)
-    return replace(
+    after = replace(
         task,
-        due_ms=due_ms,
-        next_ms=task.next_ms if change.due_ms is None else due_ms,
         callback=callback,
         payload=payload,
         updated_ms=now_ms,
         version=task.version + 1,
+    )
+    if change.tolerance_seconds is not None:
+        after = replace(after, tolerance_seconds=change.tolerance_seconds)
+    if change.due_ms is not None:
+        return due_at(after, change.due_ms, place)
+    if change.tolerance_seconds is not None and task.next_ms == task.due_ms:
+        return due_at(after, task.due_at_ms, place)
+    return after
+
+
+def due_at(task: Task, requested_ms: int, place: Place) -> Task:
+    """The task with this due instant."""
+    due_ms = place(Window(requested_ms, task.biz_type, task.tolerance_seconds))
+    return replace(
+        task,
+        due_ms=due_ms,
+        next_ms=due_ms,
+        requested_ms=None if due_ms == requested_ms else requested_ms,
     )
 
 
@@ -66,6 +89,7 @@ def needs_new_entry(task: Task, now_ms: int) -> bool:
 class TaskChangeBody(DueBody):
     payload: Payload | UnsetType = UNSET
     callback: CallbackBody | UnsetType = UNSET
+    tolerance_seconds: ToleranceSeconds | UnsetType = UNSET
 
 
 def change_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> Change:
@@ -81,4 +105,5 @@ def change_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE)
         else callback_from(read.callback, allowed),
         sets_payload="payload" in named,
         payload=payload_text(read.payload),
+        tolerance_seconds=given(read.tolerance_seconds, None),
     )

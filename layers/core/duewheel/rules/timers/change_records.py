@@ -81,6 +81,7 @@ def _settings(rules: Rules) -> dict[str, Any]:
         "overlap": rules.overlap,
         "exclude": schedule.exclude,
         "disable_on_stop": rules.disable_on_stop,
+        "tolerance_seconds": rules.tolerance_seconds,
     }
     return {
         **{name: plain(value) for name, value in shown.items()},

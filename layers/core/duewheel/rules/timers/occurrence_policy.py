@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.tasks.task import Occurrence, Task
 from duewheel.rules.timers.payload_template import filled_in
-from duewheel.rules.timers.planning import due_second
+from duewheel.rules.timers.planning import due_second_of
 from duewheel.rules.timers.schedule import contains, next_second, seconds_from
 from duewheel.rules.timers.timer import Misfire, Rules, Timer
 
@@ -69,8 +69,8 @@ def reason_of_misfires(rules: Rules) -> Reason:
 
 
 def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
-    """The occurrence with payload, callback, retry policy and grace of its timer. A redrive has no
-    grace."""
+    """The occurrence with payload, callback, retry policy, grace and tolerance of its timer. A
+    redrive has no grace."""
     rules = timer.rules
     return replace(
         task,
@@ -78,6 +78,7 @@ def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
         callback=rules.callback,
         retry=rules.retry,
         expires_after_seconds=None if task.redrives else rules.expires_after_seconds,
+        tolerance_seconds=rules.tolerance_seconds or None,
     )
 
 
@@ -93,7 +94,7 @@ def _is_contained(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
     rules = timer.rules
     if rules.max_runs is not None and occurrence.number > rules.max_runs:
         return False
-    due = due_second(timer.timer_id, occurrence.second, rules.jitter_seconds)
+    due = due_second_of(timer, occurrence.second)
     return due * 1000 == task.due_ms and contains(rules.schedule, occurrence.second)
 
 
@@ -108,12 +109,8 @@ def _is_in_gap(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
 
 def _is_later_one_due(occurrence: Occurrence, timer: Timer, now: int) -> bool:
     """With jitter a later one may be due before an earlier one is; all of a nominal second that
-    is older than the jitter are."""
-    schedule, jitter, max_runs = (
-        timer.rules.schedule,
-        timer.rules.jitter_seconds,
-        timer.rules.max_runs,
-    )
+    is older than the jitter and the tolerance are."""
+    schedule, max_runs = timer.rules.schedule, timer.rules.max_runs
     if max_runs is not None and occurrence.number >= max_runs:
         return False
     following = next_second(schedule, occurrence.second)
@@ -121,11 +118,9 @@ def _is_later_one_due(occurrence: Occurrence, timer: Timer, now: int) -> bool:
         following = next_second(schedule, over)
     if following is None or following > now:
         return False
-    if following + jitter <= now:
+    if following + timer.rules.late_seconds_max <= now:
         return True
     later = seconds_from(schedule, following, _LOOKED_AT_MAX, now)
     return any(
-        due_second(timer.timer_id, second, jitter) <= now
-        for second in later
-        if timer.gap_of(second) is None
+        due_second_of(timer, second) <= now for second in later if timer.gap_of(second) is None
     )

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from duewheel.rules.tasks.task import UNSIZED, Occurrence, Plan, Sizes, Task
 from duewheel.rules.timers.schedule import next_second, seconds_from
 from duewheel.rules.timers.timer import Misfire, Timer
+from duewheel.rules.tolerance import Window, shared_ms
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.wheel.sharding import Placement, shard_for
 
@@ -64,7 +65,7 @@ def _misfired(timer: Timer, plan: Plan, now: int) -> list[int]:
     rules = timer.rules
     if rules.misfire is Misfire.ALL or plan.planned_until_second < plan.sizes.until_second:
         return []
-    last = now - rules.grace_seconds - rules.jitter_seconds - 1
+    last = now - rules.grace_seconds - rules.late_seconds_max - 1
     most = MISFIRES_MAX + MISFIRES_WRITTEN
     late = seconds_from(rules.schedule, plan.planned_until_second, most, last)
     return late[: _runs_left(timer, plan)][:-MISFIRES_WRITTEN]
@@ -85,7 +86,7 @@ def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
     following = next_second(schedule, until - 1) if _runs_left(timer, after) != 0 else None
     if following is None:
         until = seconds[-1] + 1 if seconds else first
-        over = until + timer.rules.jitter_seconds
+        over = until + timer.rules.late_seconds_max
         # A chain is planned when its slice opens, which is before its instant.
         next_ms = over * 1000 if over > now + 1 else None
         return Step(occurrences, replace(after, planned_until_second=until), next_ms)
@@ -97,7 +98,7 @@ def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
 def without_shards(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
     """The due seconds, by nominal second, for whose homes no planner has recorded a shard count."""
     return {
-        occurrence.second: _due_second_of(timer, occurrence)
+        occurrence.second: due_second_of(timer, occurrence.second)
         for occurrence in step.occurrences
         if occurrence.second >= plan.sizes.until_second
     }
@@ -137,7 +138,7 @@ def named_later(chain: Task, entry: Address, next_ms: int, now_ms: int) -> Task:
 
 
 def due_second(timer_id: str, second: int, jitter_seconds: int) -> int:
-    """Of the occurrence of this second: the same in every process."""
+    """Of the occurrence of this second, by jitter alone: the same in every process."""
     if not jitter_seconds:
         return second
     return second + _hash(f"{timer_id} {second}", b"jitter") % (jitter_seconds + 1)
@@ -155,10 +156,15 @@ def occurrence_task(
     timer: Timer, occurrence: Occurrence, now_ms: int, sizes: Sizes = UNSIZED
 ) -> Task:
     """The task of an occurrence, its own entry. Its timer decides at the call what is called."""
-    due = _due_second_of(timer, occurrence)
+    due = due_second_of(timer, occurrence.second)
     home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second))
     task = Task.at(home, timer.biz_type, home.instant_ms, now_ms)
-    return replace(task, occurrence=occurrence)
+    requested_ms = _jittered_second(timer, occurrence.second) * 1000
+    return replace(
+        task,
+        occurrence=occurrence,
+        requested_ms=None if requested_ms == task.due_ms else requested_ms,
+    )
 
 
 def manual_task(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
@@ -172,8 +178,16 @@ def _due_now(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
     return Task.at(placement.address(now_ms, random_bytes), timer.biz_type, now_ms, now_ms)
 
 
-def _due_second_of(timer: Timer, occurrence: Occurrence) -> int:
-    return due_second(timer.timer_id, occurrence.second, timer.rules.jitter_seconds)
+def due_second_of(timer: Timer, second: int) -> int:
+    """Of the occurrence of this second, with jitter and tolerance. Only the timer's own tolerance
+    counts, and a crowd is not spread, so that it is the same whenever it is computed."""
+    tolerance = timer.rules.tolerance_seconds
+    window = Window(_jittered_second(timer, second) * 1000, timer.biz_type, tolerance)
+    return shared_ms(window, tolerance) // 1000
+
+
+def _jittered_second(timer: Timer, second: int) -> int:
+    return due_second(timer.timer_id, second, timer.rules.jitter_seconds)
 
 
 def _runs_left(timer: Timer, plan: Plan) -> int | None:

@@ -38,6 +38,7 @@ from duewheel.rules.timers.schedule import DstGap, DstOverlap
 from duewheel.rules.timers.schedule_validation import CRON_CHARACTERS_MAX, EXCLUDE_MAX
 from duewheel.rules.timers.timer import NAME_CHARACTERS_MAX, Misfire, Overlap, Rules
 from duewheel.rules.timers.updates import BLANK, changed_rules
+from duewheel.rules.tolerance import ToleranceSeconds
 from duewheel.rules.wheel.addresses import SECOND_MAX
 
 TIMEZONE_CHARACTERS_MAX = 64
@@ -108,6 +109,7 @@ class TimerBody(ScheduleBody):
     grace_seconds: Annotated[int, Meta(ge=0, le=GRACE_SECONDS_MAX)] | UnsetType | None = UNSET
     overlap: Overlap | UnsetType | None = UNSET
     disable_on_stop: bool | UnsetType | None = UNSET
+    tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
     enabled: bool | UnsetType | None = UNSET
 
 

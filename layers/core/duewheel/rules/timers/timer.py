@@ -47,6 +47,12 @@ class Rules(Struct, frozen=True):
     grace_seconds: int = 60
     overlap: Overlap = Overlap.ALLOW
     disable_on_stop: bool = False
+    tolerance_seconds: int = 0
+
+    @property
+    def late_seconds_max(self) -> int:
+        """How much later than its second of the schedule an occurrence may be due."""
+        return self.jitter_seconds + self.tolerance_seconds
 
 
 class Gap(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -1,7 +1,8 @@
 """A changed timer, and whether it needs a new chain.
 
-A chain continues while its plan stays the same: the seconds, their number, their jitter. Everything
-else is read when an occurrence is called, so a change of it needs no new chain.
+A chain continues while its plan stays the same: the seconds, their number, their jitter and
+tolerance. Everything else is read when an occurrence is called, so a change of it needs no new
+chain.
 """
 
 from collections.abc import Mapping
@@ -105,7 +106,12 @@ def keeps_plan(before: Timer, after: Timer) -> bool:
 
 
 def _planned(timer: Timer) -> tuple[object, ...]:
-    return timer.rules.schedule, timer.rules.max_runs, timer.rules.jitter_seconds
+    rules = timer.rules
+    return rules.schedule, rules.max_runs, _delays(rules)
+
+
+def _delays(rules: Rules) -> tuple[int, int]:
+    return rules.jitter_seconds, rules.tolerance_seconds
 
 
 def without_chain(before: Timer, after: Timer, chain: Task | None, now_second: int) -> Timer:
@@ -150,7 +156,7 @@ def to_take_back(before: Timer, after: Timer | None, plan: Plan, now_second: int
     written = seconds_from(before.rules.schedule, now_second + 1, _AHEAD_MAX, until - 1)
     if after is None or not after.enabled:
         return len(written)
-    if before.rules.jitter_seconds != after.rules.jitter_seconds:
+    if _delays(before.rules) != _delays(after.rules):
         return len(written)
     contained = seconds_from(after.rules.schedule, now_second + 1, _AHEAD_MAX, until - 1)
     most = after.rules.max_runs

@@ -41,13 +41,13 @@ def missed_range(timer: Timer, plan: Plan, missed: Task, now: int) -> SecondRang
     rules = timer.rules
     if missed.occurrence is None:
         return None
-    late = now - rules.grace_seconds - rules.jitter_seconds - 1
+    late = now - rules.grace_seconds - rules.late_seconds_max - 1
     last = min(late, plan.planned_until_second - 1)
     seconds = seconds_from(rules.schedule, missed.occurrence.second + 1, _LOOKED_AT_MAX, last)
     seconds = seconds[:-MISFIRES_WRITTEN]
     if not seconds:
         return None
-    return SecondRange(missed.home.second, seconds[-1] + rules.jitter_seconds, seconds[-1])
+    return SecondRange(missed.home.second, seconds[-1] + rules.late_seconds_max, seconds[-1])
 
 
 def reason_to_take_back(

@@ -16,6 +16,7 @@ from hashlib import blake2s
 
 from msgspec import Struct, field
 
+from duewheel.rules.tolerance import Window, shared_ms, spread_ms
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import SHARDS_MAX, Address, address_at
 
@@ -53,15 +54,34 @@ def is_looked_at(entries: int, random_unit: Callable[[], float]) -> bool:
 
 
 class Placement(Struct, frozen=True, kw_only=True, array_like=True):
-    """A snapshot: the clock, how far ahead of it slices are read, and the shards of seconds known
-    to have more than one. An idempotency record keeps it, as this array. `pointer_second` and
-    `ahead_ms` are of records of earlier releases, which put no entry into a dispatched second."""
+    """A snapshot: the clock, how far ahead of it slices are read, the shards of seconds known to
+    have more than one, and the tolerances of businesses that have one. An idempotency record keeps
+    it, as this array. `pointer_second` and `ahead_ms` are of records of earlier releases, which put
+    no entry into a dispatched second."""
 
     now_ms: int
     pointer_second: int = 0
     lead_ms: int
     shards: Mapping[int, int] = field(default_factory=dict)
     ahead_ms: int = 0
+    tolerances: Mapping[str, int] = field(default_factory=dict)
+
+    def due_ms(self, window: Window, random_bytes: bytes) -> int:
+        """The instant that a task with this window gets: its shared second, or another one if that
+        is crowded."""
+        tolerance = self.tolerance_seconds(window)
+        parts = self.shards.get(self.shared_second(window), 1)
+        if not tolerance or parts == 1:
+            return shared_ms(window, tolerance)
+        return spread_ms(window, tolerance, parts, random_bytes)
+
+    def shared_second(self, window: Window) -> int:
+        return self.second(shared_ms(window, self.tolerance_seconds(window)))
+
+    def tolerance_seconds(self, window: Window) -> int:
+        if window.tolerance_seconds is not None:
+            return window.tolerance_seconds
+        return self.tolerances.get(window.biz_type, 0)
 
     def address(self, instant_ms: int, random_bytes: bytes) -> Address:
         """The address of an entry that is written now for this instant."""

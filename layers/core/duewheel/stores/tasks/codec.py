@@ -28,6 +28,7 @@ from duewheel.rules.tasks.task import (
     Status,
     Task,
 )
+from duewheel.rules.tolerance import TOLERANCE_SECONDS_MAX
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX, Address, Second
 from duewheel.stores import item_attributes
@@ -69,6 +70,7 @@ _TURN, _PLACE_IN_LINE = "promise", "line"
 Version = Annotated[int, Meta(ge=0, le=VERSION_MAX)]
 TimerId = Annotated[str, Meta(pattern=whole_text(TIMER_ID))]
 History = Annotated[str, Meta(max_length=_ITEM_BYTES_MAX)]
+_Tolerance = Annotated[int, Meta(ge=0, le=TOLERANCE_SECONDS_MAX)]
 
 
 class HomeRow(Struct, kw_only=True):
@@ -107,6 +109,7 @@ class TaskRow(HomeRow, kw_only=True):
     max_due_ms: N[InstantMs] | None = None
     promise: S[Source] | None = None
     line: S[Source] | None = None
+    tolerance: S[Source] | None = None
     notice_of: S[Text] | None = None
     timer: S[TimerId] | None = None
     occurrence: S[Source] | None = None
@@ -151,6 +154,7 @@ _revivals = Decoder(Annotated[tuple[tuple[Second, Second], ...], Meta(max_length
 _turn = Decoder(tuple[InstantMs, Version])
 _place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
 _occurrence = Decoder(_OccurrenceRow)
+_tolerance = Decoder(tuple[_Tolerance | None, InstantMs | None, InstantMs])
 _rows = Decoder(list[Any])
 
 
@@ -188,6 +192,14 @@ def _turn_from(source: str) -> Reservation:
 def _place_from(source: str) -> Reservation:
     at_ms, version, is_late = _place.decode(source)
     return Reservation(at_ms, version, is_late=is_late == 1)
+
+
+def _tolerance_of(row: TaskRow) -> tuple[int | None, int | None]:
+    """The tolerance, and the requested due instant where that is another one: it holds only for the
+    `due_ms` beside it, since an older release that moves the task leaves this row as it is."""
+    found = decoded("tolerance", row.tolerance, _tolerance.decode)
+    seconds, requested_ms, due_ms = found or (None, None, None)
+    return seconds, requested_ms if due_ms == row.due_ms.N else None
 
 
 def _occurrence_row(occurrence: Occurrence) -> tuple[int, ...]:
@@ -354,8 +366,6 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["dead_biz"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
     if task.retry is not None:
         item["retry"] = {"S": retry_text(task.retry)}
-    if task.expires_after_seconds is not None:
-        item["expires_after"] = {"N": repr(task.expires_after_seconds)}
     if task.reservation is not None:
         name = _TURN if task.reservation.is_turn else _PLACE_IN_LINE
         item[name] = {"S": compact(_promise_row(task.reservation))}
@@ -363,7 +373,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["parked"] = {"BOOL": True}
     if task.history:
         item["history"] = {"S": compact(list(map(_attempt_row, task.history)))}
-    return item | _plain_attributes(task) | _of_a_timer(task)
+    return item | _plain_attributes(task) | _lateness_allowed(task) | _of_a_timer(task)
 
 
 def _version(task: Task) -> int:
@@ -371,6 +381,16 @@ def _version(task: Task) -> int:
     if isinstance(task.callback, AwsCallback):
         return target_of(task.callback).item_version
     return USUAL_VERSION
+
+
+def _lateness_allowed(task: Task) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    if task.expires_after_seconds is not None:
+        item["expires_after"] = {"N": repr(task.expires_after_seconds)}
+    row = task.tolerance_seconds, task.requested_ms, task.due_ms
+    if row[:2] != (None, None):
+        item["tolerance"] = {"S": compact(row)}
+    return item
 
 
 def _of_a_timer(task: Task) -> dict[str, Any]:
@@ -400,6 +420,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
     row, home = item_attributes.attributes(item, TaskRow), address_of(item)
     if row.payload is not None and not item_attributes.is_json(row.payload.S):
         raise InvalidAttribute("payload")
+    tolerance_seconds, requested_ms = _tolerance_of(row)
     return Task(
         home=home,
         entry=_entry_named_by(item, home),
@@ -408,6 +429,8 @@ def task_from(item: Mapping[str, Any]) -> Task:
         callback=_callback_of(row),
         retry=decoded("retry", row.retry, retry_of_text),
         expires_after_seconds=row.expires_after and row.expires_after.N,
+        tolerance_seconds=tolerance_seconds,
+        requested_ms=requested_ms,
         redrives=row.redrives.N if row.redrives else 0,
         revivals=decoded("revivals", row.revivals, _revivals.decode) or (),
         history=decoded("history", row.history, _history) or (),

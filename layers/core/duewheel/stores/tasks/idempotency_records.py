@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 _FREE = "attribute_not_exists(#kind) OR #state = :released OR #expires_at <= :now"
+# A release that knows no tolerance would look for the tasks elsewhere, and create them again. So it
+# gets no claims where one has a tolerance: it fails, and the repeat comes again.
+_CLAIMS, _CLAIMS_WITH_TOLERANCE = "claims", "tolerant_claims"
 _AS_SEEN = "#owner = :owner AND #state = :running"
 
 
@@ -71,11 +74,14 @@ def _names(*attributes: str) -> dict[str, str]:
 
 
 def _item(record: RequestRecord) -> dict[str, Any]:
+    is_tolerant = any(claim.placement.tolerances for claim in record.claims)
     item = {
         **registry_keys.request(record.name),
         "digest": {"S": record.digest},
         "asked_ms": {"N": str(record.requested_ms)},
-        "claims": {"S": json_text([_claim_row(claim) for claim in record.claims])},
+        _CLAIMS_WITH_TOLERANCE if is_tolerant else _CLAIMS: {
+            "S": json_text([_claim_row(claim) for claim in record.claims])
+        },
         "owner": {"S": record.latest.token},
         "lease_until_ms": {"N": str(record.lease_until_ms)},
         "state": {"S": record.state.value},
@@ -89,11 +95,12 @@ def _item(record: RequestRecord) -> dict[str, Any]:
 
 def _record(name: str, item: Item) -> RequestRecord:
     rows = json.loads(item["outcomes"]["S"]) if "outcomes" in item else {}
+    claims = item[_CLAIMS] if _CLAIMS in item else item[_CLAIMS_WITH_TOLERANCE]
     return RequestRecord(
         name=name,
         digest=item["digest"]["S"],
         requested_ms=int(item["asked_ms"]["N"]),
-        claims=tuple(_claim_from(*row) for row in json.loads(item["claims"]["S"])),
+        claims=tuple(_claim_from(*row) for row in json.loads(claims["S"])),
         lease_until_ms=int(item["lease_until_ms"]["N"]),
         expires_at=int(item["expires_at"]["N"]),
         state=State(item["state"]["S"]),
@@ -102,7 +109,9 @@ def _record(name: str, item: Item) -> RequestRecord:
 
 
 def _claim_row(claim: Claim) -> list[Any]:
-    return [claim.number, claim.token, *astuple(claim.placement)]
+    *placed, tolerances = astuple(claim.placement)
+    row = [claim.number, claim.token, *placed]
+    return [*row, tolerances] if tolerances else row
 
 
 def _claim_from(number: int, token: str, *placed: Any) -> Claim:

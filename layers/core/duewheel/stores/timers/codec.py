@@ -40,6 +40,8 @@ class _Row(Struct, forbid_unknown_fields=True):
     grace_seconds: Second = BLANK.grace_seconds
     overlap: Overlap = BLANK.overlap
     disable_on_stop: bool = BLANK.disable_on_stop
+    # An older release must not use the timer without it: it would plan other seconds.
+    tolerance_seconds: Second = BLANK.tolerance_seconds
 
 
 def rules_row(rules: Rules) -> dict[str, Any]:

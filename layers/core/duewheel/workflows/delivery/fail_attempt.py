@@ -57,6 +57,8 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
             reason = lifecycle.reason_of_death(outcome, next_ms)
             dead = lifecycle.dead(task, attempt, reason, now_ms, kept_seconds)
             return self._bury(task, dead, business)
+        window = lifecycle.retry_window(task, business.retry, business.tolerance_seconds, next_ms)
+        next_ms = self.entry_writer.due_ms(window)
         entry = self.entry_writer.put(task.home, next_ms)
         retried = lifecycle.to_be_retried(task, attempt, next_ms, entry, self.clock.now_ms())
         return Status.PENDING if self._name(task, retried) else None

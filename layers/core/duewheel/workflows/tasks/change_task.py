@@ -16,6 +16,7 @@ from duewheel.rules.refusals import AlreadySettled, OfATimer, TooLate, no_such_t
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change, brought_forward, changed, needs_new_entry
+from duewheel.rules.tolerance import Window
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import Address, address_of_task
 from duewheel.stores.businesses.cache import BusinessCache
@@ -144,13 +145,17 @@ class ChangeTask(Struct, frozen=True):
 
         def altered(task: Task, now_ms: int) -> Task:
             _check_own(task)
-            after = changed(task, change, now_ms)
+            after = changed(task, change, now_ms, self._due_ms)
             is_another_call = change.callback is not None or change.sets_payload
             if is_another_call and not after.notice_of:
                 self.admission.check_change(after)
             return after
 
         return self.change_pending(home, altered, permit)
+
+    def _due_ms(self, window: Window) -> int:
+        entry_writer = self.change_pending.entry_writer
+        return entry_writer.due_ms(window, self.admission.tolerances([window]))
 
     def run(self, task_id: str, permit: Permit = ANYTHING) -> Task:
         def altered(task: Task, now_ms: int) -> Task:

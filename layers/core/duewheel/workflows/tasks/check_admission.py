@@ -23,6 +23,7 @@ from duewheel.rules.businesses.settings import Business
 from duewheel.rules.refusals import Refusal, TooManyCreates
 from duewheel.rules.tasks.effective_callback import check_callback
 from duewheel.rules.tasks.task import NewTask, Task
+from duewheel.rules.tolerance import Window
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.rate_limits import CREATES, RateLimitStore
 from duewheel.stores.dynamodb import unavailable_when_throttled
@@ -131,6 +132,15 @@ class Admission(Struct, frozen=True):
                     refusals[position] = TooManyCreates(allowed[task.biz_type].wait_ms)
                     counts.add(CREATES_REFUSED)
         return refusals
+
+    def tolerances(self, windows: Iterable[Window]) -> dict[str, int]:
+        """Of the businesses that have one, as far as these windows do not say it themselves."""
+        names = {window.biz_type for window in windows if window.tolerance_seconds is None}
+        with unavailable_when_throttled():
+            businesses = self.known.many(names)
+        return {
+            name: one.tolerance_seconds for name, one in businesses.items() if one.tolerance_seconds
+        }
 
     def _allowed(self, business: Business, wanted: int) -> Allowed:
         with unavailable_when_throttled():

@@ -5,10 +5,10 @@ then is it answered. A repeat that finds all tasks answers from the record and t
 not takes the request over, when the lease of its claim is over.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.rules.refusals import (
     CreatedBefore,
@@ -37,7 +37,6 @@ from duewheel.workflows.tasks.write_entries import EntryWriter
 
 Requested = Sequence[NewTask | Refusal]
 Parse = Callable[[int], Requested]  # parses the body, with the given time
-Place = Callable[[Iterable[int]], Placement]  # of tasks that are due at these instants
 # Whether these refusals of a request are final: it is not repeated because of them.
 GivesUp = Callable[[Sequence[Refusal]], bool]
 _REPEAT = "Too many requests at once. Repeat this one."
@@ -68,9 +67,8 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         now_ms = placement.now_ms
         read_ms = request.read_ms(now_ms)
         requested = parse(read_ms)  # may refuse the whole request, before it is claimed
-        dues_ms = [new.due_ms for new in requested if isinstance(new, NewTask)]
-        placement = self.entry_writer.with_shards(placement, dues_ms)
-        mine = idempotency.claimed(request, self._claim(0, placement))
+        news = {n: new for n, new in enumerate(requested) if isinstance(new, NewTask)}
+        mine = idempotency.claimed(request, self._claim(0, news, placement))
         current = self.records.claim(mine)
         if current is None:
             return self._carry_out(request, mine, requested, gives_up)
@@ -82,8 +80,7 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         if is_whole and request.is_outlived:
             return self._answers(idempotency.finished(current), requested, {})
         idempotency.check_takeover(request, current, now_ms)
-        placed = self.entry_writer.placement
-        mine = self._take_over(request, current, requested, found, placed)
+        mine = self._take_over(request, current, requested, found)
         return self._carry_out(request, mine, requested, gives_up)
 
     def _found(self, record: RequestRecord, requested: Requested) -> tuple[list[int], bool]:
@@ -99,13 +96,19 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         current: RequestRecord,
         requested: Requested,
         found: Sequence[int],
-        place: Place,
+        *,
+        is_throttled: bool = False,
     ) -> RequestRecord:
         """The tasks were read before this claims: if this invocation crashes as well, its findings
         are recorded, and the next one reads only the places of this claim."""
-        unsettled = current.unsettled(requested)
-        placement = place([task.due_ms for index, task in unsettled.items() if index not in found])
-        claim = self._claim(current.latest.number + 1, placement)
+        news = {
+            index: new
+            for index, new in enumerate(requested)
+            if isinstance(new, NewTask) and index not in current.outcomes and index not in found
+        }
+        placement = self.entry_writer.placement()
+        number = current.latest.number + 1
+        claim = self._claim(number, news, placement, is_throttled=is_throttled)
         mine = idempotency.taken_over(request, current, found, claim)
         self._replace(current, mine)
         return mine
@@ -137,9 +140,8 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
         if not idempotency.shows_its_end(request, mine, ended, now_ms):
             self._replace(mine, ended)
         if is_claimed_anew:
-            placed_anew = partial(self.entry_writer.placement, is_throttled=True)
             found, _ = self._found(ended, requested)
-            again = self._take_over(request, ended, requested, found, placed_anew)
+            again = self._take_over(request, ended, requested, found, is_throttled=True)
             return self._carry_out(request, again, requested, gives_up, is_last=True)
         return self._answers(mine, requested, results)
 
@@ -177,8 +179,22 @@ class CreateIdempotent(Struct, frozen=True, kw_only=True):
                 "Another request with this key was faster.", idempotency.HEADER
             )
 
-    def _claim(self, number: int, placement: Placement) -> Claim:
-        return Claim(number, self.random_text(), placement)
+    def _claim(
+        self,
+        number: int,
+        news: Mapping[int, NewTask],
+        placement: Placement,
+        *,
+        is_throttled: bool = False,
+    ) -> Claim:
+        """A claim for these tasks, with all that their homes follow from."""
+        tolerances = self.create_tasks.admission.tolerances(new.window for new in news.values())
+        claim = Claim(number, self.random_text(), replace(placement, tolerances=tolerances))
+        wanted = [(new.window, claim.random_bytes(index)) for index, new in news.items()]
+        placement = self.entry_writer.with_shards(
+            claim.placement, wanted, is_throttled=is_throttled
+        )
+        return replace(claim, placement=placement)
 
 
 def _is_rest_given_up(known: Mapping[int, object], gives_up: GivesUp) -> bool:

@@ -47,7 +47,8 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
         return [next(plain) if task.key is None else next(made) for task in tasks]
 
     def _placed_and_stored(self, news: Sequence[NewTask]) -> list[Made | Refusal]:
-        placed = self.entry_writer.placed(news)
+        tolerances = self.admission.tolerances(new.window for new in news)
+        placed = self.entry_writer.placed(news, tolerances)
         results = self.store(placed)
         refused = [n for n, result in enumerate(results) if isinstance(result, TooManyWrites)]
         if not refused:
@@ -63,7 +64,9 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
         self.entry_writer.announce(placed[number].home for number in made)
         left = [number for number in refused if placed[number].home not in there]
         try:
-            again = self.entry_writer.placed([news[number] for number in left], is_throttled=True)
+            again = self.entry_writer.placed(
+                [news[number] for number in left], tolerances, is_throttled=True
+            )
             stored = self.store(again)
         except Exception as error:  # the others exist, so the request is not refused as a whole
             if isinstance(error, Unavailable) or is_for_load(error):

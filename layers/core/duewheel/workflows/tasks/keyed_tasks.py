@@ -21,6 +21,7 @@ from duewheel.rules.refusals import (
 from duewheel.rules.tasks import upsert
 from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.tasks.upsert import KeyState
+from duewheel.rules.tolerance import Window
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore, NamedKey, Taken
 from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
@@ -75,19 +76,24 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
         def try_once() -> Made | None:
             named, task = self._look(new.biz_type, new.key)
             if task is None or not task.is_live:
-                (placed,) = self.entry_writer.placed([new])
+                tolerances = self.admission.tolerances([new.window])
+                (placed,) = self.entry_writer.placed([new], tolerances)
                 is_taken = self._take(placed, named, task) is Taken.YES
                 return Made(placed) if is_taken else None
             self.admission.check_change(new)
             try:
                 rescheduled = self.change_pending(
-                    task.home, lambda task, now_ms: upsert.rescheduled(task, new, now_ms)
+                    task.home,
+                    lambda task, now_ms: upsert.rescheduled(task, new, now_ms, self._due_ms),
                 )
             except (AlreadySettled, UnknownTask):
                 return None  # it ended in between: the key is free
             return Made(rescheduled, is_new=False)
 
         return until_won(try_once, _TRIES, Unavailable(_CONTENDED))
+
+    def _due_ms(self, window: Window) -> int:
+        return self.entry_writer.due_ms(window, self.admission.tolerances([window]))
 
     def read(self, biz_type: str, key: str) -> Task:
         """The task that the key names; an ended one as long as its record is kept."""

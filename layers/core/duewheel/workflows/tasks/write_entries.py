@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.tasks.task import NewTask, Task
+from duewheel.rules.tolerance import Window
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import Address
 from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage
@@ -33,6 +34,9 @@ from duewheel.stores.wheel.sharding import HeaderStore, LoadStore, ShardsCache
 from duewheel.workflows.wheel.send_messages import MessageSender
 
 ENTRIES_PER_MESSAGE = 25
+Wanted = tuple[Window, bytes]  # when an entry may fall due, and its random bytes
+Tolerances = Mapping[str, int]  # of businesses that have one
+NO_TOLERANCES: Tolerances = {}
 Announcements = Mapping[DirectMessage | PageMessage, int]  # with the first instant of each
 
 
@@ -87,37 +91,60 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
     lead_ms: int
     announced: dict[int, int] = field(default_factory=dict)  # first instants, by second
 
-    def placement(
-        self, instants_ms: Iterable[int] | None = None, *, is_throttled: bool = False
-    ) -> Placement:
-        """The placement as of now. `instants_ms`: of entries that are about to be written, for
-        which shards are reserved. `is_throttled`: DynamoDB throttled a first try."""
+    def placement(self, tolerances: Tolerances = NO_TOLERANCES) -> Placement:
+        """The placement as of now, without shards."""
         self.refresh_aws_time()
-        placement = Placement(now_ms=self._now_ms(), lead_ms=self.lead_ms)
-        if instants_ms is None:
-            return placement
-        return self.with_shards(placement, instants_ms, is_throttled=is_throttled)
+        return Placement(now_ms=self._now_ms(), lead_ms=self.lead_ms, tolerances=tolerances)
 
     def with_shards(
-        self, placement: Placement, instants_ms: Iterable[int], *, is_throttled: bool = False
+        self, placement: Placement, wanted: Sequence[Wanted], *, is_throttled: bool = False
     ) -> Placement:
+        """With the shards reserved for entries that are about to be written. An entry whose shared
+        second is known to be crowded counts where its tolerance spreads it to; where that shows
+        only now, it gets no more shards than are known. `is_throttled`: DynamoDB throttled a first
+        try."""
         reserve = self.reserve_shards.after_throttle if is_throttled else self.reserve_shards
-        return replace(placement, shards=reserve(map(placement.second, instants_ms)))
+        shared = {placement.shared_second(window) for window, _ in wanted}
+        placement = self._with_known(placement, shared)
+        reserve(_seconds(placement, wanted))
+        placement = self._with_known(placement, shared)
+        return self._with_known(placement, {*shared, *_seconds(placement, wanted)})
 
     def placement_now(self) -> Placement:
         """The placement for one entry that is due at once."""
         placement = self.placement()
-        return self.with_shards(placement, [placement.now_ms])
+        return self.with_shards(placement, [(Window(placement.now_ms), b"")])
 
-    def placed(self, news: Sequence[NewTask], *, is_throttled: bool = False) -> list[Task]:
-        """The tasks as they are to be stored, at places that no other task can get."""
-        placement = self.placement([new.due_ms for new in news], is_throttled=is_throttled)
-        return [new.placed(placement, self.random_bytes()) for new in news]
+    def placed(
+        self,
+        news: Sequence[NewTask],
+        tolerances: Tolerances = NO_TOLERANCES,
+        *,
+        is_throttled: bool = False,
+    ) -> list[Task]:
+        """The tasks as they are to be stored, at places that no other task can get. `tolerances`:
+        of their businesses."""
+        placement = self.placement(tolerances)
+        tokens = [self.random_bytes() for _ in news]
+        wanted = [(new.window, token) for new, token in zip(news, tokens, strict=True)]
+        placement = self.with_shards(placement, wanted, is_throttled=is_throttled)
+        return [new.placed(placement, token) for new, token in zip(news, tokens, strict=True)]
 
     def addresses(self, instants_ms: Sequence[int], *, is_throttled: bool = False) -> list[Address]:
         """The addresses of entries that are written now for these instants."""
-        placement = self.placement(instants_ms, is_throttled=is_throttled)
+        wanted = [(Window(instant_ms), b"") for instant_ms in instants_ms]
+        placement = self.with_shards(self.placement(), wanted, is_throttled=is_throttled)
         return [placement.address(instant_ms, self.random_bytes()) for instant_ms in instants_ms]
+
+    def due_ms(self, window: Window, tolerances: Tolerances = NO_TOLERANCES) -> int:
+        """The instant that a task with this window gets, as far as this process knows crowded
+        seconds. Nothing is read or reserved."""
+        placement = Placement(now_ms=self._now_ms(), lead_ms=self.lead_ms, tolerances=tolerances)
+        placement = self._with_known(placement, [placement.shared_second(window)])
+        return placement.due_ms(window, self.random_bytes())
+
+    def _with_known(self, placement: Placement, seconds: Iterable[int]) -> Placement:
+        return replace(placement, shards=self.reserve_shards.known.of(seconds))
 
     def put(self, home: Address, instant_ms: int) -> Address:
         """If the write succeeded and its answer was lost, the entry stays, and no home names it."""
@@ -178,6 +205,10 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
 
     def _now_ms(self) -> int:
         return timing.not_behind_ms(self.clock.now_ms(), self.aws_ms())
+
+
+def _seconds(placement: Placement, wanted: Iterable[Wanted]) -> list[int]:
+    return [placement.second(placement.due_ms(window, token)) for window, token in wanted]
 
 
 def _naming(entries: Iterable[Address], size: int) -> Announcements:

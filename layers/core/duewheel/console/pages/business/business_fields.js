@@ -30,6 +30,7 @@ export function settingFields(business) {
     group(
       "Calls",
       number("timeout_seconds", "A call may take (seconds)"),
+      number("tolerance_seconds", "Called later by up to (seconds)", "Its tasks share seconds then, which costs less. From 0 to 3600; tasks may say their own."),
       area("allowed_hosts", "Allowed hosts", own("allowed_hosts")?.join("\n") ?? "", hosts),
       area("trusted_origins", "Default headers also go to", own("trusted_origins")?.join("\n") ?? "", origins),
       laneField(own("lane")),
@@ -52,7 +53,7 @@ function laneField(value) {
 
 // By the names of the request; `null` is the default, `undefined` what is to stay.
 export function wantedSettings(values) {
-  const numbers = [...NUMBERS.map(([name]) => name), "timeout_seconds", "retention_days"];
+  const numbers = [...NUMBERS.map(([name]) => name), "timeout_seconds", "tolerance_seconds", "retention_days"];
   return {
     callback: callbackOf("callback", values),
     retry: retryOf(values),

@@ -18,6 +18,7 @@ const SETTINGS = [
   ["callback", "Callback", (value) => (value === null ? "none: each task says its own" : callback(value)), headers],
   ["retry", "Retries", retries],
   ["timeout_seconds", "A call may take", (value) => span(value * 1000)],
+  ["tolerance_seconds", "Called later by", (value) => (value === 0 ? "nothing: to the millisecond" : `up to ${span(value * 1000)}, at shared seconds`)],
   ["retry_statuses", "Tried again on", (value) => value.join(", ") || "none"],
   ["stop_statuses", "Ended by", (value) => value.join(", ") || "none"],
   ["allowed_hosts", "Allowed hosts", (value) => value?.join(", ") ?? "all"],

@@ -4,6 +4,7 @@ import { businessField } from "../../parts/business_field.js";
 import { dueFields } from "../../parts/due_fields.js";
 import { el, fill } from "../../parts/elements.js";
 import { area, choice, form, text } from "../../parts/form.js";
+import { typedNumber } from "../../parts/numbers.js";
 import { told } from "../../parts/outcomes.js";
 import { go, link } from "../../parts/router.js";
 import { call, Problem } from "../../parts/service.js";
@@ -24,6 +25,7 @@ export async function newTaskPage({ place, query, signal }) {
       text("callback.url", "Callback URL", "", { hint: "Nothing: where the business says", inputmode: "url" }),
       choice("callback.method", "Method", METHODS, "", { hint: "The business's, else POST" }),
     ),
+    text("tolerance_seconds", "Called later by up to (seconds)", "", { hint: "To share a second with others, which costs less; nothing: what the business says", inputmode: "numeric" }),
   ];
   const submit = async (given) => {
     const { status, members } = await send(bodyOf(given, due.members()));
@@ -48,7 +50,8 @@ function bodyOf(given, due) {
   const url = given["callback.url"];
   const method = given["callback.method"];
   const callback = url || method ? { callback: { ...(url && { url }), ...(method && { method }) } } : {};
-  const members = JSON.stringify({ biz_type: given.biz_type, ...due, ...(given.key && { key: given.key }), ...callback });
+  const tolerance = given.tolerance_seconds && { tolerance_seconds: typedNumber(given.tolerance_seconds) };
+  const members = JSON.stringify({ biz_type: given.biz_type, ...due, ...(given.key && { key: given.key }), ...tolerance, ...callback });
   if (given.payload === "") return members;
   checkJson(given.payload);
   return `${members.slice(0, -1)},"payload":${given.payload}}`;

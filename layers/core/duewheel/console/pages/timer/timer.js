@@ -54,6 +54,7 @@ function aheadOf(timer, upcoming) {
   const notes = [
     !timer.enabled && "It is disabled: none of these is called unless it is enabled before.",
     timer.jitter_seconds > 0 && `Each is put off by up to ${timer.jitter_seconds} s.`,
+    timer.tolerance_seconds > 0 && `Each is called at a shared second, up to ${timer.tolerance_seconds} s later.`,
   ];
   return [notes.filter(Boolean).map((note) => el("p", { class: "hint", "data-key": note }, note)), upcomingTable(upcoming, timer.timezone)];
 }

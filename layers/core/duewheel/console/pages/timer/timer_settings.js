@@ -41,6 +41,7 @@ function when(timer) {
     ["Ends", instant(timer.end_at)],
     ["Occurrences in all", timer.max_runs === null ? "no limit" : `${timer.max_runs}`],
     ["Jitter", timer.jitter_seconds === 0 ? "none" : `up to ${span(timer.jitter_seconds * 1000)}`],
+    ["Tolerance", timer.tolerance_seconds === 0 ? "none" : `up to ${span(timer.tolerance_seconds * 1000)}, at shared seconds`],
     timer.cron !== null && ["Clocks forward", GAP[timer.dst_gap]],
     timer.cron !== null && ["Clocks back", OVERLAP[timer.dst_overlap]],
     ["Excluded dates", dates(timer.exclude)],
