@@ -18,10 +18,16 @@ from bench.cost.counted import (
     count_repeat,
     count_sends,
     new_world,
+    shared_seconds,
 )
 from bench.cost.log_cost import LogCost, change_bytes, count_log_cost
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.sharding import LOOKED_AT_ONE_IN, SAMPLED_ONE_IN, shards_for
+from duewheel.rules.wheel.sharding import (
+    LOOKED_AT_ONE_IN,
+    SAMPLED_ONE_IN,
+    SLICE_ENTRIES,
+    shards_for,
+)
 from duewheel.wiring.process import CARRIED_MS
 from duewheel.workflows.wheel.dispatch import PHASE_MS
 from tests.support.alarms import alarms_of, observability, with_observability
@@ -57,6 +63,7 @@ class Assumptions:
     repeat_ms: int = 20  # a run of the notifier that meets a lease, or a finished page
     businesses: int = 1  # that have tasks in a minute
     poll_seconds: int = 20  # a long poll
+    delivered_cpu_ms: float = 0.77  # of a whole processor, as in the model of a run on AWS
 
 
 # Of a whole processor, of which a function has a share: `make bench-cpu`, docs/performance.md.
@@ -99,6 +106,7 @@ class Load:
     list_index: bool = True
     is_announced: bool = False  # known a minute before: by its writers, not by the scheduler
     is_provisioned: bool = False  # the Wheel, for this load
+    tolerance: int = 0  # in seconds
 
     @property
     def requests(self) -> float:
@@ -166,9 +174,11 @@ class CostModel:
         """Of one task. The forecast counts a single task with a probability, a batch always. A task
         that it does not count reads the header with a probability."""
         reaches = load.per_second if load.means is Means.BATCH else 1
-        key = "created", load.means, reaches, load.list_index
+        key = "created", load.means, reaches, load.list_index, load.tolerance
         if key not in self._counted:
-            self._counted[key] = count_creation(load.means, reaches, list_index=load.list_index)
+            self._counted[key] = count_creation(
+                load.means, reaches, list_index=load.list_index, tolerance=load.tolerance
+            )
         by_chance = load.means in (Means.SINGLE, Means.KEYED)
         noted, looked = by_chance / SAMPLED_ONE_IN, 0.5 * by_chance / LOOKED_AT_ONE_IN
         return self._counted[key] + Units(write=noted, read=looked)
@@ -176,12 +186,26 @@ class CostModel:
     def delivery(self, load: Load) -> Units:
         """Of all tasks of one second. Single tasks are delivered like batches. Transactions are
         slow on moto, so they are counted for fewer tasks and scaled."""
+        if load.tolerance:
+            return self._shared_delivery(load)
         means = Means.BATCH if load.means is Means.SINGLE else load.means
         number = load.per_second if means is Means.BATCH else min(load.per_second, PLAYED_MOST)
         key = "delivered", means, number, load.is_announced
         if key not in self._counted:
             self._counted[key] = count_delivery(means, number, announced=load.is_announced)
         return self._counted[key] / (number / load.per_second)
+
+    def _shared_delivery(self, load: Load) -> Units:
+        """A second's share of the seconds that the tasks of a minute share. The others are empty.
+        What is crowded all the same is delivered like a batch of that second."""
+        shared = shared_seconds(load.per_second, load.tolerance)
+        tolerance = load.tolerance if shared.tasks <= SLICE_ENTRIES else 0
+        key = "delivered", Means.SINGLE, shared.tasks, tolerance
+        if key not in self._counted:
+            means = Means.SINGLE if tolerance else Means.BATCH
+            self._counted[key] = count_delivery(means, shared.tasks, tolerance=tolerance)
+        share, (empty_second, _) = shared.seconds / load.tolerance, self.idle
+        return (self._counted[key] / (1 / share)).plus(empty_second, 1 - share)
 
     def per_task(self, load: Load) -> Units:
         return self.creation(load) + self.delivery(load) / load.per_second
@@ -288,8 +312,14 @@ class CostModel:
         """Billed for one page: the wait for the first task of its slice, from there to its own last
         task, its callback, and the writes afterwards. Instants are spread over the second, and
         pages follow each other. If there are several slices, all are read from the start of
-        their second."""
+        their second. Tasks that share a second by their tolerance begin together, at its first
+        millisecond, and the processor takes one after the other."""
         pages = self.delivery(load).pages
+        if load.tolerance:
+            of_a_page = load.per_second / pages
+            cpu_ms = of_a_page * self.assumed.delivered_cpu_ms / self._share("notifier")
+            after_ms = self.assumed.callback_ms + self.assumed.settle_ms
+            return self.settings.lead_ms + self.assumed.early_ms + cpu_ms + after_ms
         first, last = 1 / (load.per_second + 1), load.per_second / (load.per_second + 1)
         is_crowded = shards_for(load.per_second) > 1
         first *= not is_crowded

@@ -17,8 +17,10 @@ from duewheel.log import logger
 from duewheel.rules.delivery.page_lease import PageLease, needs_done_mark
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.schedule import Schedule
+from duewheel.rules.tolerance import Window, shared_ms
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.queue_messages import PageMessage
+from duewheel.rules.wheel.sharding import Placement, shards_for
 from local.aws.emulator import Emulator
 from local.aws.patches.item_sizes import size_of
 from local.aws.resources import Resources, create_resources
@@ -40,6 +42,7 @@ KNOWN_MS = 180_000  # so long before tasks are created whose pages the scheduler
 DUE_SPREAD_MS = 617  # between the places of consecutive seconds' tasks in their seconds
 ANNOUNCED_MS = 60_000  # and so long those whose pages their writers announce
 ANNOUNCED_TOGETHER = 10  # tasks of one second, by one process
+TOLERANCE_SECONDS = 60  # of tasks that share seconds
 
 logger.setLevel("ERROR")
 
@@ -131,13 +134,16 @@ def new_world(*, list_index: bool = True) -> Iterator[tuple[World, Resources]]:
         world.close()
 
 
-def count_creation(means: Means, per_second: int, *, list_index: bool) -> Units:
+def count_creation(means: Means, per_second: int, *, list_index: bool, tolerance: int = 0) -> Units:
     """For one task that the scheduler announces, if so many are due in each second. A batch covers
     as many seconds as it needs."""
     if means is Means.TIMER:
         return _count_planning(list_index=list_index)
     number = max(TASKS_PER_BATCH, per_second) if means is Means.BATCH else 1
-    return _count_creates(means, number, per_second, KNOWN_MS, list_index=list_index) / number
+    created = _count_creates(
+        means, number, per_second, KNOWN_MS, list_index=list_index, tolerance=tolerance
+    )
+    return created / number
 
 
 def count_announcement() -> Units:
@@ -150,13 +156,42 @@ def count_announcement() -> Units:
     return announced.plus(known, -1)
 
 
+@dataclass(frozen=True)
+class SharedSeconds:
+    """How many seconds of a tolerance the tasks share, and how many tasks share one."""
+
+    seconds: int
+    tasks: int
+
+
+def shared_seconds(per_second: int, tolerance: int) -> SharedSeconds:
+    """As the rules of a crowd spread the tasks of one business."""
+    base = shared_ms(Window(0, "orders"), tolerance) // 1000
+    number = per_second * tolerance
+    shards = {base + tolerance: shards_for(number)} if shards_for(number) > 1 else {}
+    placement = Placement(now_ms=0, lead_ms=0, shards=shards)
+    dues_ms = {
+        placement.due_ms(Window(second * 1_000 + 1, "orders", tolerance), bytes([token]))
+        for second in range(base, base + tolerance)
+        for token in range(256)
+    }
+    found = {due_ms // 1_000 % tolerance for due_ms in dues_ms}
+    return SharedSeconds(len(found), number // len(found))
+
+
 def _count_creates(
-    means: Means, number: int, per_second: int, before_ms: int, *, list_index: bool = True
+    means: Means,
+    number: int,
+    per_second: int,
+    before_ms: int,
+    *,
+    list_index: bool = True,
+    tolerance: int = 0,
 ) -> Units:
     with new_world(list_index=list_index) as (world, _):
         ledger = Ledger(world)
         with ledger.open():
-            create(world, means, _spread(number, per_second, before_ms))
+            create(world, means, _spread(number, per_second, before_ms), tolerance)
         return ledger.both
 
 
@@ -164,10 +199,12 @@ def _spread(number: int, per_second: int, before_ms: int) -> list[int]:
     return [before_ms + n * 1_000 // per_second for n in range(number)]
 
 
-def count_delivery(means: Means, per_second: int, *, announced: bool = False) -> Units:
+def count_delivery(
+    means: Means, per_second: int, *, announced: bool = False, tolerance: int = 0
+) -> Units:
     """One second's tasks, from the tick that probes it until the sweep has passed them. The list
     index adds storage alone: its keys never change. `announced`: known a minute before, after that
-    tick."""
+    tick. With a tolerance it is a second that so many tasks share."""
     with new_world() as (world, _):
         delivery, sweep = Ledger(world), Ledger(world)
         if announced:
@@ -176,7 +213,7 @@ def count_delivery(means: Means, per_second: int, *, announced: bool = False) ->
             world.clock.set_ms(due_second * 1000 - ANNOUNCED_MS)
             create(world, means, _spread(per_second, per_second, ANNOUNCED_MS))
         else:
-            due_second = _created_ahead(world, means, per_second)
+            due_second = _created_ahead(world, means, per_second, tolerance)
             dispatch_ahead(world, due_second, delivery.open())
         world.clock.set_ms(due_second * 1000)
         with delivery.open():
@@ -240,12 +277,20 @@ def count_sends() -> float:
         return ledger.both.sqs_requests / seconds
 
 
-def _created_ahead(world: World, means: Means, per_second: int) -> int:
+def _created_ahead(world: World, means: Means, per_second: int, tolerance: int) -> int:
     """The second in which they are due."""
     if means is Means.TIMER:
         return _timers_due_together(world, per_second)
-    tasks = create(world, means, _spread(per_second, per_second, KNOWN_MS))
-    return tasks[0].due_ms // 1000
+    in_ms = _spread(per_second, per_second, KNOWN_MS)
+    if tolerance:
+        from_ms = world.clock.now_ms() + KNOWN_MS
+        behind_ms = shared_ms(Window(from_ms, "orders"), tolerance) + 1 - from_ms
+        step_ms = tolerance * 1_000 // per_second
+        in_ms = [KNOWN_MS + behind_ms + n * step_ms for n in range(per_second)]
+    tasks = create(world, means, in_ms, tolerance)
+    if len({task.home.second for task in tasks}) != 1:
+        raise AssertionError("they are due in several seconds")
+    return tasks[0].home.second
 
 
 def dispatch_ahead(
@@ -263,10 +308,11 @@ def dispatch_ahead(
             raise AssertionError("the second is not dispatched")
 
 
-def create(world: World, means: Means, in_ms: list[int]) -> list[Task]:
+def create(world: World, means: Means, in_ms: list[int], tolerance: int = 0) -> list[Task]:
+    more: dict[str, Any] = {"tolerance_seconds": tolerance} if tolerance else {}
     match means:
         case Means.SINGLE:
-            return [world.created(in_ms=one, payload=PAYLOAD) for one in in_ms]
+            return [world.created(in_ms=one, payload=PAYLOAD, **more) for one in in_ms]
         case Means.KEYED:
             keyed = (
                 world.new(in_ms=one, payload=PAYLOAD, key=f"order-{number}", digest="d")
@@ -274,7 +320,7 @@ def create(world: World, means: Means, in_ms: list[int]) -> list[Task]:
             )
             return [world.created_by_key(new).task for new in keyed]
         case _:
-            news = [world.new(in_ms=one, payload=PAYLOAD) for one in in_ms]
+            news = [world.new(in_ms=one, payload=PAYLOAD, **more) for one in in_ms]
             batches = (news[n : n + TASKS_PER_BATCH] for n in range(0, len(news), TASKS_PER_BATCH))
             results = [result for batch in batches for result in world.created_many(batch)]
             made = [result for result in results if isinstance(result, Task)]

@@ -18,7 +18,15 @@ from bench.cost.bill import (
     price,
 )
 from bench.cost.competitors import competitors
-from bench.cost.counted import ANNOUNCED_MS, KNOWN_MS, PAYLOAD, TASKS_PER_BATCH, Means
+from bench.cost.counted import (
+    ANNOUNCED_MS,
+    KNOWN_MS,
+    PAYLOAD,
+    TASKS_PER_BATCH,
+    TOLERANCE_SECONDS,
+    Means,
+    shared_seconds,
+)
 from bench.cost.log_cost import change_bytes
 from duewheel.rules.wheel import timing
 
@@ -67,6 +75,10 @@ def per_million(model: CostModel) -> Iterable[str]:
             loads = [Load(n, means, listed) for n in DENSITIES]
             title = f"{means.value}, list index {'on' if listed else 'off'}"
             yield _row(title, *(f"{model.per_million(load):.2f}" for load in loads))
+    for means in (Means.SINGLE, Means.BATCH):
+        loads = [Load(n, means, tolerance=TOLERANCE_SECONDS) for n in DENSITIES]
+        title = f"{means.value}, list index on, tolerance {TOLERANCE_SECONDS} s"
+        yield _row(title, *(f"{model.per_million(load):.2f}" for load in loads))
     title = f"{Means.SINGLE.value}, list index on, known a minute before"
     yield _row(title, *(_announced(model, n) for n in DENSITIES))
 
@@ -194,6 +206,7 @@ def assumptions(model: CostModel) -> Iterable[str]:
     announcing = ", ".join(f"{model.processes(load):.3g}" for load in announced)
     repeat = model.repeat(Load(10))
     densities = ", ".join(f"{n:,}" for n in DENSITIES)
+    sharing = ", ".join(str(shared_seconds(n, TOLERANCE_SECONDS).seconds) for n in DENSITIES)
     yield "\nAssumptions:\n"
     yield from _head("what", "value", "from")
     for row in (
@@ -242,6 +255,12 @@ def assumptions(model: CostModel) -> Iterable[str]:
             "a message of the scheduler, where it sends one for each second, is",
             f"{model.sends:.2f} requests of SQS",
             "counted",
+        ),
+        (
+            f"with a tolerance of {TOLERANCE_SECONDS} s the tasks of a minute share",
+            f"{sharing} seconds, at {densities} a second, and all of a second are called at its "
+            f"first millisecond: {assumed.delivered_cpu_ms} ms of a processor each",
+            "computed, for one business; the processor's time assumed",
         ),
         ("runs of the notifier", "one for each page", "assumed"),
         (f"so one takes, at {densities} a second", f"{billed} s", "computed"),

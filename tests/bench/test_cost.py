@@ -4,9 +4,18 @@ import pytest
 
 from bench import capacity
 from bench.cost import create_cost
-from bench.cost.bill import IDLE, MONTH_SECONDS, CostModel, Load, price
+from bench.cost.bill import DENSITIES, IDLE, MONTH_SECONDS, CostModel, Load, price
 from bench.cost.competitors import competitors
-from bench.cost.counted import TASKS_PER_BATCH, TEMPLATE, Units
+from bench.cost.counted import (
+    TASKS_PER_BATCH,
+    TEMPLATE,
+    TOLERANCE_SECONDS,
+    Means,
+    SharedSeconds,
+    Units,
+    count_delivery,
+    shared_seconds,
+)
 from bench.cost.log_cost import change_bytes
 from duewheel.rules.wheel.sharding import SAMPLED_ONE_IN
 from local.aws.template import load_template
@@ -69,6 +78,30 @@ def test_a_page_known_a_minute_before_is_sent_by_its_writer_and_not_by_the_sched
 @pytest.mark.soak
 def test_the_messages_of_a_minute_share_requests_by_tenths_of_a_second(model: CostModel) -> None:
     assert model.sends == pytest.approx(10 / 60)
+
+
+@pytest.mark.soak
+def test_tasks_of_a_minute_that_share_a_second_share_its_page(model: CostModel) -> None:
+    lone, tolerant = Load(1), Load(1, tolerance=TOLERANCE_SECONDS)
+    assert shared_seconds(1, TOLERANCE_SECONDS) == SharedSeconds(seconds=1, tasks=60)
+    assert model.creation(tolerant) == model.creation(lone)
+    page = count_delivery(Means.SINGLE, 60, tolerance=TOLERANCE_SECONDS)
+    # Each task is settled; the lease of the page is taken, and marked as done.
+    assert (page.write, page.pages) == (60 + 2, 1)
+    # Sent, received, hidden for seconds, deleted.
+    assert page.sqs_requests == model.delivery(lone).sqs_requests
+    delivered = model.delivery(tolerant)
+    assert (delivered.write, delivered.pages) == pytest.approx((62 / 60, 1 / 60))
+    empty_second, _ = model.idle
+    assert delivered.read == pytest.approx((page.read + 59 * empty_second.read) / 60)
+    assert model.per_million(tolerant) < 5
+    assert model.per_million(Load(1, Means.BATCH, tolerance=TOLERANCE_SECONDS)) < 3.2
+
+
+def test_a_crowd_that_shares_seconds_is_spread_until_pages_are_full() -> None:
+    shared = [shared_seconds(n, TOLERANCE_SECONDS) for n in DENSITIES]
+    assert [one.seconds for one in shared] == [1, 6, 60, 60]
+    assert [one.tasks for one in shared] == [60, 100, 100, 1_000]
 
 
 @pytest.mark.soak
