@@ -1,7 +1,7 @@
 """Those who use the service: each does, by chance, one of the things that callers do."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -16,11 +16,14 @@ from tests.support.clock import NOON_MS
 BUSINESSES = ("orders", "invoices", "parcels", LIMITED, NARROW)
 SHARES = (12, 10, 2, 2, 1)  # of the tasks
 IN_SLOW_LANE = "parcels"
+TOLERANT = "invoices"
+TOLERANCE_SECONDS = 20  # of its tasks that have none of their own
 RECEIVERS = ("ok",) * 28 + ("busy/1", "busy/3", "gone", "never")
 HOSTS = ("receiver.example",) * 5 + (FLAKY_HOST,)
 RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40
 CROWD_EVERY_SECONDS = 30
+TOLERANCES = (None,) * 8 + (0, 1, 20, 60)  # in seconds; None: that of the business
 
 Story = Callable[[], Coroutine[Any, Any, None]]
 
@@ -33,10 +36,13 @@ class Clients:
         tasks: int,
         seconds: float,
         far_seconds: float | None = None,
+        *,
+        has_tolerances: bool = True,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
         self.begun = 0
+        self.tolerances: Sequence[int | None] = TOLERANCES if has_tolerances else (None,)
         self._service = service
         self._chance = Random(seed)
         self._tasks = tasks
@@ -236,7 +242,9 @@ class Clients:
     def _new(self, in_seconds: float, receiver: str | None = None) -> dict[str, Any]:
         self.begun += 1
         kind = receiver or self._chance.choice(RECEIVERS)
+        tolerance = self._chance.choice(self.tolerances)
         return {
+            **({} if tolerance is None else {"tolerance_seconds": tolerance}),
             "biz_type": self._chance.choices(BUSINESSES, SHARES)[0],
             "delay_seconds": round(in_seconds, 3),
             "payload": {"n": self.begun},

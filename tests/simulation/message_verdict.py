@@ -104,8 +104,8 @@ def _judge_task(
         report.misjudged.append(f"{what} is refused, {problem}")
     dues_ms = {sent_ms + wanted.delay_ms for sent_ms in message.copies.values()}
     for task in tasks:
-        if task.due_ms not in dues_ms:
-            report.misjudged.append(f"{what} is due at {task.due_ms}, not at {dues_ms}")
+        if task.due_at_ms not in dues_ms:
+            report.misjudged.append(f"{what} is due at {task.due_at_ms}, not at {dues_ms}")
 
 
 def _refusals(message: Message, letters: Sequence[Letter]) -> dict[int, str]:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -35,6 +36,10 @@ class Release(Struct, frozen=True):
 
     def module(self, name: str) -> ModuleType:
         return import_module(f"{self.core}.{name}")
+
+    def has(self, name: str) -> bool:
+        """Whether it has this module: what only a later one has is not asked of it."""
+        return find_spec(f"{self.core}.{name}") is not None
 
     def modules(self) -> list[ModuleType]:
         """What calls go through; the targets are stood in for as a whole."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
@@ -25,7 +25,13 @@ from duewheel.wiring import api as api_wiring
 from duewheel.wiring import process
 from local.aws.template import Template, load_template
 from local.control.ingest_messages import IngestMessages
-from tests.simulation.clients import BUSINESSES, IN_SLOW_LANE, Clients
+from tests.simulation.clients import (
+    BUSINESSES,
+    IN_SLOW_LANE,
+    TOLERANCE_SECONDS,
+    TOLERANT,
+    Clients,
+)
 from tests.simulation.event_sources import EventSources
 from tests.simulation.expiry import DAY_SECONDS, EVERY_SECONDS, Expiry, short_days
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
@@ -99,7 +105,15 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         stack.enter_context(short_days(soak.day_seconds, releases))
         stack.enter_context(service.running())
         far = soak.day_seconds if soak.has_short_days else None
-        clients = Clients(service, soak.seed + 2, soak.tasks, soak.seconds, far)
+        has_tolerances = all(release.has("rules.tolerance") for release in releases)
+        clients = Clients(
+            service,
+            soak.seed + 2,
+            soak.tasks,
+            soak.seconds,
+            far,
+            has_tolerances=has_tolerances,
+        )
         expiry = Expiry(service, soak.day_seconds)
         sweep = SweepWatch(service)
         service.run(_lived(service, clients, expiry, sweep, soak))
@@ -147,7 +161,7 @@ async def _lived(
     if soak.has_short_days:
         service.spawn(_expire(expiry))
     service.spawn(_leave_the_past_alone())
-    await _configure(service, soak.calls_per_second)
+    await _configure(service, soak.calls_per_second, clients.tolerances)
     await asyncio.sleep(soak.turns_before_seconds)
     await clients.live()
     if soak.rates != CALM:
@@ -166,7 +180,9 @@ async def _expire(expiry: Expiry) -> None:
         await asyncio.sleep(EVERY_SECONDS)
 
 
-async def _configure(service: Service, calls_per_second: float) -> None:
+async def _configure(
+    service: Service, calls_per_second: float, tolerances: Sequence[int | None]
+) -> None:
     """Both lanes have their share of it, and messages and calls that a limit holds up."""
     faults, service.faults.rates = service.faults.rates, CALM
     limit = {"creates_per_second": RATION, "creates_burst": RATION}
@@ -176,6 +192,7 @@ async def _configure(service: Service, calls_per_second: float) -> None:
         (LIMITED, {"calls_per_second": calls_per_second}),
         (NARROW, {"calls_in_flight": IN_FLIGHT}),
         (DORMANT, {"paused": True}),
+        (TOLERANT, {"tolerance_seconds": TOLERANCE_SECONDS} if any(tolerances) else {}),
     ):
         answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
         assert answer is not None
@@ -199,7 +216,7 @@ def _note_occurrences(clients: Clients, items: list[dict[str, Any]]) -> None:
     """What timers made is to be called like all else."""
     for task in _tasks_of(items):
         if task.occurrence is not None:
-            clients.ledger.created(task.task_id, DueAsked(0.0, 0.0, 201, task.due_ms))
+            clients.ledger.created(task.task_id, DueAsked(0.0, 0.0, 201, task.due_at_ms))
 
 
 def _messages_judged(
@@ -209,7 +226,7 @@ def _messages_judged(
     sent = clients.senders.messages.sent
     made = tasks_of(sent, _tasks_of(items))
     for task in (task for tasks in made.values() for task in tasks):
-        clients.ledger.created(task.task_id, DueAsked(0.0, 0.0, 201, task.due_ms))
+        clients.ledger.created(task.task_id, DueAsked(0.0, 0.0, 201, task.due_at_ms))
     urls = service.settings.ingest_queue_url, service.settings.ingest_dead_letter_queue_url
     return judged_messages(sent, made, IngestMessages(boto3.client("sqs"), *urls).dead_letters())
 

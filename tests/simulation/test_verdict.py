@@ -24,7 +24,7 @@ HOME = address_at(NOON_MS + 10_000, b"8 bytes!")
 ID = HOME.task_id
 
 
-def item(status: Status = Status.DELIVERED) -> dict[str, Any]:
+def item(status: Status = Status.DELIVERED, **fields: Any) -> dict[str, Any]:
     due_ms = NOON_MS + 10_000
     callback = HttpCallback("https://receiver.example/ok")
     task = Task(
@@ -37,6 +37,7 @@ def item(status: Status = Status.DELIVERED) -> dict[str, Any]:
         created_ms=1,
         updated_ms=1,
         status=status,
+        **fields,
     )
     return task_item(task, 1_000, listed=False)
 
@@ -77,6 +78,17 @@ def test_a_task_that_is_gone_or_pending_is_lost() -> None:
 
 def test_a_call_before_its_instant_is_early() -> None:
     assert verdict(ledger(), call(9.999)).early == [f"{ID} by 1 ms"]
+
+
+def test_a_task_may_wait_for_a_second_within_its_tolerance_and_no_longer() -> None:
+    def of(requested_ms: int, tolerance: int | None) -> Report:
+        stored = item(requested_ms=requested_ms, tolerance_seconds=tolerance)
+        return judged(ledger(), Seen([call(10.0)]), [stored])
+
+    assert of(NOON_MS + 5_000, 5).broken == []
+    assert of(NOON_MS + 4_999, 5).untrue
+    assert of(NOON_MS + 4_999, None).broken == [], "its business may have a tolerance"
+    assert of(NOON_MS + 10_001, 60).untrue, "before it is due"
 
 
 def test_a_moved_task_may_not_be_called_at_its_old_instant() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tolerance import TOLERANCE_SECONDS_MAX
 from duewheel.stores.tasks import codec
 from tests.simulation.invocation import DUPLICATE, Invocation
 from tests.simulation.ledger import Known, Ledger
@@ -86,6 +87,7 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
             report.largest_lateness_ms = max(report.largest_lateness_ms, task.lateness_ms or 0)
             if not any(call.is_heard_delivered for call in by_task[task_id]):
                 report.untrue.append(f"{task_id} is delivered, and no call was answered so")
+        report.untrue += _misplaced(task)
     for task_id, known in ledger.tasks.items():
         if task_id not in tasks:
             report.lost.append(f"{task_id} is gone")
@@ -96,6 +98,15 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
         dropped = [by for of_task, by in received.dropped if of_task == task_id]
         _judge_calls(report, known, by_task[task_id], dropped)
     return report
+
+
+def _misplaced(task: Task) -> list[str]:
+    """It got a second before its due instant, or too long after it."""
+    own = task.tolerance_seconds
+    most = TOLERANCE_SECONDS_MAX if own is None or task.occurrence is not None else own
+    if 0 <= task.due_ms - task.due_at_ms <= most * 1000:
+        return []
+    return [f"{task.task_id} is due at {task.due_at_ms}, within {most} s, and got {task.due_ms}"]
 
 
 def _created_again(ledger: Ledger, tasks: Iterable[Task]) -> list[str]:
