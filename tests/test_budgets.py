@@ -315,6 +315,29 @@ def test_parking_a_page_costs_batches_and_an_update_each_and_its_release_four_un
     assert meter.write_units / number <= 4
 
 
+def test_the_runs_of_an_hour_cost_their_puts_and_one_step_record(world: World) -> None:
+    """Without the index of runs; called and settled, a run costs as much as any other task, and the
+    counters of its page."""
+    world.wire(list_index=False, run_index=False)
+    timer = made(world, 60, payload=NEARLY_A_KILOBYTE)
+    wheel, registry = Meter(world.settings.wheel_table), Meter(world.settings.registry_table)
+
+    def bill(call: Call) -> None:
+        wheel(call)
+        registry(call)
+
+    world.recorder.after = bill
+    world.drain()
+    world.recorder.after = None
+    runs = len(occurrences(world, timer))
+    assert runs >= 119
+    near = 2  # put with an entry, in a transaction
+    chain = 4  # with the page of its entry
+    assert wheel.write_units <= runs + 4 * near + chain
+    assert registry.requests["PutItem"] == 1
+    assert registry.write_units <= 2, "the record, and the forecast of the load"
+
+
 def test_an_occurrence_costs_its_put_its_index_entry_and_a_share_of_its_page(world: World) -> None:
     """Planned, called and settled: it costs no more than any other task, except for its index
     entry."""

@@ -54,6 +54,11 @@ class Means(Enum):
     BATCH = f"in batches of {TASKS_PER_BATCH}"
     KEYED = "one by one, with a key"
     TIMER = "by timers that fire each minute"
+    RECORDED = "by such timers, run index off"
+
+    @property
+    def is_timer(self) -> bool:
+        return self in (Means.TIMER, Means.RECORDED)
 
 
 @dataclass(frozen=True)
@@ -123,13 +128,15 @@ class Ledger:
 
 
 @contextmanager
-def new_world(*, list_index: bool = True) -> Iterator[tuple[World, Resources]]:
+def new_world(
+    *, list_index: bool = True, run_index: bool = True
+) -> Iterator[tuple[World, Resources]]:
     clock = ManualClock()
     with Emulator(clock) as emulator:
         clients = boto3.client("dynamodb"), boto3.client("sqs")
         resources = create_resources(load_template(TEMPLATE), *clients)
         world = World(emulator, resources, clock)
-        world.wire(list_index=list_index)
+        world.wire(list_index=list_index, run_index=run_index)
         yield world, resources
         world.close()
 
@@ -137,8 +144,8 @@ def new_world(*, list_index: bool = True) -> Iterator[tuple[World, Resources]]:
 def count_creation(means: Means, per_second: int, *, list_index: bool, tolerance: int = 0) -> Units:
     """For one task that the scheduler announces, if so many are due in each second. A batch covers
     as many seconds as it needs."""
-    if means is Means.TIMER:
-        return _count_planning(list_index=list_index)
+    if means.is_timer:
+        return _count_planning(list_index=list_index, run_index=means is Means.TIMER)
     number = max(TASKS_PER_BATCH, per_second) if means is Means.BATCH else 1
     created = _count_creates(
         means, number, per_second, KNOWN_MS, list_index=list_index, tolerance=tolerance
@@ -205,7 +212,7 @@ def count_delivery(
     """One second's tasks, from the tick that probes it until the sweep has passed them. The list
     index adds storage alone: its keys never change. `announced`: known a minute before, after that
     tick. With a tolerance it is a second that so many tasks share."""
-    with new_world() as (world, _):
+    with new_world(run_index=means is not Means.RECORDED) as (world, _):
         delivery, sweep = Ledger(world), Ledger(world)
         if announced:
             due_second = (world.clock.now_ms() + KNOWN_MS) // 1000
@@ -279,7 +286,7 @@ def count_sends() -> float:
 
 def _created_ahead(world: World, means: Means, per_second: int, tolerance: int) -> int:
     """The second in which they are due."""
-    if means is Means.TIMER:
+    if means.is_timer:
         return _timers_due_together(world, per_second)
     in_ms = _spread(per_second, per_second, KNOWN_MS)
     if tolerance:
@@ -329,13 +336,13 @@ def create(world: World, means: Means, in_ms: list[int], tolerance: int = 0) -> 
             return made
 
 
-def _count_planning(*, list_index: bool) -> Units:
+def _count_planning(*, list_index: bool, run_index: bool) -> Units:
     """Of one run of a timer: the planning of each run, and its share of the fixed planning cost.
     Two timers, one with twice as many runs, separate the two. Runs are planned an hour ahead, so
     none is announced by its planner."""
     counted = {}
     for every_seconds in (60, 120):
-        with new_world(list_index=list_index) as (world, _):
+        with new_world(list_index=list_index, run_index=run_index) as (world, _):
             first = timers.now(world) + KNOWN_MS // 1000
             schedule = Schedule(every_seconds=every_seconds, anchor_second=first)
             timer = timers.made(world, schedule=schedule, payload=PAYLOAD)

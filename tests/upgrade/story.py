@@ -123,7 +123,10 @@ def _retried(world: World) -> None:
 
 
 def _timers(world: World) -> None:
+    """The runs of the first are in the index, step records name those of the second."""
     timers.made(world, 120, overlap=Overlap.SKIP)
+    world.drain()
+    world.wire(run_index=False)
     timers.patched(world, timers.made(world, 900, retry=RETRIED), payload='{"n":2}')
     timers.made(world, 60, enabled=False)
     world.clock.advance_ms(1_000)

@@ -13,9 +13,10 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel.queue_messages import PageMessage, decode, encode
 from duewheel.stores import item_attributes, registry_keys
-from duewheel.stores.tasks import keys
+from duewheel.stores.tasks import codec, keys
 from functions.notifier import app as notifier
 from tests.functions.conftest import Context, wired  # noqa: F401
+from tests.support import timers
 from tests.support.clock import ManualClock
 from tests.support.damage import edit, entry_key, key_of
 from tests.support.minutes import minutes_pass
@@ -128,6 +129,27 @@ def test_a_task_with_a_newer_type_of_callback_has_the_version_of_that_type(
     changed = world.change(usual.task_id, Change(callback=later))
     assert {item["v"]["N"] for item in world.items()} == {"2"}
     assert world.read(changed).callback == later
+
+
+def test_runs_that_step_records_name_are_left_by_the_release_before_and_called_by_this_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the stack goes back to a release that knows no step records, for less than an
+    hour."""
+    world.wire(run_index=False)
+    timer = timers.made(world, 120, max_runs=4)
+    world.drain()
+    runs = timers.occurrences(world, timer)
+    assert {task.occurrence.indexed for task in runs if task.occurrence} == {False}
+    with monkeypatch.context() as before:
+        before.setattr(item_attributes, "ITEM_VERSION", codec.UNINDEXED_VERSION - 1)
+        minutes_pass(world, 8)
+        assert world.receiver.task_ids == []
+        assert not is_swept(world, runs[0])
+    minutes_pass(world, 8)
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in runs)
+    second = runs[0].home.second
+    assert world.audit(AuditRequest(second - 60, second + 900)).findings == []
 
 
 # Additions within a version

@@ -34,7 +34,7 @@ from local.aws.emulator import Emulator
 from local.aws.resources import Resources
 from tests.support import timers
 from tests.support.clock import ManualClock
-from tests.support.world import CALLER, World
+from tests.support.world import CALLER, LAMBDA_MS, World
 from tests.upgrade.golden import item_from, kept, written
 from tests.upgrade.story import requested, tell
 
@@ -146,6 +146,30 @@ def test_timers_of_the_previous_release_continue(upgraded: World) -> None:
         assert {task.status for task in due} <= {Status.DELIVERED}
         ran += timer.enabled
     assert ran == 2
+
+
+def test_runs_of_the_previous_release_are_listed_with_those_of_step_records(
+    upgraded: World,
+) -> None:
+    upgraded.wire(run_index=False)
+    upgraded.clock.advance_ms(2 * 3_600_000)
+    names = [item for item in REGISTRY if item["record"]["S"] == "definition"]
+    kinds: set[bool] = set()
+    for timer_id in map(registry_keys.timer_id_of, names):
+        timer = upgraded.timers.read(timer_id)
+        assert timer is not None
+        chain = timers.chain_of(upgraded, timer)
+        if chain is not None and chain.plan is not None:
+            deadline_ms = upgraded.clock.now_ms() + LAMBDA_MS
+            upgraded.deliver.deliver_entries.plan_timers([(chain, chain.plan)], deadline_ms)
+        planned = timers.occurrences(upgraded, timer)
+        homes, goes_on = upgraded.runs.page(timer_id, newest_first=True, behind=None, limit=1_000)
+        assert not goes_on
+        assert [home.place for home in homes] == sorted(
+            (task.home.place for task in planned), reverse=True
+        )
+        kinds |= {task.occurrence.indexed for task in planned if task.occurrence}
+    assert kinds == {True, False}
 
 
 def test_tasks_of_the_previous_release_can_be_read_and_changed(upgraded: World) -> None:

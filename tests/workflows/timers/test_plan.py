@@ -261,6 +261,7 @@ def test_an_interruption_after_any_write_of_a_planning_neither_doubles_nor_loses
         story, timer, seconds = begin()
         by = Interruption(number, partial(between, story, timer), "after")
         happened += story.interrupted(partial(plan, story, timer), by)
+        occurrences(world, timer)  # a step record names each
         check_all_is_planned(story, timer, seconds)
     assert happened >= 5  # a message more when the next planning is near
 

@@ -19,7 +19,7 @@ from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores.dynamodb import Item
 
-ITEM_VERSION = 3  # the newest `v` of an item of the wheel that this release reads
+ITEM_VERSION = 4  # the newest `v` of an item of the wheel that this release reads
 USUAL_VERSION = 1  # the `v` that it writes, unless the item has newer content
 INSTANT_MS_MAX = SECOND_MAX * 1000 + 999
 TEXT_BYTES_MAX = 2_048

@@ -35,7 +35,7 @@ from duewheel.wiring.process import (
     pointers,
     settings,
 )
-from duewheel.wiring.timers import change_timer, counters, run_index, timers
+from duewheel.wiring.timers import change_timer, counters, run_list, timers
 from duewheel.wiring.wheel import entry_writer, keys, loads, read_second, statistics, tasks
 from duewheel.workflows.access.api_keys import IssueKeys, ListKeys
 from duewheel.workflows.businesses.configure import ConfigureBusiness
@@ -216,6 +216,6 @@ def read_timers() -> ReadTimers:
         timers=timers(),
         tasks=tasks(),
         counters=counters(),
-        index=run_index(),
+        run_list=run_list(),
         secret=cursor_secret(),
     )

@@ -42,7 +42,7 @@ from duewheel.wiring.process import (
     settings,
     slices,
 )
-from duewheel.wiring.timers import counters, planning_chain, run_index, timers
+from duewheel.wiring.timers import counters, planning_chain, run_list, step_records, timers
 from duewheel.wiring.wheel import entry_writer, keys, pages, tasks, turns
 from duewheel.workflows.delivery.attempt_call import AttemptCall
 from duewheel.workflows.delivery.call_secrets import CallSecrets
@@ -156,7 +156,7 @@ def withdraw_occurrences() -> WithdrawOccurrences:
         pages=pages(),
         timers=timers(),
         counters=counters(),
-        index=run_index(),
+        run_list=run_list(),
         entry_writer=entry_writer(),
         claims=Claims(),
     )
@@ -173,6 +173,7 @@ def plan_timers() -> PlanTimers:
         entry_writer=entry_writer(),
         reschedule=reschedule(),
         take_back=withdraw_occurrences(),
+        records=None if settings().run_index else step_records(),
         writers=ThreadPoolExecutor(PLANNERS),
     )
 

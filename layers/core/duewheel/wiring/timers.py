@@ -4,7 +4,8 @@ import secrets
 
 from duewheel.rules.timers.timer import ID_RANGE
 from duewheel.stores.timers.counters import CounterStore
-from duewheel.stores.timers.occurrences import OccurrenceIndex
+from duewheel.stores.timers.occurrences import OccurrenceIndex, OccurrenceList
+from duewheel.stores.timers.step_records import StepRecordStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
@@ -42,8 +43,13 @@ def change_timer() -> ChangeTimer:
 
 
 @once
-def run_index() -> OccurrenceIndex:
-    return OccurrenceIndex(dynamodb(), settings().wheel_table)
+def step_records() -> StepRecordStore:
+    return StepRecordStore(dynamodb(), clock(), settings().registry_table)
+
+
+@once
+def run_list() -> OccurrenceList:
+    return OccurrenceList(OccurrenceIndex(dynamodb(), settings().wheel_table), step_records())
 
 
 @once
@@ -53,7 +59,7 @@ def counters() -> CounterStore:
 
 @once
 def read_xtimer() -> ReadXtimer:
-    return ReadXtimer(clock(), timers(), tasks(), run_index())
+    return ReadXtimer(clock(), timers(), tasks(), run_list())
 
 
 @once

@@ -46,12 +46,14 @@ class Reservation(Struct, frozen=True):
 
 class Occurrence(Struct, frozen=True):
     """The second of a schedule that this task is for, which jitter may postpone, and its number. An
-    occurrence that was run by hand has no number."""
+    occurrence that was run by hand has no number. `indexed`: it is in the index of its timer;
+    any other is named by a step record."""
 
     timer_id: str
     second: int
     number: int = 0
     manual: bool = False
+    indexed: bool = True
 
 
 class Sizes(Struct, frozen=True):

@@ -58,6 +58,7 @@ from duewheel.stores.item_attributes import (
 )
 
 VERSION_MAX = 10**15
+UNINDEXED_VERSION = 4  # the `v` of an occurrence that a step record names
 TOMBSTONE_SECONDS = 7 * 86_400  # far longer than any create is under way
 _ITEM_BYTES_MAX = 400 * 1024
 _ROWS_MAX = 100
@@ -142,11 +143,13 @@ class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=T
 
 
 class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
-    """The timer's id has an attribute of its own, for the index."""
+    """The timer's id has an attribute of its own, for the index; of an occurrence that is in no
+    index it is here."""
 
     second: Second
     number: Version
     manual: bool = False
+    timer: TimerId | None = None
 
 
 _attempts = Decoder(list[_AttemptRow])
@@ -202,8 +205,10 @@ def _tolerance_of(row: TaskRow) -> tuple[int | None, int | None]:
     return seconds, requested_ms if due_ms == row.due_ms.N else None
 
 
-def _occurrence_row(occurrence: Occurrence) -> tuple[int, ...]:
+def _occurrence_row(occurrence: Occurrence) -> tuple[int | str, ...]:
     row = occurrence.second, occurrence.number
+    if not occurrence.indexed:
+        return (*row, occurrence.manual, occurrence.timer_id)
     return (*row, True) if occurrence.manual else row
 
 
@@ -211,9 +216,14 @@ def _occurrence_of(row: TaskRow) -> Occurrence | None:
     if row.timer is None and row.occurrence is None:
         return None
     found = decoded("occurrence", row.occurrence, _occurrence.decode)
-    if row.timer is None or found is None:
-        raise InvalidAttribute("occurrence" if found is None else "timer")
-    return Occurrence(row.timer.S, found.second, found.number, found.manual)
+    if found is None:
+        raise InvalidAttribute("occurrence")
+    timer_id = found.timer if row.timer is None else row.timer.S
+    if timer_id is None:
+        raise InvalidAttribute("timer")
+    return Occurrence(
+        timer_id, found.second, found.number, found.manual, indexed=row.timer is not None
+    )
 
 
 def plan_row(plan: Plan) -> list[Any]:
@@ -377,7 +387,10 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
 
 
 def _version(task: Task) -> int:
-    """A release that does not know the type of a callback must not report the task as damaged."""
+    """A release that does not know the type of a callback, or an occurrence that is in no index,
+    must not report the task as damaged."""
+    if task.occurrence is not None and not task.occurrence.indexed:
+        return UNINDEXED_VERSION
     if isinstance(task.callback, AwsCallback):
         return target_of(task.callback).item_version
     return USUAL_VERSION
@@ -397,7 +410,8 @@ def _of_a_timer(task: Task) -> dict[str, Any]:
     """A chain is in no index."""
     item: dict[str, Any] = {}
     if task.occurrence is not None:
-        item["timer"] = {"S": task.occurrence.timer_id}
+        if task.occurrence.indexed:
+            item["timer"] = {"S": task.occurrence.timer_id}
         item["occurrence"] = {"S": compact(_occurrence_row(task.occurrence))}
     if task.plan is not None:
         item["plan"] = {"S": compact(plan_row(task.plan))}

@@ -1,6 +1,6 @@
 """Occurrences of timers: of one timer in order, those that are planned, and the one begun last.
 
-The index of occurrences, past and future, is eventually consistent: it says where to look, and the
+The index and the step records of a timer are eventually consistent: they say where to look, and the
 table says what is true. Planned occurrences are deleted before they fall due; one that has changed
 since it was planned is left alone. A timer whose occurrences do not overlap has a record of the one
 that was begun last.
@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules.tasks.task import Status
+from duewheel.rules.timers.step_records import merged
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
@@ -20,6 +21,7 @@ from duewheel.stores.dynamodb import Item, Written, get_batch, refused_parts, wr
 from duewheel.stores.item_attributes import readable_ones, reported
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.stores.timers.step_records import StepRecordStore
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -52,6 +54,24 @@ class OccurrenceIndex(Struct, frozen=True):
             Limit=limit,
         )
         return readable_ones(answer["Items"], codec.address_of), "LastEvaluatedKey" in answer
+
+
+class OccurrenceList(Struct, frozen=True):
+    """The occurrences of timers that are in the index, and those that step records name."""
+
+    index: OccurrenceIndex
+    records: StepRecordStore
+
+    def page(
+        self, timer_id: str, *, newest_first: bool, behind: str | None, limit: int
+    ) -> tuple[list[Address], bool]:
+        """The next occurrences behind a place, in order, and whether there may be more. The place
+        need not exist, and one that a record names may not exist."""
+        pages = [
+            source.page(timer_id, newest_first=newest_first, behind=behind, limit=limit)
+            for source in (self.index, self.records)
+        ]
+        return merged(pages, limit, newest_first=newest_first)
 
 
 class PlannedOccurrences(Struct, frozen=True):

@@ -1,10 +1,10 @@
 """Plan occurrences: when the chain of a timer falls due, write the next occurrences and move the
 chain on.
 
-The order: one conditional update of the chain records the shards of the occurrences; the
-occurrences are put, each if absent; then the next entry of the chain; then another update of the
-chain records how far they are written, and names that entry. Another planner, after a crash or at
-the same time, writes the same items again.
+The order: one conditional update of the chain records the shards of the occurrences; the step
+record, if they are in no index, names them; the occurrences are put, each if absent; then the next
+entry of the chain; then another update of the chain records how far they are written, and names
+that entry. Another planner, after a crash or at the same time, writes the same items again.
 """
 
 from collections import Counter
@@ -26,10 +26,12 @@ from duewheel.rules.tasks.task import Occurrence, Plan, Sizes, Task
 from duewheel.rules.timers import planning
 from duewheel.rules.timers.occurrence_policy import Reason, misfire, reason_of_misfires
 from duewheel.rules.timers.planning import Step
+from duewheel.rules.timers.step_records import records_of
 from duewheel.rules.timers.timer import Timer
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.counters import COUNTED_AS, CounterStore
+from duewheel.stores.timers.step_records import StepRecordStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.tasks.write_entries import EntryWriter
@@ -52,6 +54,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
     entry_writer: EntryWriter
     reschedule: Reschedule
     take_back: WithdrawOccurrences
+    records: StepRecordStore | None  # None: all occurrences are in the index
     writers: ThreadPoolExecutor
 
     def __call__(self, chains: Sequence[tuple[Task, Plan]], deadline_ms: int) -> list[Task]:
@@ -140,6 +143,8 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         if not occurrences:
             return
         kept_seconds = self.known.one(timer.biz_type).retention_seconds
+        if self.records is not None:
+            occurrences = self._recorded(self.records, timer, kept_seconds, sizes, occurrences)
         put = _caught(partial(self._put, timer, kept_seconds, sizes))
         written: list[Task] = []
         # Occurrences that are due soon must not wait for the writes of later ones.
@@ -163,6 +168,21 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
             count=len(written),
             missed=sum(ended.values()),
         )
+
+    def _recorded(
+        self,
+        store: StepRecordStore,
+        timer: Timer,
+        kept_seconds: int,
+        sizes: Sizes,
+        occurrences: Sequence[Occurrence],
+    ) -> list[Occurrence]:
+        """The occurrences; those that a step record now names are in no index."""
+        named: set[int] = set()
+        for record in records_of(timer, occurrences, sizes):
+            store.put(record, kept_seconds)
+            named.update(record.seconds)
+        return [replace(one, indexed=one.second not in named) for one in occurrences]
 
     def _put(
         self, timer: Timer, kept_seconds: int, sizes: Sizes, occurrence: Occurrence

@@ -14,7 +14,7 @@ from duewheel.rules.timers.xtimer.requests import RECORDS_MAX, Named, Paging
 from duewheel.rules.wheel import addresses
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.occurrences import OccurrenceIndex
+from duewheel.stores.timers.occurrences import OccurrenceList
 from duewheel.stores.timers.timers import TimerLine, TimerStore
 
 _LINES_AT_ONCE = 1_000
@@ -25,7 +25,7 @@ class ReadXtimer(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
     tasks: TaskStore
-    index: OccurrenceIndex
+    run_list: OccurrenceList
 
     def one(self, named: Named) -> Timer:
         """Another app's is no timer of this one."""
@@ -48,7 +48,7 @@ class ReadXtimer(Struct, frozen=True):
         """A page of its occurrences up to now, the latest first, and how many there are, as far
         back as they are paged."""
         now_ms = self.clock.now_ms()
-        homes, _ = self.index.page(
+        homes, _ = self.run_list.page(
             timer.timer_id,
             newest_first=True,
             behind=addresses.second_range(now_ms // 1000)[1],

@@ -28,7 +28,7 @@ from duewheel.rules.wheel.addresses import Address, header_place
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.dynamodb import Conflict, Throttled
 from duewheel.stores.timers.counters import COUNTED_AS, CounterStore
-from duewheel.stores.timers.occurrences import OccurrenceIndex, PlannedOccurrences
+from duewheel.stores.timers.occurrences import OccurrenceList, PlannedOccurrences
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
@@ -42,7 +42,7 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
     pages: PageLeaseStore
     timers: TimerStore
     counters: CounterStore
-    index: OccurrenceIndex
+    run_list: OccurrenceList
     entry_writer: EntryWriter
     claims: Claims
 
@@ -109,9 +109,7 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
             if is_first and len(within) < PAGE:
                 return
             is_first = False
-            begun = self.pages.begun((home.second, home.shard) for home in within)
-            unbegun = [home for home in within if (home.second, home.shard) not in begun]
-            taken = self._taken(unbegun, timer_id, timer, seconds.last_missed)
+            taken = self._taken(within, timer_id, timer, seconds.last_missed, but_begun=True)
             if taken is None:
                 return
             yield taken
@@ -121,7 +119,7 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
     def _pages(self, timer_id: str, behind: str, until_ms: int) -> Iterator[list[Address]]:
         goes_on = True
         while goes_on and self.clock.now_ms() < until_ms:
-            homes, goes_on = self.index.page(
+            homes, goes_on = self.run_list.page(
                 timer_id, newest_first=False, behind=behind, limit=PAGE
             )
             if not homes:
@@ -130,15 +128,29 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
             behind = homes[-1].place
 
     def _taken(
-        self, homes: Sequence[Address], timer_id: str, timer: Timer | None, last_missed: int
+        self,
+        homes: Sequence[Address],
+        timer_id: str,
+        timer: Timer | None,
+        last_missed: int,
+        *,
+        but_begun: bool = False,
     ) -> int | None:
-        """None: the timer has been changed, or is being changed."""
+        """None: the timer has been changed, or is being changed. `but_begun`: without those in a
+        slice that a run has begun."""
         now_ms = self.clock.now_ms()
         reasons: dict[Address, Reason] = {}
         for home, task in self.planned.tasks.get_many(homes).items():
             reason = reason_to_take_back(task, timer, now_ms, last_missed)
             if reason is not None:
                 reasons[home] = reason
+        if but_begun and reasons:
+            begun = self.pages.begun((home.second, home.shard) for home in reasons)
+            reasons = {
+                home: reason
+                for home, reason in reasons.items()
+                if (home.second, home.shard) not in begun
+            }
         try:
             return self.planned.take_back(
                 list(reasons),
