@@ -316,8 +316,8 @@ def test_parking_a_page_costs_batches_and_an_update_each_and_its_release_four_un
 
 
 def test_the_runs_of_an_hour_cost_their_puts_and_one_step_record(world: World) -> None:
-    """Without the index of runs; called and settled, a run costs as much as any other task, and the
-    counters of its page."""
+    """Without the index of runs. A page writes no counters: the chain counts an hour's runs by one
+    write."""
     world.wire(list_index=False, run_index=False)
     timer = made(world, 60, payload=NEARLY_A_KILOBYTE)
     wheel, registry = Meter(world.settings.wheel_table), Meter(world.settings.registry_table)
@@ -336,6 +336,18 @@ def test_the_runs_of_an_hour_cost_their_puts_and_one_step_record(world: World) -
     assert wheel.write_units <= runs + 4 * near + chain
     assert registry.requests["PutItem"] == 1
     assert registry.write_units <= 2, "the record, and the forecast of the load"
+
+    second = occurrences(world, timer)[-1].due_ms // 1000
+    of_planning = registry.write_units
+    dispatch_second(world, second)
+    world.recorder.after = bill
+    world.drain()
+    assert fates(world, timer)["delivered"] >= 1
+    assert registry.write_units == of_planning
+    world.clock.advance_ms(120_000)
+    world.count_outcomes.fold(timer.timer_id, second - 3_600, world.clock.now_ms())
+    world.recorder.after = None
+    assert registry.write_units <= of_planning + 1
 
 
 def test_an_occurrence_costs_its_put_its_index_entry_and_a_share_of_its_page(world: World) -> None:

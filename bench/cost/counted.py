@@ -19,6 +19,7 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.tolerance import Window, shared_ms
 from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.rules.wheel.queue_messages import PageMessage
 from duewheel.rules.wheel.sharding import Placement, shards_for
 from local.aws.emulator import Emulator
@@ -27,6 +28,7 @@ from local.aws.resources import Resources, create_resources
 from local.aws.template import load_template
 from tests.support import timers
 from tests.support.clock import ManualClock
+from tests.support.damage import edit, key_of
 from tests.support.recorder import Call
 from tests.support.units import Meter
 from tests.support.world import World
@@ -337,7 +339,8 @@ def create(world: World, means: Means, in_ms: list[int], tolerance: int = 0) -> 
 
 
 def _count_planning(*, list_index: bool, run_index: bool) -> Units:
-    """Of one run of a timer: the planning of each run, and its share of the fixed planning cost.
+    """Of one run of a timer: its planning, its count by the chain if the index of runs is off, and
+    its share of the fixed cost of these.
     Two timers, one with twice as many runs, separate the two. Runs are planned an hour ahead, so
     none is announced by its planner."""
     counted = {}
@@ -349,16 +352,28 @@ def _count_planning(*, list_index: bool, run_index: bool) -> Units:
             ledger = Ledger(world)
             with ledger.open():
                 world.drain()
-            counted[len(timers.occurrences(world, timer))] = ledger.both
+            runs = timers.occurrences(world, timer)
+            if not run_index:
+                _deliver_unseen(world, runs)
+                with ledger.open():
+                    world.count_outcomes.fold(timer.timer_id, SECOND_MAX, world.clock.now_ms())
+            counted[len(runs)] = ledger.both
     (many, of_many), (few, of_few) = sorted(counted.items(), reverse=True)
     each = of_many.plus(of_few, -1) / (many - few)
     rest = of_few.plus(each, -few)
     return each + rest / EACH_MINUTE
 
 
+def _deliver_unseen(world: World, runs: list[Task]) -> None:
+    """What the chain counts when it falls due the next time."""
+    for task in runs:
+        edit(world, key_of(world, task), status={"S": Status.DELIVERED.value})
+    world.clock.set_ms(runs[-1].due_ms + 120_000)
+
+
 def _timers_due_together(world: World, number: int) -> int:
-    """So many timers that fire in the same second, each once an hour."""
-    made = [timers.made(world, 3_600, payload=PAYLOAD) for _ in range(number)]
+    """So many timers that fire in the same second, each a few times in a step of its planning."""
+    made = [timers.made(world, 1_800, payload=PAYLOAD) for _ in range(number)]
     world.drain()
     first = timers.occurrences(world, made[0])[0]
     return first.due_ms // 1000

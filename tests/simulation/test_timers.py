@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from duewheel.rules.instants import ms_from_rfc3339
-from tests.conftest import the_template
+from local.aws.template import load_template
+from tests.conftest import TEMPLATE
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Rates
 from tests.simulation.receiver import Call
@@ -28,16 +29,17 @@ class Ran:
     statuses: Counter[str]
 
 
-def ran(rates: Rates, settled_after: int) -> Ran:
-    service = Service(the_template(), Faults(3, rates), seed=2)
+def ran(rates: Rates, settled_after: int, run_index: str = "on") -> Ran:
+    template = load_template(TEMPLATE, {"AuthMode": "keys", "RunIndex": run_index})
+    service = Service(template, Faults(3, rates), seed=2)
     with service.running():
         service.run(_lived(service, settled_after))
         calls = service.receiver.calls
-        items = service.emulator.items(service.settings.wheel_table, ("status", "timer"))
+        items = service.emulator.items(service.settings.wheel_table, ("status", "occurrence"))
         return Ran(
             [_late_ms(call) for call in calls],
             Counter(call.due_at for call in calls),
-            Counter(item["status"]["S"] for item in items if "timer" in item),
+            Counter(item["status"]["S"] for item in items if "occurrence" in item),
         )
 
 
@@ -78,8 +80,9 @@ def test_a_timer_of_every_second_is_called_every_second_while_its_callbacks_take
 
 
 @pytest.mark.soak
-def test_whoever_dies_on_the_way_leaves_no_run_out() -> None:
+@pytest.mark.parametrize("run_index", ["on", "off"])
+def test_whoever_dies_on_the_way_leaves_no_run_out(run_index: str) -> None:
     # A scheduler that catches up dies every hundred calls or so; the next one comes in a minute.
-    lived = ran(DEADLY, settled_after=1_200)
+    lived = ran(DEADLY, settled_after=1_200, run_index=run_index)
     assert len(lived.due_at) == RUNS
     assert lived.statuses == {"delivered": RUNS}

@@ -35,7 +35,7 @@ from duewheel.wiring.process import (
     pointers,
     settings,
 )
-from duewheel.wiring.timers import change_timer, counters, run_list, timers
+from duewheel.wiring.timers import change_timer, count_outcomes, run_list, timers
 from duewheel.wiring.wheel import entry_writer, keys, loads, read_second, statistics, tasks
 from duewheel.workflows.access.api_keys import IssueKeys, ListKeys
 from duewheel.workflows.businesses.configure import ConfigureBusiness
@@ -215,7 +215,7 @@ def read_timers() -> ReadTimers:
         clock=clock(),
         timers=timers(),
         tasks=tasks(),
-        counters=counters(),
+        count_outcomes=count_outcomes(),
         run_list=run_list(),
         secret=cursor_secret(),
     )

@@ -42,7 +42,14 @@ from duewheel.wiring.process import (
     settings,
     slices,
 )
-from duewheel.wiring.timers import counters, planning_chain, run_list, step_records, timers
+from duewheel.wiring.timers import (
+    count_outcomes,
+    counters,
+    planning_chain,
+    run_list,
+    step_records,
+    timers,
+)
 from duewheel.wiring.wheel import entry_writer, keys, pages, tasks, turns
 from duewheel.workflows.delivery.attempt_call import AttemptCall
 from duewheel.workflows.delivery.call_secrets import CallSecrets
@@ -173,6 +180,7 @@ def plan_timers() -> PlanTimers:
         entry_writer=entry_writer(),
         reschedule=reschedule(),
         take_back=withdraw_occurrences(),
+        count_outcomes=count_outcomes(),
         records=None if settings().run_index else step_records(),
         writers=ThreadPoolExecutor(PLANNERS),
     )

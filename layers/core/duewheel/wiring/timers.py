@@ -11,6 +11,7 @@ from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
 from duewheel.wiring.wheel import entry_writer, tasks
 from duewheel.workflows.timers.change_timer import ChangeTimer, RunTimer
+from duewheel.workflows.timers.count_outcomes import CountOutcomes
 from duewheel.workflows.timers.create_timer import CreateTimer
 from duewheel.workflows.timers.planning_chain import PlanningChain
 from duewheel.workflows.timers.read_xtimer import ReadXtimer
@@ -23,7 +24,7 @@ def timers() -> TimerStore:
 
 @once
 def planning_chain() -> PlanningChain:
-    return PlanningChain(clock(), tasks(), entry_writer())
+    return PlanningChain(clock(), tasks(), entry_writer(), counts_runs=not settings().run_index)
 
 
 @once
@@ -55,6 +56,11 @@ def run_list() -> OccurrenceList:
 @once
 def counters() -> CounterStore:
     return CounterStore(dynamodb(), settings().registry_table)
+
+
+@once
+def count_outcomes() -> CountOutcomes:
+    return CountOutcomes(clock=clock(), tasks=tasks(), records=step_records(), counters=counters())
 
 
 @once

@@ -25,6 +25,7 @@ AHEAD_SECONDS_MAX = 86_400  # every timer is planned at least once a day
 MISFIRES_MAX = 10_000  # counted in one step: a fifth of a second for a timer of every second
 MISFIRES_WRITTEN = 25  # the latest of them, which are listed; earlier ones are only counted
 TAKEN_BACK_MIN = 100  # planned runs of a stopped timer; fewer are cancelled when they are due
+COUNTED_AFTER_MS = 120_000
 LOOK_AGAIN_MS = 60_000  # longer than the writes of a planner that read the timer before its stop
 
 
@@ -129,12 +130,21 @@ def moved_on(chain: Task, step: Step, entry: Address, next_ms: int, now_ms: int)
     )
 
 
-def named_later(chain: Task, entry: Address, next_ms: int, now_ms: int) -> Task:
-    """The chain of a stopped timer: it falls due at this instant and withdraws what it has
-    planned."""
+def named_later(chain: Task, plan: Plan, entry: Address, next_ms: int, now_ms: int) -> Task:
+    """The chain of a timer that is stopped, or has ended: it falls due at this instant, withdraws
+    what it has planned and counts what was called."""
     return replace(
-        chain, entry=entry, next_ms=next_ms, updated_ms=now_ms, version=chain.version + 1
+        chain, plan=plan, entry=entry, next_ms=next_ms, updated_ms=now_ms, version=chain.version + 1
     )
+
+
+def counted_again_ms(until_second: int, now_ms: int) -> int:
+    """When a chain that plans no more counts the runs that are due up to that second: when they are
+    due, and then less and less often, until all have ended."""
+    ago_ms = now_ms - until_second * 1000
+    if ago_ms < 0:
+        return until_second * 1000 + COUNTED_AFTER_MS
+    return now_ms + min(max(ago_ms, COUNTED_AFTER_MS), AHEAD_SECONDS_MAX * 1000)
 
 
 def due_second(timer_id: str, second: int, jitter_seconds: int) -> int:

@@ -1,54 +1,81 @@
-"""Counters of outcomes by timer: one record each, to which pages add.
+"""Counters of outcomes by timer: one record each, to which pages add, and into which chains fold.
 
-They are approximate. A notifier that crashes between a call and its count leaves it out, and a
-retry of the SDK may count twice. The runs themselves, and the statistics of the business, are
+What pages add is approximate. A notifier that crashes between a call and its count leaves it out,
+and a retry of the SDK may count twice. The runs themselves, and the statistics of the business, are
 exact.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.json import Decoder, encode
 
 from duewheel.log import logger
-from duewheel.rules.timers.occurrence_policy import Reason
+from duewheel.rules.timers.outcome_counts import OPEN_MAX, Counted, Folded
+from duewheel.rules.wheel.addresses import Second, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
+from duewheel.stores.dynamodb import Item, Written, write_if
+from duewheel.stores.item_attributes import reported
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-class Counted(StrEnum):
-    FIRED = "fired"  # called for the first time
-    DELIVERED = "delivered"
-    DEAD = "dead"
-    EXPIRED = "expired"
-    MISSED = "missed"
-    SUPERSEDED = "superseded"
-    SKIPPED = "skipped"
+_FOLDED = "folded"
 
 
-COUNTED_AS = {
-    Reason.MISSED: Counted.MISSED,
-    Reason.SUPERSEDED: Counted.SUPERSEDED,
-    Reason.SKIPPED: Counted.SKIPPED,
-}
+class _Row(Struct, array_like=True, forbid_unknown_fields=True):
+    until_second: Second
+    open_homes: Annotated[list[str], Meta(max_length=OPEN_MAX)]
+
+
+_row = Decoder(_Row)
+
+
+class Counters(Struct, frozen=True):
+    """As they were read."""
+
+    counts: dict[str, int]
+    folded: Folded = Folded()
+    seen: Any = None  # the attribute
 
 
 class CounterStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
-    def read(self, timer_id: str) -> dict[str, int]:
-        """All counters; 0 for a damaged one."""
+    def read(self, timer_id: str) -> Counters:
+        """All counters; 0 for a damaged one. Strongly consistent, so that counts and the second up
+        to which they are folded are those of the latest folding."""
         answer = self.client.get_item(
-            TableName=self.table, Key=registry_keys.timer_counters(timer_id)
+            TableName=self.table,
+            Key=registry_keys.timer_counters(timer_id),
+            ConsistentRead=True,
         )
         item = answer.get("Item", {})
-        return {name.value: _count(item, name) for name in Counted}
+        counts = {name.value: _count(item, name) for name in Counted}
+        return Counters(counts, _folded(item), item.get(_FOLDED))
+
+    def fold(
+        self, timer_id: str, before: Counters, after: Folded, counts: Mapping[Counted, int]
+    ) -> bool:
+        """Add what was folded, once: False if another has folded since `before` was read, or an
+        earlier try of this request."""
+        row = after.until_second, [home.name for home in after.open_homes]
+        request = self.add_request(timer_id, {Counted.FIRED: 0, **counts})
+        names = request["ExpressionAttributeNames"]
+        values = request["ExpressionAttributeValues"]
+        request["UpdateExpression"] += " SET #folded = :after"
+        names["#folded"] = _FOLDED
+        values[":after"] = {"S": encode(row).decode()}
+        request["ConditionExpression"] = "attribute_not_exists(#folded)"
+        if before.seen is not None:
+            request["ConditionExpression"] = "#folded = :seen"
+            values[":seen"] = before.seen
+        return isinstance(write_if(self.client.update_item, **request), Written)
 
     def add(self, timer_id: str, counts: Mapping[Counted, int]) -> None:
         """A failed count fails no call."""
@@ -80,3 +107,15 @@ def _count(item: object, name: Counted) -> int:
         return int(item[name.value]["N"])  # type: ignore[index]
     except NOT_UNDERSTOOD:
         return 0
+
+
+def _folded(item: Item) -> Folded:
+    """A damaged one is begun anew: runs may be counted twice, as far back as they are recorded."""
+    if _FOLDED not in item:
+        return Folded()
+    try:
+        row = _row.decode(item[_FOLDED]["S"])
+        return Folded(row.until_second, tuple(map(address_named, row.open_homes)))
+    except NOT_UNDERSTOOD:
+        reported(item, _FOLDED)
+        return Folded()

@@ -59,12 +59,18 @@ class StepRecordStore(Struct, frozen=True):
         written(self.client.put_item, TableName=self.table, Item=item)
 
     def page(
-        self, timer_id: str, *, newest_first: bool, behind: str | None, limit: int
+        self,
+        timer_id: str,
+        *,
+        newest_first: bool,
+        behind: str | None,
+        limit: int,
+        consistent: bool = False,
     ) -> tuple[list[Address], bool]:
         """The next occurrences that are named behind a place, in order, and whether there may be
-        more. Not each of them exists. Eventually consistent."""
+        more. Not each of them exists."""
         search = Search(newest_first=newest_first, behind=behind)
-        for items, read_to in self._read(timer_id, search.begins, newest_first):
+        for items, read_to in self._read(timer_id, search.begins, newest_first, consistent):
             for item in items:
                 if (record := self._record(item)) is not None:
                     search.add(record)
@@ -74,7 +80,7 @@ class StepRecordStore(Struct, frozen=True):
         return homes, goes_on
 
     def _read(
-        self, timer_id: str, begins: tuple[int, int], newest_first: bool
+        self, timer_id: str, begins: tuple[int, int], newest_first: bool, consistent: bool
     ) -> Iterator[tuple[list[Item], int | None]]:
         """A batch after the other, with the second in which the last one begins; None: there are no
         more."""
@@ -92,6 +98,7 @@ class StepRecordStore(Struct, frozen=True):
                 },
                 ScanIndexForward=not newest_first,
                 Limit=_READ_AT_ONCE,
+                ConsistentRead=consistent,
                 **start,
             )
             last = answer.get("LastEvaluatedKey")

@@ -19,10 +19,11 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Occurrence, Status, Task
 from duewheel.rules.timers import occurrence_policy
 from duewheel.rules.timers.occurrence_policy import Reason
+from duewheel.rules.timers.outcome_counts import COUNTED_AS, OUTCOMES, Counted, is_folded
 from duewheel.rules.timers.timer import Overlap, Timer
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.counters import COUNTED_AS, Counted, CounterStore
+from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.occurrences import Running, RunningStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.gather_all import in_thread
@@ -36,11 +37,6 @@ WRITERS = 16
 _ROUNDS = 3
 
 Ended = tuple[Task, Reason]
-_OUTCOMES = {
-    Status.DELIVERED: Counted.DELIVERED,
-    Status.DEAD: Counted.DEAD,
-    Status.EXPIRED: Counted.EXPIRED,
-}
 
 
 class Firing(Struct):
@@ -61,15 +57,15 @@ class Firing(Struct):
 
     def count(self, task: Task, status: Status | None, *, was_called: bool = True) -> None:
         """Count an outcome. None: another writer has changed the task meanwhile."""
-        if task.occurrence is None:
-            return
         if was_called and not task.attempts and not task.redrives:
-            self.note(task.occurrence, Counted.FIRED)
-        if status in _OUTCOMES:
-            self.note(task.occurrence, _OUTCOMES[status])
+            self.note(task, Counted.FIRED)
+        if status in OUTCOMES:
+            self.note(task, OUTCOMES[status])
 
-    def note(self, occurrence: Occurrence, what: Counted) -> None:
-        self.counts.setdefault(occurrence.timer_id, Counter())[what] += 1
+    def note(self, task: Task, what: Counted) -> None:
+        """The chain counts a run that a step record names."""
+        if task.occurrence is not None and not is_folded(task):
+            self.counts.setdefault(task.occurrence.timer_id, Counter())[what] += 1
 
 
 class Checked(Struct, frozen=True):
@@ -113,7 +109,7 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
         due again."""
         for task, reason in await in_thread(self._ended, checked, kept_seconds):
             if reason in COUNTED_AS:
-                page.note(_of(task), COUNTED_AS[reason])
+                page.note(task, COUNTED_AS[reason])
 
     def _ended(self, checked: Checked, kept_seconds: int) -> list[Ended]:
         """Those that no other writer has changed meanwhile."""

@@ -25,16 +25,20 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Occurrence, Plan, Sizes, Task
 from duewheel.rules.timers import planning
 from duewheel.rules.timers.occurrence_policy import Reason, misfire, reason_of_misfires
+from duewheel.rules.timers.outcome_counts import COUNTED_AS, KEPT_SECONDS_MIN, is_folded
 from duewheel.rules.timers.planning import Step
 from duewheel.rules.timers.step_records import records_of
 from duewheel.rules.timers.timer import Timer
+from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.dynamodb import is_for_load
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.counters import COUNTED_AS, CounterStore
+from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.step_records import StepRecordStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.tasks.write_entries import EntryWriter
+from duewheel.workflows.timers.count_outcomes import CountOutcomes
 from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 from duewheel.workflows.tries import changed_or_logged
 
@@ -54,6 +58,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
     entry_writer: EntryWriter
     reschedule: Reschedule
     take_back: WithdrawOccurrences
+    count_outcomes: CountOutcomes
     records: StepRecordStore | None  # None: all occurrences are in the index
     writers: ThreadPoolExecutor
 
@@ -91,7 +96,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         self._write(timer, step.occurrences, step.plan.sizes)
         if step.next_ms is None:
             self.timers.mark_ended(timer.timer_id, chain.home, step.plan.numbered)
-            self._end(chain, "timer ended")
+            self._end_when_counted(chain, step.plan, "timer ended", until_ms)
             return
         entry = self.entry_writer.put(chain.home, step.next_ms)
         after = planning.moved_on(chain, step, entry, step.next_ms, self.clock.now_ms())
@@ -99,18 +104,47 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
             self.entry_writer.announce([entry])
         else:
             report_lost_race(chain.task_id, chain.biz_type)
+        self._count(plan.timer_id, plan.planned_until_second, until_ms)
 
     def _take_back(self, chain: Task, plan: Plan, timer: Timer | None, until_ms: int) -> None:
         """Withdraw again later: another planner may be writing at this moment, and the index
         follows the table."""
-        if not self.take_back.ahead(plan.timer_id, timer, until_ms):
+        if self.take_back.ahead(plan.timer_id, timer, until_ms):
+            now_ms = self.clock.now_ms()
+            again_ms = now_ms if now_ms >= until_ms else now_ms + planning.LOOK_AGAIN_MS
+            self._later(chain, plan, again_ms)
+        elif timer is not None and not timer.enabled:
+            self._end_when_counted(chain, plan, _PLANS_NOTHING, until_ms)
+        else:  # the next chain counts, or there are no counters
             self._end(chain, _PLANS_NOTHING)
-            return
-        now_ms = self.clock.now_ms()
-        again_ms = now_ms if now_ms >= until_ms else now_ms + planning.LOOK_AGAIN_MS
+
+    def _end_when_counted(self, chain: Task, plan: Plan, reason: str, until_ms: int) -> None:
+        """A chain that plans no more falls due again until all runs that step records name have
+        ended. `plan`: what it has planned."""
+        if self._count(plan.timer_id, SECOND_MAX, until_ms):
+            now_ms = self.clock.now_ms()
+            self._later(chain, plan, planning.counted_again_ms(plan.planned_until_second, now_ms))
+        else:
+            self._end(chain, reason)
+
+    def _later(self, chain: Task, plan: Plan, again_ms: int) -> None:
         entry = self.entry_writer.put(chain.home, again_ms)
-        if self.tasks.change(chain, planning.named_later(chain, entry, again_ms, now_ms)):
+        after = planning.named_later(chain, plan, entry, again_ms, self.clock.now_ms())
+        if self.tasks.change(chain, after):
             self.entry_writer.announce([entry])
+
+    def _count(self, timer_id: str, until_second: int, until_ms: int) -> bool:
+        """Count the runs up to that second. A throttled count fails no planning: the next one
+        repeats it. Returns whether some are left."""
+        try:
+            return self.count_outcomes.fold(timer_id, until_second, until_ms)
+        except Exception as error:
+            if not is_for_load(error):
+                raise
+            logger.warning(
+                "runs not counted", action="not-counted", timer_id=timer_id, error=str(error)
+            )
+            return True
 
     def _with_shards(
         self, chain: Task, plan: Plan, step: Step, due_seconds: Mapping[int, int]
@@ -143,7 +177,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         if not occurrences:
             return
         kept_seconds = self.known.one(timer.biz_type).retention_seconds
-        if self.records is not None:
+        if self.records is not None and kept_seconds >= KEPT_SECONDS_MIN:
             occurrences = self._recorded(self.records, timer, kept_seconds, sizes, occurrences)
         put = _caught(partial(self._put, timer, kept_seconds, sizes))
         written: list[Task] = []
@@ -159,14 +193,17 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
                 if isinstance(failure, Exception):
                     raise failure
             written += [task for task, is_new in there if is_new]
-        ended = Counter(COUNTED_AS[Reason(task.reason)] for task in written if task.reason)
-        self.counters.add(timer.timer_id, ended)
+        ended = [task for task in written if task.reason]
+        counted = (one for one in ended if not is_folded(one))
+        self.counters.add(
+            timer.timer_id, Counter(COUNTED_AS[Reason(str(task.reason))] for task in counted)
+        )
         logger.info(
             "timer planned",
             action="planned",
             timer_id=timer.timer_id,
             count=len(written),
-            missed=sum(ended.values()),
+            missed=len(ended),
         )
 
     def _recorded(

@@ -27,6 +27,7 @@ class PlanningChain(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     entry_writer: EntryWriter
+    counts_runs: bool
 
     def read(self, timer: Timer) -> Task | None:
         """The home of the chain. A damaged one is reported and left alone: it plans nothing once
@@ -53,16 +54,20 @@ class PlanningChain(Struct, frozen=True):
     def stopped(self, before: Timer, chain: Task | None, after: Timer | None) -> Chained:
         """The writes that end the chain of a timer that is changed, disabled, or deleted (`after`
         is None). If much was planned that is no longer called, the chain falls due at once,
-        withdraws that, and ends."""
+        withdraws that, and ends. If it counts runs, it falls due when the last one has passed."""
         timer, now_ms = after or before, self.clock.now_ms()
         if chain is None or chain.plan is None or not chain.is_live:
             return Chained(timer)
+        next_ms = now_ms
         if to_take_back(before, after, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
-            return Chained(timer, self.ended(chain, after))
-        (entry,) = self.entry_writer.addresses([now_ms])
+            if after is None or after.enabled or not self.counts_runs:
+                return Chained(timer, self.ended(chain, after))
+            until = chain.plan.planned_until_second + before.rules.jitter_seconds
+            next_ms = planning.counted_again_ms(until, now_ms)
+        (entry,) = self.entry_writer.addresses([next_ms])
         put = {"Put": self.tasks.entry_request(entry, chain.home)}
         update = self.tasks.update_request(
-            chain, planning.named_later(chain, entry, now_ms, now_ms)
+            chain, planning.named_later(chain, chain.plan, entry, next_ms, now_ms)
         )
         return Chained(timer, (put, {"Update": update}), (entry,))
 

@@ -26,10 +26,10 @@ from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.occurrences import OccurrenceList
 from duewheel.stores.timers.timers import TimerLine, TimerStore
 from duewheel.workflows.tasks.list_tasks import Page, current_tasks
+from duewheel.workflows.timers.count_outcomes import CountOutcomes
 
 _EMPTY_PAGES_MAX = 10  # that are passed over in one request
 
@@ -53,14 +53,14 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
     clock: Clock
     timers: TimerStore
     tasks: TaskStore
-    counters: CounterStore
+    count_outcomes: CountOutcomes
     run_list: OccurrenceList
     secret: bytes
 
     def one(self, timer_id: str, permit: Permit) -> ShownTimer:
         timer = self.find(timer_id, permit)
         (shown,) = self.shown([timer])
-        return ShownTimer(timer, shown.next_second, self.counters.read(timer_id))
+        return ShownTimer(timer, shown.next_second, self.count_outcomes.shown(timer_id))
 
     def find(self, timer_id: str, permit: Permit) -> Timer:
         if (timer := self.timers.read(timer_id)) is None:

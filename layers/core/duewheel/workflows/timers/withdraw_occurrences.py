@@ -15,6 +15,7 @@ from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers.occurrence_policy import Reason
+from duewheel.rules.timers.outcome_counts import COUNTED_AS
 from duewheel.rules.timers.planning import TAKEN_BACK_MIN
 from duewheel.rules.timers.timer import Timer
 from duewheel.rules.timers.withdrawal import (
@@ -27,7 +28,7 @@ from duewheel.rules.timers.withdrawal import (
 from duewheel.rules.wheel.addresses import Address, header_place
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.dynamodb import Conflict, Throttled
-from duewheel.stores.timers.counters import COUNTED_AS, CounterStore
+from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.occurrences import OccurrenceList, PlannedOccurrences
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
