@@ -225,7 +225,15 @@ def test_a_damaged_record_is_reported_and_hides_only_its_own_runs(world: World) 
     world.clock.advance_ms(2 * HOUR * 1000)
     plan(world, timer)
     (record, _) = step_records(world, timer)
-    for nonsense in ("[[1,0],0,[0]]", "[[1,60,-2000],0,[0]]", "[]", "?", "[[1,60],0,[0,5]]"):
+    for nonsense in (
+        "[1,[0],[0],[0]]",
+        "[1,[60,-2000],[0,-2000],[0]]",
+        "[1,[60],[0],[0]]",
+        "[1,[-1],[0,0],[0]]",
+        "[1,[],[0],[0,5]]",
+        "[]",
+        "?",
+    ):
         damaged = {**record, "step": {"S": nonsense}}
         world.unrecorded.put_item(TableName=world.settings.registry_table, Item=damaged)
         past(world)

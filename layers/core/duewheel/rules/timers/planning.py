@@ -78,7 +78,7 @@ def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
     last = max(first + STEP_SECONDS, now + 2 * STEP_SECONDS) - 1
     seconds = seconds_from(schedule, first, OCCURRENCES_MAX, last)[: _runs_left(timer, plan)]
     occurrences = tuple(
-        Occurrence(timer.timer_id, second, number)
+        Occurrence(timer.timer_id, second, number=number)
         for number, second in enumerate(seconds, plan.numbered + 1)
     )
     is_full = len(seconds) == OCCURRENCES_MAX

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from duewheel.rules.tasks.task import Occurrence, Sizes
-from duewheel.rules.timers.planning import OCCURRENCES_MAX, due_second, occurrence_home
+from duewheel.rules.timers.planning import OCCURRENCES_MAX, due_second_of, occurrence_home
 from duewheel.rules.timers.timer import Timer
 from duewheel.rules.wheel.addresses import SECOND_MAX, Address, second_of
 
@@ -23,69 +23,52 @@ RECORDED_MIN = 2
 KEPT_LONGER_SECONDS = 86_400  # than the tasks of the business, for runs that end late
 
 
-class StepRecord(Struct, frozen=True, kw_only=True):
-    """Nominal seconds, in order, and what their homes follow from. `sizes` has those of its own
-    seconds only."""
+class StepRecord(Struct, frozen=True):
+    """`runs`: nominal and due second of each, in order; with `sizes`, which has those of its own
+    seconds only, the homes follow from them."""
 
     timer_id: str
-    seconds: tuple[int, ...]
-    jitter_seconds: int
+    runs: tuple[tuple[int, int], ...]
     sizes: Sizes
-
-    def due_seconds(self) -> list[tuple[int, int]]:
-        """Due and nominal second of each."""
-        return [
-            (due_second(self.timer_id, second, self.jitter_seconds), second)
-            for second in self.seconds
-        ]
 
     @property
     def first_due(self) -> int:
-        return min(due for due, _ in self.due_seconds())
+        return min(due for _, due in self.runs)
 
     @property
     def last_due(self) -> int:
-        return max(due for due, _ in self.due_seconds())
+        return max(due for _, due in self.runs)
 
-    def home_of(self, due: int, second: int) -> Address:
+    def home_of(self, second: int, due: int) -> Address:
         return occurrence_home(self.timer_id, second, due, self.sizes.of(second))
 
 
 def records_of(timer: Timer, occurrences: Iterable[Occurrence], sizes: Sizes) -> list[StepRecord]:
     """The records of a step. They name all its occurrences but those that are alone."""
-    jitter = timer.rules.jitter_seconds
-    by_due = sorted(
-        (due_second(timer.timer_id, one.second, jitter), one.second) for one in occurrences
-    )
+    runs = [(one.second, due_second_of(timer, one.second)) for one in occurrences]
+    runs.sort(key=lambda run: run[1])
     return [
-        StepRecord(
-            timer_id=timer.timer_id,
-            seconds=tuple(sorted(seconds)),
-            jitter_seconds=jitter,
-            sizes=_sizes_of(seconds, sizes),
-        )
-        for seconds in _groups(by_due)
-        if len(seconds) >= RECORDED_MIN
+        StepRecord(timer.timer_id, tuple(sorted(group)), _sizes_of(group, sizes))
+        for group in _groups(runs)
+        if len(group) >= RECORDED_MIN
     ]
 
 
-def _groups(by_due: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
-    """The nominal seconds whose due seconds fit into one record."""
-    first, group = 0, list[int]()
-    for due, second in by_due:
-        if group and (due - first >= SPAN_SECONDS or len(group) == OCCURRENCES_MAX):
+def _groups(by_due: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """Those whose due seconds fit into one record."""
+    group: list[tuple[int, int]] = []
+    for run in by_due:
+        if group and (run[1] - group[0][1] >= SPAN_SECONDS or len(group) == OCCURRENCES_MAX):
             yield group
             group = []
-        if not group:
-            first = due
-        group.append(second)
+        group.append(run)
     if group:
         yield group
 
 
-def _sizes_of(seconds: Sequence[int], sizes: Sizes) -> Sizes:
-    several = {second: sizes.of(second) for second in seconds if sizes.of(second) > 1}
-    return Sizes(max(seconds) + 1, several)
+def _sizes_of(runs: Sequence[tuple[int, int]], sizes: Sizes) -> Sizes:
+    several = {second: sizes.of(second) for second, _ in runs if sizes.of(second) > 1}
+    return Sizes(max(runs)[0] + 1, several)
 
 
 class Search:
@@ -107,7 +90,7 @@ class Search:
 
     def add(self, record: StepRecord) -> None:
         second = None if self._behind is None else second_of(self._behind)
-        for due, nominal in record.due_seconds():
+        for nominal, due in record.runs:
             if second is None or (due <= second if self._newest_first else due >= second):
                 self._found.setdefault((due, nominal), []).append(record)
 
@@ -120,7 +103,7 @@ class Search:
             if due != last_due and (len(homes) > limit or not self._is_certain(due, read_to)):
                 break
             last_due = due
-            own = {record.home_of(due, nominal) for record in records}
+            own = {record.home_of(nominal, due) for record in records}
             homes += [home for home in own if self._is_behind(home)]
         homes.sort(key=lambda home: home.place, reverse=self._newest_first)
         return homes[:limit], read_to is not None or len(homes) > limit

@@ -222,7 +222,11 @@ def _occurrence_of(row: TaskRow) -> Occurrence | None:
     if timer_id is None:
         raise InvalidAttribute("timer")
     return Occurrence(
-        timer_id, found.second, found.number, found.manual, indexed=row.timer is not None
+        timer_id,
+        found.second,
+        number=found.number,
+        manual=found.manual,
+        indexed=row.timer is not None,
     )
 
 

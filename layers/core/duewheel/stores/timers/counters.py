@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _FOLDED = "folded"
 
 
-class _Row(Struct, array_like=True, forbid_unknown_fields=True):
+class _FoldedRow(Struct, array_like=True, forbid_unknown_fields=True):
     until_second: Second
     open_homes: Annotated[list[str], Meta(max_length=OPEN_MAX)]
 
 
-_row = Decoder(_Row)
+_row = Decoder(_FoldedRow)
 
 
 class Counters(Struct, frozen=True):

@@ -6,7 +6,7 @@ record replaces another.
 
 from collections.abc import Iterator
 from hashlib import blake2s
-from itertools import pairwise
+from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
@@ -29,16 +29,21 @@ _READ_AT_ONCE = 20  # a page of a timer of every second needs a dozen
 _DIGEST_BYTES = 8
 
 
-class _Row(Struct, array_like=True, forbid_unknown_fields=True):
-    """`seconds`: the first one, then the distances to the one before; a negative number repeats the
-    distance before it so many times more. `sizes` as in a chain."""
+_Numbers = Annotated[list[int], Meta(max_length=OCCURRENCES_MAX)]
 
-    seconds: Annotated[list[int], Meta(min_length=1, max_length=OCCURRENCES_MAX)]
-    jitter_seconds: Second
+
+class _StepRow(Struct, array_like=True, forbid_unknown_fields=True):
+    """`first`: the first nominal second. `distances` of each to the one before, `delays` from each
+    to the second in which it is due: a negative number repeats the one before it so many times
+    more. `sizes` as in a chain."""
+
+    first: Second
+    distances: _Numbers
+    delays: _Numbers
     sizes: list[Any]
 
 
-_row = Decoder(_Row)
+_row = Decoder(_StepRow)
 
 
 class StepRecordStore(Struct, frozen=True):
@@ -48,7 +53,7 @@ class StepRecordStore(Struct, frozen=True):
 
     def put(self, record: StepRecord, kept_seconds: int) -> None:
         """`kept_seconds`: how long its occurrences are kept after they have ended."""
-        row = encode(_Row(_packed(record.seconds), record.jitter_seconds, sizes_row(record.sizes)))
+        row = encode(_row_of(record))
         digest = blake2s(row, digest_size=_DIGEST_BYTES).hexdigest()
         expires_at = record.last_due + kept_seconds + KEPT_LONGER_SECONDS
         item = {
@@ -113,40 +118,48 @@ class StepRecordStore(Struct, frozen=True):
         try:
             if int(item["expires_at"]["N"]) * 1000 <= self.clock.now_ms():
                 return None
-            row = _row.decode(item["step"]["S"])
-            return StepRecord(
-                timer_id=registry_keys.timer_id_of(item),
-                seconds=_unpacked(row.seconds),
-                jitter_seconds=row.jitter_seconds,
-                sizes=sizes_from(row.sizes),
-            )
+            return _record_from(_row.decode(item["step"]["S"]), registry_keys.timer_id_of(item))
         except NOT_UNDERSTOOD:
             reported(item, "step")
             return None
 
 
-def _packed(seconds: tuple[int, ...]) -> list[int]:
-    packed, before = [seconds[0]], None
-    for earlier, second in pairwise(seconds):
-        distance = second - earlier
-        if distance != before:
-            packed.append(distance)
-            before = distance
-        elif packed[-1] < 0:
-            packed[-1] -= 1
-        else:
-            packed.append(-1)
+def _row_of(record: StepRecord) -> _StepRow:
+    seconds = [second for second, _ in record.runs]
+    return _StepRow(
+        seconds[0],
+        _packed([later - earlier for earlier, later in pairwise(seconds)]),
+        _packed([due - second for second, due in record.runs]),
+        sizes_row(record.sizes),
+    )
+
+
+def _record_from(row: _StepRow, timer_id: str) -> StepRecord:
+    """Raises ValueError for what is never written."""
+    seconds = [*accumulate(_unpacked(row.distances), initial=row.first)]
+    runs = [
+        (integer(second, SECOND_MAX), integer(second + delay, SECOND_MAX))
+        for second, delay in zip(seconds, _unpacked(row.delays), strict=True)
+    ]
+    return StepRecord(timer_id, tuple(runs), sizes_from(row.sizes))
+
+
+def _packed(numbers: list[int]) -> list[int]:
+    packed: list[int] = []
+    for number, group in groupby(numbers):
+        packed.append(number)
+        if (more := len([*group]) - 1) > 0:
+            packed.append(-more)
     return packed
 
 
-def _unpacked(packed: list[int]) -> tuple[int, ...]:
-    """Raises ValueError for what is never written."""
-    seconds, distance = [integer(packed[0], SECOND_MAX)], 0
-    for number in packed[1:]:
-        times = 1 if number > 0 else -number
-        distance = number if number > 0 else distance
-        if not distance or len(seconds) + times > OCCURRENCES_MAX:
-            raise ValueError("no step")
-        for _ in range(times):
-            seconds.append(integer(seconds[-1] + distance, SECOND_MAX))
-    return tuple(seconds)
+def _unpacked(packed: list[int]) -> list[int]:
+    numbers: list[int] = []
+    for number in packed:
+        if number >= 0:
+            numbers.append(number)
+        elif numbers and len(numbers) - number <= OCCURRENCES_MAX:
+            numbers += [numbers[-1]] * -number
+        else:
+            raise ValueError("nothing to repeat, or too often")
+    return numbers

@@ -218,7 +218,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         named: set[int] = set()
         for record in records_of(timer, occurrences, sizes):
             store.put(record, kept_seconds)
-            named.update(record.seconds)
+            named.update(second for second, _ in record.runs)
         return [replace(one, indexed=one.second not in named) for one in occurrences]
 
     def _put(
