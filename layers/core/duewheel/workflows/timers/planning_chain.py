@@ -62,7 +62,7 @@ class PlanningChain(Struct, frozen=True):
         if to_take_back(before, after, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
             if after is None or after.enabled or not self.counts_runs:
                 return Chained(timer, self.ended(chain, after))
-            until = chain.plan.planned_until_second + before.rules.jitter_seconds
+            until = chain.plan.planned_until_second + before.rules.late_seconds_max
             next_ms = planning.counted_again_ms(until, now_ms)
         (entry,) = self.entry_writer.addresses([next_ms])
         put = {"Put": self.tasks.entry_request(entry, chain.home)}
