@@ -33,8 +33,9 @@ def short_days(seconds: int, releases: Sequence[Release]) -> Iterator[None]:
             page_leases = release.module("stores.delivery.page_leases")
             stack.enter_context(patch.object(page_leases, "_KEPT_SECONDS", 7 * seconds))
             for module in release.modules():
-                if "RETENTION_SECONDS_MIN" in vars(module):
-                    stack.enter_context(patch.object(module, "RETENTION_SECONDS_MIN", seconds))
+                # Two days are needed to count runs late; here they are named by step records, too.
+                for name in {"RETENTION_SECONDS_MIN", "KEPT_SECONDS_MIN"} & vars(module).keys():
+                    stack.enter_context(patch.object(module, name, seconds))
         yield
 
 

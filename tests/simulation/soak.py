@@ -68,6 +68,10 @@ class Soak:
     beside: str = ""  # a commit, whose release is updated to this one, and rolled back meanwhile
 
     @property
+    def run_index(self) -> str:
+        return "off" if self.seed % 2 else "on"
+
+    @property
     def has_short_days(self) -> bool:
         return self.day_seconds < DAY_SECONDS
 
@@ -86,15 +90,18 @@ class Soak:
 
 
 @cache
-def _template(path: Path) -> Template:
-    return load_template(path, {"IngestQueue": "on", "IngestBusinesses": MAY_CREATE_FOR})
+def _template(path: Path, run_index: str) -> Template:
+    values = {"IngestQueue": "on", "IngestBusinesses": MAY_CREATE_FOR}
+    if "  RunIndex:" in path.read_text():  # a release before has none
+        values["RunIndex"] = run_index
+    return load_template(path, values)
 
 
 def soaked(soak: Soak) -> tuple[Report, Faults, float]:
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
     releases = [THIS, release_of(soak.beside)] if soak.beside else [THIS]
-    templates = {release: _template(release.template) for release in releases}
+    templates = {release: _template(release.template, soak.run_index) for release in releases}
     service = Service(templates, faults, seed=soak.seed + 1)
     if soak.beside:
         service.release_at = partial(_release_at, releases[1], soak.seconds, Random(soak.seed))
