@@ -68,7 +68,7 @@ def release_of(commit: str) -> Release:
             _put_code(name, Path(made) / "code")
             (Path(made) / "code").rename(folder)
     if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+        sys.path.append(str(folder))  # behind this release, whose `functions` it must not hide
     return Release(folder, f"duewheel{_BEFORE}", f"functions{_BEFORE}")
 
 
