@@ -19,18 +19,15 @@ from duewheel.rules.names import KEY, TIMER_ID, BizType, TaskKey
 from duewheel.rules.sweep.verdict import HomeState, Reentry
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX
 from duewheel.rules.tasks.task import (
-    UNSIZED,
     Attempt,
     Occurrence,
-    Plan,
     Reservation,
-    Sizes,
     Status,
     Task,
 )
 from duewheel.rules.tolerance import TOLERANCE_SECONDS_MAX
 from duewheel.rules.wheel import addresses
-from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX, Address, Second
+from duewheel.rules.wheel.addresses import SECOND_MAX, Address, Second
 from duewheel.stores import item_attributes
 from duewheel.stores.callbacks.codec import (
     COUNT_MAX,
@@ -54,10 +51,9 @@ from duewheel.stores.item_attributes import (
     decoded,
     integer,
     reads_an_item,
-    string,
 )
+from duewheel.stores.tasks.plan_codec import VERSION_MAX, plan_from, plan_row
 
-VERSION_MAX = 10**15
 UNINDEXED_VERSION = 4  # the `v` of an occurrence that a step record names
 TOMBSTONE_SECONDS = 7 * 86_400  # far longer than any create is under way
 _ITEM_BYTES_MAX = 400 * 1024
@@ -158,7 +154,6 @@ _turn = Decoder(tuple[InstantMs, Version])
 _place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
 _occurrence = Decoder(_OccurrenceRow)
 _tolerance = Decoder(tuple[_Tolerance | None, InstantMs | None, InstantMs])
-_rows = Decoder(list[Any])
 
 
 def compact(value: Any) -> str:
@@ -228,46 +223,6 @@ def _occurrence_of(row: TaskRow) -> Occurrence | None:
         manual=found.manual,
         indexed=row.timer is not None,
     )
-
-
-def plan_row(plan: Plan) -> list[Any]:
-    row: list[Any] = [plan.timer_id, plan.planned_until_second, plan.numbered]
-    return [*row, *sizes_row(plan.sizes)] if plan.sizes.until_second else row
-
-
-def _plan_from(source: str) -> Plan:
-    timer_id, until, numbered, *sizes = _rows.decode(source)
-    return Plan(
-        _timer_id(timer_id),
-        integer(until, SECOND_MAX),
-        integer(numbered, VERSION_MAX),
-        sizes_from(sizes) if sizes else UNSIZED,
-    )
-
-
-def sizes_row(sizes: Sizes) -> list[Any]:
-    """The seconds by their distance to the one before, each followed by its shard count."""
-    row, before = [sizes.until_second], 0
-    for second, shards in sorted(sizes.shards.items()):
-        row += [second - before, shards]
-        before = second
-    return row
-
-
-def sizes_from(row: list[Any]) -> Sizes:
-    until, *pairs = row
-    shards: dict[int, int] = {}
-    second = 0
-    for ahead, count in zip(pairs[::2], pairs[1::2], strict=True):
-        second = integer(second + integer(ahead, SECOND_MAX), SECOND_MAX)
-        shards[second] = integer(count, SHARDS_MAX, smallest=1)
-    return Sizes(integer(until, SECOND_MAX), shards)
-
-
-def _timer_id(value: Any) -> str:
-    if not TIMER_ID.fullmatch(string(value)):
-        raise ValueError("no timer id")
-    return str(value)
 
 
 # attribute: field, for texts that are stored as they are
@@ -455,7 +410,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         reservation=_promise(row),
         parked=row.parked is not None and row.parked.BOOL,
         occurrence=_occurrence_of(row),
-        plan=decoded("plan", row.plan, _plan_from),
+        plan=decoded("plan", row.plan, plan_from),
         **_plain_fields(row),
     )
 

@@ -20,7 +20,7 @@ from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, written
 from duewheel.stores.item_attributes import integer, reported
-from duewheel.stores.tasks.codec import sizes_from, sizes_row
+from duewheel.stores.tasks.plan_codec import sizes_from, sizes_row
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

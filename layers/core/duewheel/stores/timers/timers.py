@@ -28,7 +28,8 @@ from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Refused, get_batch, write_if
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.item_attributes import flag, integer, is_json, json_text, reported
-from duewheel.stores.tasks.codec import compact, sizes_from, sizes_row
+from duewheel.stores.tasks.codec import compact
+from duewheel.stores.tasks.plan_codec import sizes_from, sizes_row
 from duewheel.stores.timers.codec import gaps_row, rules_of_row, rules_row
 
 if TYPE_CHECKING:
