@@ -1,6 +1,7 @@
 """How large an item is for DynamoDB: UTF-8 of names and texts, numbers by their digits."""
 
 import math
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ def _value_size(value: Mapping[str, Any]) -> int:
             return len(content.encode())
         case "N":
             return math.ceil(len(content.lstrip("-").replace(".", "")) / 2) + 1
+        case "B":  # as in a request
+            return len(b64decode(content))
         case "BOOL":
             return 1
         case "L":
