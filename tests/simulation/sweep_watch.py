@@ -35,6 +35,7 @@ class SweepWatch:
         dispatched = process.pointers().read(pointers.TIME, origin).position - NOON_MS // 1000
         if dispatched < now - TIME_POINTER_LATE_SECONDS:
             self._held_up.append(now)
+        swept = max(swept, 0)  # before that the service was not there
         broken_seconds = LOOK_SECONDS * sum(at > swept for at in self._held_up)
         broken_seconds += self._not_run_seconds(swept, now)
         self.behind_seconds_max = max(self.behind_seconds_max, now - swept - broken_seconds)

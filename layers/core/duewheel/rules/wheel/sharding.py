@@ -70,13 +70,16 @@ class Placement(Struct, frozen=True, kw_only=True, array_like=True):
         """The instant that a task with this window gets: its shared second, or another one if that
         is crowded."""
         tolerance = self.tolerance_seconds(window)
+        if not tolerance:
+            return window.due_ms
         parts = self.shards.get(self.shared_second(window), 1)
-        if not tolerance or parts == 1:
+        if parts == 1:
             return shared_ms(window, tolerance)
         return spread_ms(window, tolerance, parts, random_bytes)
 
     def shared_second(self, window: Window) -> int:
-        return self.second(shared_ms(window, self.tolerance_seconds(window)))
+        tolerance = self.tolerance_seconds(window)
+        return self.second(shared_ms(window, tolerance) if tolerance else window.due_ms)
 
     def tolerance_seconds(self, window: Window) -> int:
         if window.tolerance_seconds is not None:
