@@ -1,5 +1,6 @@
 """The chain counts the runs that step records name, when they have ended."""
 
+from collections import Counter
 from contextlib import nullcontext
 from functools import partial
 
@@ -12,6 +13,7 @@ from duewheel.rules.timers.outcome_counts import Counted, Folded
 from duewheel.rules.timers.timer import Misfire, Timer
 from duewheel.stores import registry_keys
 from duewheel.wiring import notifier
+from duewheel.workflows.timers import count_outcomes
 from tests.support.receiver import BUSY, GONE, OK
 from tests.support.stories import End, Interruption, Story
 from tests.support.timers import chain_of, fates, made, now, occurrences
@@ -84,6 +86,20 @@ def test_the_chain_folds_at_each_planning_and_for_the_last_time_when_the_timer_h
     assert folded(world, timer) == {}
     story.settle_all()
     assert folded(world, timer) == {"fired": RUNS, "delivered": RUNS} == ended(world, timer)
+    assert first_chain(world, timer) is Status.CANCELLED
+
+
+def test_the_chain_counts_more_runs_of_one_second_than_it_reads_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tolerance gathers them there."""
+    monkeypatch.setattr(count_outcomes, "READ_AT_ONCE", 8)
+    story = Story(world)
+    timer = made(world, max_runs=60, tolerance_seconds=30)
+    story.pass_time(100)
+    assert max(Counter(task.due_ms for task in occurrences(world, timer)).values()) == 30
+    story.settle_all()
+    assert folded(world, timer) == {"fired": 60, "delivered": 60}
     assert first_chain(world, timer) is Status.CANCELLED
 
 

@@ -25,7 +25,7 @@ from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.step_records import StepRecordStore
 
-_READ_AT_ONCE = 500
+READ_AT_ONCE = 500
 SHOWN_MAX = 300  # runs that are not folded yet, of a timer that is read
 
 
@@ -38,17 +38,21 @@ class CountOutcomes(Struct, frozen=True, kw_only=True):
     def fold(self, timer_id: str, planned_until_second: int, until_ms: int) -> bool:
         """Fold the runs that are due before that second: later ones may still be put. Returns
         whether there are more, or some that have not ended."""
+        limit = READ_AT_ONCE
         while True:
             counters = self.counters.read(timer_id)
             before = counters.folded
             due_before = self._now_second() - FOLDED_BEHIND_SECONDS
             last = max(before.until_second, min(due_before, planned_until_second))
-            homes, more_are_due, are_more = self._unfolded(timer_id, before, last, _READ_AT_ONCE)
+            homes, more_are_due, are_more = self._unfolded(timer_id, before, last, limit)
             if not homes and not before.open_homes:
                 return are_more
             # Runs of its last second may be on the next page.
             end = homes[-1].second if more_are_due else last
             complete = [home for home in homes if home.second < end]
+            if more_are_due and not complete:  # a tolerance gathers many runs in one second
+                limit *= 2
+                continue
             folded = fold(before, complete, self._tasks(before, complete), end)
             if folded.after == before:
                 return True
