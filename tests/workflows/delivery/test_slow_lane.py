@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.delivery.page_lease import TRIES_MAX
+from duewheel.rules.delivery.page_lease import LEASE_MS, TRIES_MAX
 from duewheel.rules.sweep.audit import AuditRequest
 from duewheel.rules.tasks.lifecycle import WAIT_MS_MAX, WAIT_MS_MIN
 from duewheel.rules.tasks.task import Status, Task
@@ -183,6 +183,50 @@ def test_a_death_in_the_slow_lane_before_settling_repeats_only_its_own_calls(wor
     world.drain()
     assert called(world) == ids(slow) + ids(slow) + ids(quick)
     assert {world.read(task).status for task in slow} == {Status.DELIVERED}
+
+
+def throttled_after_calls(world: World) -> list[str]:
+    """Nothing of the tables in the list is written once a call is answered."""
+    tables = [world.settings.wheel_table]
+    write_batch = world.dynamodb.batch_write_item
+
+    def batch_write_item(RequestItems: dict[str, Any]) -> Any:
+        left = {name: some for name, some in RequestItems.items() if name in tables}
+        return {"UnprocessedItems": left} if left else write_batch(RequestItems=RequestItems)
+
+    def answer(_: Received) -> Any:
+        if tables:
+            code = "ProvisionedThroughputExceededException"
+            world.recorder.refuse("UpdateItem", code=code, of=tables[0])
+        return OK
+
+    world.dynamodb.batch_write_item = batch_write_item
+    world.receiver.answer = answer
+    return tables
+
+
+def test_a_page_that_is_begun_again_with_records_passes_its_slow_tasks_on_once(
+    world: World,
+) -> None:
+    """A second message of the slow page may precede the one that has the records of its calls."""
+    slow, quick = slow_and_quick(world)
+    message = world.dispatched(slow[0])
+    tables = throttled_after_calls(world)
+    world.handle(message)
+    world.recorder.before = lambda _: None
+    (passed,) = world.receive(Lane.SLOW)
+    world.handle(passed)
+    assert called(world) == ids(slow) + ids(quick)
+
+    tables.clear()
+    world.recorder.before = lambda _: None
+    world.clock.advance_ms(LEASE_MS + 2_000)
+    (again,) = world.receive()
+    world.handle(again)
+    (passed_again,) = world.receive(Lane.SLOW)
+    world.handle(passed_again)
+    assert called(world) == ids(slow) + ids(quick)
+    assert {world.read(task).status for task in slow + quick} == {Status.DELIVERED}
 
 
 def test_a_slow_page_that_runs_out_of_time_passes_its_rest_on_within_its_lane(

@@ -134,7 +134,8 @@ class Deliver(Struct, frozen=True, kw_only=True):
         )
         called = self._called(message)
         uncalled = _but(called, pairs)
-        lease = await in_thread(self.slow_lane.of_page, lease, uncalled)
+        of_page = partial(self.slow_lane.of_page, is_sent=bool(message.called))
+        lease = await in_thread(of_page, lease, uncalled)
         own = [pair for pair in pairs if pair[0].place not in lease.slow]
         left = await self.deliver_entries(own, deadline_ms, called, hold)
         try:

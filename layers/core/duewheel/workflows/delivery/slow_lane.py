@@ -1,8 +1,9 @@
 """The slow lane: detect slow calls, publish which businesses hold pages up, and route their tasks.
 
 Tasks are routed by id, before the page waits for anything. What a page routes is recorded in its
-lease first. A page that is begun again sends the recorded tasks again and calls all others itself.
-The slow lane calls all tasks that it gets, even if their business is not slow any more.
+lease first. A page that is begun again sends the recorded tasks again, unless its message has the
+records of calls, and calls all others itself. The slow lane calls all tasks that it gets, even if
+their business is not slow any more.
 
 A published state expires by itself. Calls in the slow lane are measured as well; while they are
 slow they renew it. A failed publication fails no page.
@@ -45,9 +46,11 @@ class SlowLane(Struct, frozen=True, kw_only=True):
     message_sender: MessageSender
     page_lease_ms: int
 
-    def of_page(self, lease: PageLease, pairs: EntryTasks) -> PageLease:
-        """Send the slow tasks of a page; returns the lease with what was sent."""
-        if is_slow_page(lease.page):
+    def of_page(self, lease: PageLease, pairs: EntryTasks, *, is_sent: bool = False) -> PageLease:
+        """Send the slow tasks of a page; returns the lease with what was sent. `is_sent`: a run
+        before has sent those that are recorded, so a message with records of their calls may be
+        under way, which another one must not precede."""
+        if is_slow_page(lease.page) or (lease.slow and is_sent):
             return lease
         if not lease.slow and (slow := self._slow_ones(pairs)):
             lease = still_ours(self.pages.record_slow(lease, _places(slow)))
