@@ -1,5 +1,7 @@
 """When the table throttles settlements, notifiers keep trying, and no task is called again."""
 
+from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -8,8 +10,9 @@ from msgspec.structs import replace
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.delivery.page_lease import LEASE_MS, PageFinished
 from duewheel.rules.tasks.task import Status, Task
+from duewheel.stores.dynamodb import Throttled
 from duewheel.workflows.retry_throttled import PAUSE_MS_MAX, TRY_MS_MAX, pause_ms
-from tests.support.receiver import BUSY, OK
+from tests.support.receiver import BUSY, OK, Received
 from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 
@@ -100,6 +103,38 @@ def test_tasks_are_called_once_if_nothing_of_their_page_can_be_written(world: Wo
     world.drain()
 
     check_called_once_and_settled(world, tasks)
+
+
+@pytest.mark.parametrize("in_ms", [FAR_MS, 3_000], ids=["page", "direct"])
+def test_a_failed_attempt_that_cannot_be_written_repeats_no_other_call(
+    world: World, in_ms: int
+) -> None:
+    tasks = [t for t in world.created_many([world.new(in_ms)] * 4) if isinstance(t, Task)]
+    if not tasks[0].home.direct:
+        world.dispatch_until(tasks[0].due_ms // 1000)
+    world.clock.set_ms(max(world.clock.now_ms(), tasks[0].due_ms - 400))
+    (message,) = world.receive()
+    left = refuse_batches(world)
+    failing = tasks[0].task_id
+
+    def answer_and_refuse(received: Received) -> Outcome:
+        refuse_updates(world, times=1_000_000)
+        return BUSY if received.task_id == failing else OK
+
+    world.receiver.answer = answer_and_refuse
+    with suppress(Throttled):
+        world.handle(message)
+
+    left[0] = 0
+    refuse_updates(world, times=0)
+    world.receiver.answer = lambda _: OK
+    world.clock.advance_ms(120_000)
+    world.drain()
+
+    others = [task for task in tasks if task.task_id != failing]
+    called = Counter(world.receiver.task_ids)
+    assert {called[task.task_id] for task in others} == {1}
+    assert {world.read(task).status for task in others} == {Status.DELIVERED}
 
 
 def test_a_passed_on_settlement_does_not_settle_a_task_that_has_changed_since(world: World) -> None:

@@ -16,12 +16,13 @@ from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Plan, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.dynamodb import Throttled
 from duewheel.workflows.delivery.attempt_call import AttemptCall
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate, PageRun, Secrets
 from duewheel.workflows.delivery.hold import Hold
-from duewheel.workflows.delivery.settle_batch import Called, Left, Settler
+from duewheel.workflows.delivery.settle_batch import Called, Left, NotWritten, Settler
 from duewheel.workflows.gather_all import gather_all, in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.timers.check_occurrences import CheckOccurrences
@@ -54,7 +55,8 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
         hold: Hold | None,
     ) -> Left:
         """`called`: by home, the tasks that another run has called. `hold`: None if no other run
-        can have these entries. Returns what could not be done in time."""
+        can have these entries. Returns what could not be done in time; raises NotWritten if a write
+        of another outcome was throttled to the end."""
         settler = self.begin_settling(deadline_ms, called)
         live = [
             (entry, task)
@@ -83,7 +85,10 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
                 work.append(in_thread(self.plan_timers, chains, deadline_ms))
             return _joined(await gather_all(work))
 
-        uncalled, _ = await gather_all([settler.until_end_of(deliver()), settler.run()])
+        try:
+            uncalled, _ = await gather_all([settler.until_end_of(deliver()), settler.run()])
+        except Throttled as throttled:
+            raise NotWritten(settler.unsettled) from throttled
         return Left(uncalled or [], settler.unsettled, settler.settled)
 
     def _decided(

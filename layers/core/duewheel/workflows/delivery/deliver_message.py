@@ -41,7 +41,7 @@ from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.delivery.deliver_entries import DeliverEntries
 from duewheel.workflows.delivery.hold import Hold, KeepHold
 from duewheel.workflows.delivery.park_tasks import Release
-from duewheel.workflows.delivery.settle_batch import Called, Left
+from duewheel.workflows.delivery.settle_batch import Called, Left, NotWritten
 from duewheel.workflows.delivery.slow_lane import SlowLane
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
@@ -137,13 +137,13 @@ class Deliver(Struct, frozen=True, kw_only=True):
         of_page = partial(self.slow_lane.of_page, is_sent=bool(message.called))
         lease = await in_thread(of_page, lease, uncalled)
         own = [pair for pair in pairs if pair[0].place not in lease.slow]
-        left = await self.deliver_entries(own, deadline_ms, called, hold)
         try:
+            left = await self.deliver_entries(own, deadline_ms, called, hold)
             lease = await self._pass_on(lease, left, deadline_ms)
-        except Throttled:
-            if not left.unsettled:
+        except NotWritten as failure:
+            if not failure.unsettled:
                 raise
-            await self._begin_again(message, left, hold)
+            await self._begin_again(message, failure.unsettled, hold)
             return
         if needs_done_mark(lease, size, left.settled, shards):
             await self.retry_throttled(partial(self.pages.mark_done, lease), deadline_ms)
@@ -189,7 +189,10 @@ class Deliver(Struct, frozen=True, kw_only=True):
         if entries:
             places = (*lease.rest, *(entry.place for entry in entries))
             record_rest = partial(self.pages.record_rest, lease, places)
-            lease = still_ours(await self.retry_throttled(record_rest, deadline_ms))
+            try:
+                lease = still_ours(await self.retry_throttled(record_rest, deadline_ms))
+            except Throttled as throttled:
+                raise NotWritten(left.unsettled) from throttled
             logger.info(
                 "page passed on",
                 action="pass-on",
@@ -209,7 +212,9 @@ class Deliver(Struct, frozen=True, kw_only=True):
             await in_thread(self.message_sender.send_or_raise, rest)
         return lease
 
-    async def _begin_again(self, message: PageMessage, left: Left, hold: Hold) -> None:
+    async def _begin_again(
+        self, message: PageMessage, unsettled: Sequence[Task], hold: Hold
+    ) -> None:
         """Nothing can be written of the page, and only this run knows which tasks it has called. A
         message in place of this one has their records. It comes when the lease is over, and the
         next run settles them."""
@@ -219,9 +224,9 @@ class Deliver(Struct, frozen=True, kw_only=True):
             second=message.second,
             shard=message.shard,
             page=message.page,
-            count=len(left.unsettled),
+            count=len(unsettled),
         )
-        again = replace(message, called=self._texts(left.unsettled))
+        again = replace(message, called=self._texts(unsettled))
         left_ms = hold.until_ms - self.clock.now_ms()
         delay_seconds = min(max(0, -(-left_ms // 1000)), timing.DELAY_SECONDS_MAX)
         if await in_thread(self.message_sender.send, [again], lambda _: delay_seconds):
@@ -246,10 +251,16 @@ class Deliver(Struct, frozen=True, kw_only=True):
             pairs = [(entry, task) for entry, task in pairs if task and task.home in called]
         slow = await in_thread(self.slow_lane.of_direct, message, _but(called, pairs))
         own = [pair for pair in pairs if pair[0] not in slow]
-        left = await self.deliver_entries(own, deadline_ms, called, hidden)
-        if left.entries:
-            names = tuple(entry.name for entry in left.entries)
-            rest = DirectMessage(message.second, names, self._texts(left.unsettled))
+        try:
+            left = await self.deliver_entries(own, deadline_ms, called, hidden)
+            entries_left, unsettled = left.entries, left.unsettled
+        except NotWritten as failure:
+            if not failure.unsettled:
+                raise
+            entries_left, unsettled = [entry for entry, _ in own], failure.unsettled
+        if entries_left:
+            names = tuple(entry.name for entry in entries_left)
+            rest = DirectMessage(message.second, names, self._texts(unsettled))
             await in_thread(self.message_sender.send_or_raise, rest)
         return PageFinished()
 

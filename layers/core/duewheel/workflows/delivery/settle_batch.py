@@ -45,6 +45,15 @@ class Left(Struct, frozen=True):
         return [task.entry for task in (*self.uncalled, *self.unsettled)]
 
 
+class NotWritten(Throttled):
+    """DynamoDB throttled another write of a run to its end. Only this run knows which tasks are
+    delivered and `unsettled`."""
+
+    def __init__(self, unsettled: list[Task]) -> None:
+        super().__init__(f"a write was throttled; {len(unsettled)} delivered tasks are not settled")
+        self.unsettled = unsettled
+
+
 class Settler:
     """Collects delivered tasks and writes them, 25 to a BatchWriteItem. `unsettled`: tasks that
     DynamoDB throttled until the deadline. `is_alone`: one task at most will come, which has no
