@@ -228,3 +228,22 @@ def test_secrets_in_the_table_open_when_new_ones_are_sealed(world: World) -> Non
     world.clock.advance_ms(KEPT_MS)
     assert fall_due(world, world.created(callback=WITH_TOKEN)).status is Status.DELIVERED
     assert sent(world) == [FIRST, SECOND]
+
+
+def test_a_change_names_no_secret_that_was_deleted_with_its_business(world: World) -> None:
+    """A business that was created anew while the change is under way has the same version."""
+    set_token(world, FIRST)
+
+    def created_anew(call: Call) -> None:
+        if call.operation == "TransactWriteItems":
+            world.recorder.before = lambda _: None
+            assert world.delete_business("orders", DeleteQuery(), Precondition(), by=CALLER).done
+            world.clock.advance_ms(5)
+            set_token(world, SECOND)
+
+    world.recorder.before = created_anew
+    world.configured("orders", retention_days=3)
+    business = world.businesses.read_whole("orders")
+    (secret,) = business.own.secrets or ()
+    assert world.secret_store.open("orders", secret.stored) == SECOND.encode()
+    assert kept(world) == {SECOND.encode()}

@@ -136,13 +136,18 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
 
 
 def _as_read(business: Business) -> dict[str, Any]:
-    names = {"ExpressionAttributeNames": {"#version": "version"}}
+    """A business that was deleted and created anew may have the same version."""
+    names = {"#version": "version"}
     if business.version == 0:
-        return {"ConditionExpression": "attribute_not_exists(#version)", **names}
+        condition = "attribute_not_exists(#version)"
+        return {"ConditionExpression": condition, "ExpressionAttributeNames": names}
     return {
-        "ConditionExpression": "#version = :seen",
-        "ExpressionAttributeValues": {":seen": {"N": str(business.version)}},
-        **names,
+        "ConditionExpression": "#version = :seen AND #created_ms = :created_ms",
+        "ExpressionAttributeNames": {**names, "#created_ms": "created_ms"},
+        "ExpressionAttributeValues": {
+            ":seen": {"N": str(business.version)},
+            ":created_ms": {"N": str(business.created_ms)},
+        },
     }
 
 
