@@ -24,7 +24,7 @@ from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate, PageRun, 
 from duewheel.workflows.delivery.hold import Hold
 from duewheel.workflows.delivery.settle_batch import Called, Left, NotWritten, Settler
 from duewheel.workflows.gather_all import gather_all, in_thread
-from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.retry_throttled import TRY_MS_MAX, RetryThrottled
 from duewheel.workflows.timers.check_occurrences import CheckOccurrences
 from duewheel.workflows.timers.plan_occurrences import PlanTimers
 
@@ -57,7 +57,8 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
         """`called`: by home, the tasks that another run has called. `hold`: None if no other run
         can have these entries. Returns what could not be done in time; raises NotWritten if a write
         of another outcome was throttled to the end."""
-        settler = self.begin_settling(deadline_ms, called)
+        # Time is left to record, or to send, what cannot be settled.
+        settler = self.begin_settling(deadline_ms - TRY_MS_MAX, called)
         live = [
             (entry, task)
             for entry, task in pairs
