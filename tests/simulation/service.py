@@ -148,8 +148,8 @@ class Service:
             variables |= resources.environment("ingest")
         hold_functions_to_their_roles(release.module("stores.aws_clients"))
         process = release.module("wiring.process")
-        asks_nobody = {"AUTH_MODE": "off", "METRICS": "off"}
-        with patch.dict("os.environ", variables | asks_nobody):
+        without_access = {"AUTH_MODE": "off", "METRICS": "off"}
+        with patch.dict("os.environ", variables | without_access):
             process.start_anew(self)
             process.settings()
 

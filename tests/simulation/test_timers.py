@@ -81,7 +81,7 @@ def test_a_timer_of_every_second_is_called_every_second_while_its_callbacks_take
 
 @pytest.mark.soak
 @pytest.mark.parametrize("run_index", ["on", "off"])
-def test_whoever_dies_on_the_way_leaves_no_run_out(run_index: str) -> None:
+def test_a_crash_while_planning_leaves_no_run_unnamed(run_index: str) -> None:
     # A scheduler that catches up dies every hundred calls or so; the next one comes in a minute.
     lived = ran(DEADLY, settled_after=1_200, run_index=run_index)
     assert len(lived.due_at) == RUNS

@@ -227,8 +227,8 @@ class Deliver(Struct, frozen=True, kw_only=True):
             count=len(unsettled),
         )
         again = replace(message, called=self._texts(unsettled))
-        left_ms = hold.until_ms - self.clock.now_ms()
-        delay_seconds = min(max(0, -(-left_ms // 1000)), timing.DELAY_SECONDS_MAX)
+        over_ms = hold.until_ms + 999  # the queue's delay has whole seconds
+        delay_seconds = timing.delay_seconds(over_ms, self.clock.now_ms())
         if await in_thread(self.message_sender.send, [again], lambda _: delay_seconds):
             raise SendRefused("the records of a page's calls were not sent")
 
