@@ -106,7 +106,7 @@ def test_an_emptied_field_restores_the_default_of_the_service(
     viewer.choose("How a failed call is tried again", "service default")
     viewer.choose("Lane", "service default: by what is observed")
     viewer.fill("Ended tasks are kept (days)", "")
-    viewer.fill("Calls of one page at once", "")
+    viewer.fill("Calls in flight", "")
     saved(viewer)
     assert business(service, "emptied")["own"] == ["timeout_seconds"]
 

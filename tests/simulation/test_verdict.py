@@ -154,18 +154,17 @@ def test_a_granted_cancel_of_a_delivered_task_is_untrue() -> None:
     assert verdict(ledger(cancels=(Asked(5.0, 5.1, 200),)), call(4.0)).untrue
 
 
-def under_way(number: int, messages: int) -> list[Call]:
-    run = Invocation("notifier", 7, Environment("notifier"), 0, messages)
-    return [Call(ID, NARROW, 1, "", 1.0, NOON_MS, run, OK, ended_seconds=2.0)] * number
+def under_way(number: int) -> list[Call]:
+    """Each by a run of its own."""
+    runs = [Invocation("notifier", n, Environment("notifier"), 0) for n in range(number)]
+    return [Call(ID, NARROW, 1, "", 1.0, NOON_MS, run, OK, ended_seconds=2.0) for run in runs]
 
 
-def test_the_calls_in_flight_of_a_run_are_held_against_the_pages_that_it_was_given() -> None:
-    of_two = IN_FLIGHT * 2
-    assert list(too_many_in_flight(under_way(of_two, messages=2))) == []
-    assert list(too_many_in_flight(under_way(of_two + 1, messages=2))) == [
-        f"run 7 had {of_two + 1} calls of {NARROW} in flight, of 2 pages"
+def test_the_calls_in_flight_of_all_runs_are_held_against_the_limit() -> None:
+    assert list(too_many_in_flight(under_way(IN_FLIGHT))) == []
+    assert list(too_many_in_flight(under_way(IN_FLIGHT + 1))) == [
+        f"{IN_FLIGHT + 1} calls of {NARROW} were in flight at once"
     ]
-    assert list(too_many_in_flight(under_way(of_two + 1, messages=10))) == []
 
 
 def test_calls_one_after_the_other_are_not_in_flight_at_once() -> None:

@@ -66,7 +66,7 @@ def _settings(world: World) -> None:
         secrets={"token": "of no consequence"},
     )
     world.configured("limited", calls_per_second=0.02, creates_per_second=50.0, creates_burst=99)
-    world.configured("slow", lane=Lane.SLOW)
+    world.configured("slow", lane=Lane.SLOW, calls_in_flight=5)
     world.configured("other", callback=_at("other.example"))
     table = world.settings.registry_table
     read_or_record(world.unrecorded, table, CURSOR, b"cursors are sealed with this")

@@ -55,6 +55,11 @@ def turns(limit: str, biz_type: str) -> dict[str, Any]:
     return key(f"turns#{biz_type}", limit)
 
 
+def permits(scope: str) -> dict[str, Any]:
+    """Beside the turns, so that a role that may take turns may take permits."""
+    return key(f"turns#{scope}", "permits")
+
+
 def business(biz_type: str) -> dict[str, Any]:
     return key(BUSINESS_KIND, biz_type)
 

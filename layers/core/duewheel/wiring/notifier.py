@@ -18,6 +18,7 @@ from duewheel.rules.timers.withdrawal import Claims
 from duewheel.rules.wheel.addresses import PARKED_SLOTS
 from duewheel.stores.aws_clients import TargetClients
 from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.stores.timers.occurrences import PlannedOccurrences, RunningStore
 from duewheel.targets.aws.calls import CALLS_AT_ONCE, AwsCalls
@@ -58,6 +59,7 @@ from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, Del
 from duewheel.workflows.delivery.deliver_message import Deliver
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.gates import (
+    ConcurrencyLimitGate,
     LimitCallRate,
     OccurrenceGate,
     PauseGate,
@@ -66,6 +68,7 @@ from duewheel.workflows.delivery.gates import (
 from duewheel.workflows.delivery.hold import Beside, HideMessages, KeepHold
 from duewheel.workflows.delivery.park_tasks import WRITERS as PARKERS
 from duewheel.workflows.delivery.park_tasks import Park, Release
+from duewheel.workflows.delivery.permits import OWNER_BYTES, TakePermits
 from duewheel.workflows.delivery.settle_batch import Settler
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls, SlowLane
 from duewheel.workflows.gather_all import in_threads_of
@@ -231,12 +234,17 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         random_unit=random_unit(),
         random_bytes=partial(random_bytes(), MARK_BYTES),
     )
+    permits = PermitStore(dynamodb(), settings().registry_table)
+    concurrency_limit = ConcurrencyLimitGate(
+        clock=clock(), store=permits, reschedule=rescheduling, retry_throttled=retrying
+    )
     gates = (
         PauseGate(
             clock=clock(), known=known, park=park, reschedule=rescheduling, retry_throttled=retrying
         ),
         OccurrenceGate(check_occurrences()),
         circuit_breaker,
+        concurrency_limit,
         RateLimitGate(LimitCallRate(clock(), turns()), rescheduling, retrying),
     )
     call_secrets = CallSecrets(secret_store(), businesses())
@@ -247,6 +255,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         targets=targets,
         secrets=call_secrets,
         circuit_breaker=circuit_breaker,
+        concurrency_limit=concurrency_limit,
         fail_attempt=fail_attempt(),
         reschedule=rescheduling,
         stop_timer=StopTimer(ChangeTimer(clock(), timers(), planning_chain(), known)),
@@ -260,6 +269,12 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         attempt_call=attempt_call,
         begin_settling=partial(Settler, tasks(), keys(), retrying),
         secrets=call_secrets,
+        take_permits=TakePermits(
+            clock=clock(),
+            known=known,
+            store=permits,
+            random_bytes=partial(random_bytes(), OWNER_BYTES),
+        ),
         fail_attempt=fail_attempt(),
         plan_timers=plan_timers(),
         check=check_occurrences(),

@@ -10,7 +10,12 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duewheel.rules.businesses import trusted_origins
-from duewheel.rules.businesses.settings import RETENTION_DAYS_MAX, RETENTION_DAYS_MIN, Defaults
+from duewheel.rules.businesses.settings import (
+    IN_FLIGHT_MAX,
+    RETENTION_DAYS_MAX,
+    RETENTION_DAYS_MIN,
+    Defaults,
+)
 from duewheel.rules.callbacks import outcome, secret_headers
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.outcome import StatusEntry
@@ -48,7 +53,6 @@ TIMEOUT_SECONDS_MIN = 0.1
 RATE_MIN = 0.001  # one in a thousand seconds
 RATE_MAX = 100_000
 BURST_MAX = 1_000_000
-IN_FLIGHT_MAX = 100  # as many as a page has tasks
 
 _Rate = Annotated[float, Meta(ge=RATE_MIN, le=RATE_MAX)]
 _Pattern = Annotated[str, says(minLength=1)]

@@ -4,6 +4,7 @@ Settings are read when they are used, never copied into tasks: a change applies 
 too.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from duewheel.rules.callbacks.url import is_allowed, parse_callback_url
 from duewheel.rules.fields import invalid
 from duewheel.rules.wheel.queue_messages import Lane
 
+IN_FLIGHT_MAX = 100  # as many as a page has tasks
 RETENTION_DAYS_MIN = 1
 RETENTION_DAYS_MAX = 3_650
 RETENTION_SECONDS_MIN = RETENTION_DAYS_MIN * 86_400  # the minimum for ended tasks
@@ -110,6 +112,10 @@ class Business(Struct, frozen=True):
         """The deployment's limit may be stricter now than when this was set."""
         own = self.own.timeout_seconds or self.defaults.timeout_seconds
         return min(own, self.defaults.timeout_seconds_max)
+
+    @property
+    def timeout_ms(self) -> int:
+        return math.ceil(self.timeout_seconds * 1000)
 
     @property
     def statuses(self) -> StatusLists:

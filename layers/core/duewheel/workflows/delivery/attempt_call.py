@@ -6,7 +6,6 @@ calls that are answered and not settled.
 """
 
 import asyncio
-import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -28,7 +27,8 @@ from duewheel.targets.by_type import Targets
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
-from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate
+from duewheel.workflows.delivery.gates import BusinessRun, Call, ConcurrencyLimitGate, Gate
+from duewheel.workflows.delivery.permits import Slot
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
@@ -46,6 +46,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
     targets: Targets
     secrets: CallSecrets
     circuit_breaker: CircuitBreaker
+    concurrency_limit: ConcurrencyLimitGate
     fail_attempt: FailAttempt
     reschedule: Reschedule
     stop_timer: StopTimer
@@ -54,15 +55,18 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
 
     async def __call__(self, call: Call, run: BusinessRun) -> bool:
         """False if it is too late to begin."""
-        timeout_ms = math.ceil(run.business.timeout_seconds * 1000)
-        latest_ms = run.page.deadline_ms - timeout_ms - SETTLE_RESERVE_MS
+        latest_ms = run.page.deadline_ms - run.business.timeout_ms - SETTLE_RESERVE_MS
         if max(call.from_ms, self.clock.now_ms()) > latest_ms:
             return False
         confirmed = await self._confirm(call, call.from_ms, run)
         if confirmed is None:
             return True
-        await self.clock.sleep_until_ms(call.from_ms)
-        async with run.call_slots:
+        async with run.call_slots.slot(call.task, call.from_ms, latest_ms) as state:
+            if state is Slot.NO_PERMIT:
+                run.put_aside(call.task, self.concurrency_limit.line_up)
+                return True
+            if state is Slot.TOO_LATE:
+                return False
             with ExitStack() as slot:
                 await self.call_slots.acquire()
                 slot.callback(self.call_slots.release)
@@ -72,7 +76,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
                 if confirmed is None:
                     return True
                 started_ms = self.clock.now_ms()
-                if started_ms > latest_ms or not run.page.is_sure:
+                if started_ms > latest_ms or not run.page.is_sure or not run.call_slots.is_sure:
                     return False
                 attempt = await self._attempt(confirmed, started_ms, run, slot)
         if attempt is not None:

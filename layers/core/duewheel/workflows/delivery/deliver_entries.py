@@ -4,7 +4,6 @@ The tasks of each business pass the gates (`gates.py`), then each is attempted b
 (`attempt_call.py`). Chains of timers that fall due are planned meanwhile.
 """
 
-import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -22,6 +21,7 @@ from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate, PageRun, Secrets
 from duewheel.workflows.delivery.hold import Hold
+from duewheel.workflows.delivery.permits import TakePermits
 from duewheel.workflows.delivery.settle_batch import Called, Left, NotWritten, Settler
 from duewheel.workflows.gather_all import gather_all, in_thread
 from duewheel.workflows.retry_throttled import TRY_MS_MAX, RetryThrottled
@@ -42,6 +42,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
     attempt_call: AttemptCall
     begin_settling: Callable[[int, Called], Settler]  # until a deadline
     secrets: CallSecrets
+    take_permits: TakePermits
     fail_attempt: FailAttempt
     plan_timers: PlanTimers
     check: CheckOccurrences
@@ -148,14 +149,14 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
             page=page,
             business=business,
             secrets=secrets,
-            call_slots=asyncio.Semaphore(business.own.calls_in_flight or CALLS_IN_FLIGHT_MAX),
+            call_slots=self.take_permits.call_slots(business),
             begun_ms=self.clock.now_ms(),
         )
         try:
             calls = await self._admit([Call(task, task.next_ms) for task in tasks], self.gates, run)
             left, _ = await gather_all([self._call_all(calls, run), run.set_aside()])
         finally:
-            await run.set_aside()
+            await gather_all([run.call_slots.close(), run.set_aside()])
         for failure in run.failures:
             raise failure
         return left or []

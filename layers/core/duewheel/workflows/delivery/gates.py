@@ -1,9 +1,9 @@
 """Gates: each decides which tasks of a business may be called, and sets the others aside.
 
-They stand in one list (`wiring/notifier.py`): pause, occurrence, circuit breaker, rate limit; the
-circuit breaker has a module of its own. A task passes them in this order twice: with all tasks of
-its business before the first instant of the page (`admit`), and alone right before its call, which
-may have waited (`confirm`).
+They stand in one list (`wiring/notifier.py`): pause, occurrence, circuit breaker, concurrency limit
+and rate limit; the circuit breaker has a module of its own. A task passes them in this order twice:
+with all tasks of its business before the first instant of the page (`admit`), and alone right
+before its call, which may have waited (`confirm`).
 """
 
 import asyncio
@@ -14,15 +14,18 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from duewheel.clock import Clock
-from duewheel.rules.businesses.rate_limit import Cursors
-from duewheel.rules.businesses.settings import Business
+from duewheel.rules.businesses.rate_limit import Cursors, ReservedTurns
+from duewheel.rules.businesses.settings import IN_FLIGHT_MAX, Business
+from duewheel.rules.delivery import permits
 from duewheel.rules.delivery.circuit_breaker import Probe
 from duewheel.rules.delivery.reservations import allocate, guessed, holds_turn, planned
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.workflows.delivery.hold import Hold
 from duewheel.workflows.delivery.park_tasks import Park
+from duewheel.workflows.delivery.permits import CallSlots
 from duewheel.workflows.delivery.settle_batch import Settler
 from duewheel.workflows.gather_all import gather_all, in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
@@ -78,7 +81,7 @@ class BusinessRun(Struct, frozen=True, kw_only=True):
     page: PageRun
     business: Business
     secrets: Secrets | None
-    call_slots: asyncio.Semaphore
+    call_slots: CallSlots
     begun_ms: int
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     failures: list[Exception] = field(default_factory=list)  # raised when the calls have ended
@@ -209,6 +212,50 @@ class OccurrenceGate(Gate, Struct, frozen=True):
         kept_seconds = run.business.retention_seconds
         for some in checked:
             await self.check.set_aside(some, kept_seconds, run.page.firing)
+
+
+class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
+    """The limit of calls in flight, over all notifiers. A task that has not been in the line of
+    permits lines up behind it; any other takes a permit when it is due (`permits.py`). It stands
+    before the rate limit, so a task takes no turn that it cannot use."""
+
+    clock: Clock
+    store: PermitStore
+    reschedule: Reschedule
+    retry_throttled: RetryThrottled
+
+    async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+        if run.business.own.calls_in_flight is None:
+            return calls
+        newcomers = [
+            call for call in calls if call.probe is None and not permits.is_placed(call.task)
+        ]
+        if not newcomers:
+            return calls
+        read = partial(self.store.read, run.business.biz_type)
+        record = await self.retry_throttled(read, run.page.deadline_ms)
+        behind = [call for call in newcomers if record.has_line(call.from_ms)]
+        for call in behind:
+            run.put_aside(call.task, self.line_up)
+        return [call for call in calls if call not in behind]
+
+    async def line_up(self, tasks: list[Task], run: BusinessRun) -> None:
+        """Reschedule tasks, without an attempt, to places in the line."""
+        deadline_ms = run.page.deadline_ms
+        for some in permits.by_line(tasks):
+            places = partial(self._places, some, run.business)
+            reserved = permits.placed(some, await self.retry_throttled(places, deadline_ms))
+            await self.retry_throttled(self.reschedule.reserved(reserved), deadline_ms)
+
+    def _places(self, tasks: list[Task], business: Business) -> ReservedTurns:
+        limit = business.own.calls_in_flight or IN_FLIGHT_MAX
+        record = self.store.read(business.biz_type)
+        interval_us = record.interval_us(limit)
+        from_ms = record.line_from_ms(limit, tasks[0], self.clock.now_ms())
+        is_late = permits.is_placed(tasks[0])
+        return self.store.line_up(
+            business.biz_type, len(tasks), from_ms, interval_us, is_late=is_late
+        )
 
 
 class LimitCallRate:

@@ -10,7 +10,7 @@ import { secretFields, secretsOf } from "./business_secrets.js";
 
 const NUMBERS = [
   ["calls_per_second", "Calls a second", "Retries included, over all notifiers. What exceeds it is put off."],
-  ["calls_in_flight", "Calls of one page at once", "From 1 to 100."],
+  ["calls_in_flight", "Calls in flight", "From 1 to 100."],
   ["creates_per_second", "Creates a second", "Beyond it a create is refused."],
   ["creates_burst", "Creates at once after a pause", "By default as many as in a second."],
 ];

@@ -45,7 +45,7 @@ export function limits(business, day) {
   const seen = `${perSecond(lately)} in the last ${LATELY_MINUTES} minutes, ${perSecond(busiest)} in the busiest minute of the last hour`;
   return table("Limits", LIMITS, [
     { said: "Calls a second", limit: business?.calls_per_second, seen: [seen, used(busiest, business?.calls_per_second)] },
-    { said: "Calls of one page at once", limit: business?.calls_in_flight, seen: "not counted" },
+    { said: "Calls in flight", limit: business?.calls_in_flight, seen: "not counted" },
     { said: "Creates a second", limit: business?.creates_per_second, seen: "not counted" },
     { said: "Creates at once after a pause", limit: business?.creates_burst, seen: "not counted" },
   ], { key: ({ said }) => said });

@@ -25,7 +25,7 @@ const SETTINGS = [
   ["trusted_origins", "Default headers also go to", (value) => value?.join(", ") ?? "no other origin"],
   ["on_dead", "Notified of dead tasks", (value) => (value === null ? "none" : callback(value)), headers],
   ["calls_per_second", "Calls a second", limit],
-  ["calls_in_flight", "Calls of one page at once", limit],
+  ["calls_in_flight", "Calls in flight", limit],
   ["creates_per_second", "Creates a second", limit],
   ["creates_burst", "Creates at once after a pause", limit],
   ["lane", "Lane", (value, { lane_by: by }) => `${value}, by ${by}`],

@@ -1,0 +1,265 @@
+"""Take permits for the calls of a business, over all notifiers, and give them back.
+
+A pool has the permits of one run for the calls of one scope in a page. It takes some shortly before
+the first calls are due, renews them while calls are to begin, gives back those that it does not
+need soon, and all others when the calls have ended. No request of it is under way then. If a write
+fails, no call begins by it, and permits that are not given back come back when they expire.
+"""
+
+import asyncio
+from bisect import insort
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from enum import Enum
+from functools import partial
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.log import logger
+from duewheel.rules.businesses.settings import IN_FLIGHT_MAX, Business
+from duewheel.rules.delivery import permits as rules
+from duewheel.rules.delivery.permits import Holding, Wanted
+from duewheel.rules.tasks.task import Task
+from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.permits import PermitStore
+from duewheel.workflows.gather_all import SideBySide, in_thread, is_over_before
+
+OWNER_BYTES = 8
+
+
+class Slot(Enum):
+    """Whether a call may begin. `NO_PERMIT`: not in its patience. `TOO_LATE`: its run ends."""
+
+    FREE = "free"
+    NO_PERMIT = "no permit"
+    TOO_LATE = "too late"
+
+
+class _Waiting(Struct, eq=False, kw_only=True):
+    instant_ms: int
+    gives_up_ms: int  # if its run has no permit
+    latest_ms: int
+    slot: asyncio.Future[Slot]
+
+
+class Taken(Struct, frozen=True):
+    """What a run holds. `share`: how many it may go on to use."""
+
+    held: Holding
+    share: int
+
+
+class Pool:
+    """`change` brings the record to what is wanted, as far as permits are free, and returns how
+    many of those held may be used for further calls."""
+
+    def __init__(
+        self, clock: Clock, change: Callable[[Wanted], Taken], owner: str, timeout_ms: int
+    ) -> None:
+        self._clock = clock
+        self._change = change
+        self._owner = owner
+        self._timeout_ms = timeout_ms
+        self._held = 0
+        self._share = 0
+        self._until_ms = 0
+        self._in_use = 0
+        self._ended = (0, 0)
+        self._waiting: list[_Waiting] = []  # in the order of their instants
+        self._next_try_ms = 0
+        self._idle_since_ms = 0
+        self._moved = asyncio.Event()
+        self._is_closed = False
+        self._is_known_to_wait = False
+        self._is_unsure = False  # a write may have been carried out
+        self._keeper: SideBySide[None] | None = None
+
+    async def acquire(self, task: Task, latest_ms: int) -> Slot:
+        """A free slot has to be released."""
+        if self._keeper is None:
+            self._keeper = SideBySide()
+            self._keeper.begin(self._keep())
+        gives_up_ms = self._clock.now_ms() + rules.AHEAD_MS + rules.patience_ms(task)
+        slot: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
+        waiting = _Waiting(
+            instant_ms=rules.instant_ms(task),
+            gives_up_ms=min(gives_up_ms, latest_ms),
+            latest_ms=latest_ms,
+            slot=slot,
+        )
+        insort(self._waiting, waiting, key=lambda one: one.instant_ms)
+        self._moved.set()
+        return await slot
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether a call that begins now ends before its permit expires."""
+        return self._clock.now_ms() <= self._until_ms - self._timeout_ms
+
+    def release(self, used_ms: int) -> None:
+        calls, took_ms = self._ended
+        self._ended = calls + 1, took_ms + used_ms
+        self._in_use -= 1
+        now_ms = self._clock.now_ms()
+        self._idle_since_ms = now_ms
+        is_to_yield = self._held > self._share
+        if (is_to_yield or not self._is_long_enough(now_ms)) and not self._is_unsure:
+            self._next_try_ms = now_ms
+        self._moved.set()
+
+    async def close(self) -> None:
+        """Give back what is held. All calls have ended."""
+        if self._keeper is not None:
+            self._is_closed = True
+            self._moved.set()
+            for failure in await self._keeper.outcomes():
+                if failure is not None:
+                    raise failure
+
+    async def _keep(self) -> None:
+        try:
+            await self._keep_until_closed()
+        finally:  # after a failure nobody waits for ever
+            for one in self._waiting:
+                one.slot.set_result(Slot.TOO_LATE)
+
+    async def _keep_until_closed(self) -> None:
+        while not self._is_closed:
+            self._serve()
+            now_ms, next_ms = self._clock.now_ms(), self._next_ms()
+            if next_ms is None:
+                self._moved.clear()
+                await self._moved.wait()
+            elif next_ms > now_ms:
+                self._moved.clear()
+                clock = self._clock
+                sleep = clock.sleep_beside_until_ms if self._in_use else clock.sleep_until_ms
+                await is_over_before(sleep(next_ms), self._moved)
+            elif self._is_to_change(now_ms):
+                await self._try()
+        if self._held or self._is_unsure:
+            await self._try()
+
+    def _serve(self) -> None:
+        """Give free permits to those that wait, the first first, and let the others give up."""
+        now_ms = self._clock.now_ms()
+        usable = min(self._held, self._share)
+        while self._waiting and self._in_use < usable and self._is_long_enough(now_ms):
+            self._in_use += 1
+            self._waiting.pop(0).slot.set_result(Slot.FREE)
+        for one in list(self._waiting):
+            if now_ms >= one.latest_ms or (not self._held and now_ms >= one.gives_up_ms):
+                self._waiting.remove(one)
+                is_over = now_ms >= one.latest_ms
+                one.slot.set_result(Slot.TOO_LATE if is_over else Slot.NO_PERMIT)
+
+    def _is_long_enough(self, now_ms: int) -> bool:
+        """Whether calls may begin for a while, so that a call that waits for its instant does."""
+        return now_ms + self._timeout_ms + rules.SURE_MS <= self._until_ms
+
+    def _is_to_change(self, now_ms: int) -> bool:
+        if self._waiting or self._is_known_to_wait:
+            return now_ms >= self._next_try_ms
+        return self._has_idle and now_ms >= self._idle_since_ms + rules.IDLE_MS
+
+    @property
+    def _has_idle(self) -> bool:
+        return self._held > self._in_use
+
+    def _next_ms(self) -> int | None:
+        """When there is something to do, if nothing happens before."""
+        if self._waiting:
+            gives_up = [one.latest_ms if self._held else one.gives_up_ms for one in self._waiting]
+            return min(self._next_try_ms, *gives_up)
+        if self._is_known_to_wait:  # others leave permits to it
+            return self._next_try_ms
+        return self._idle_since_ms + rules.IDLE_MS if self._has_idle else None
+
+    async def _try(self) -> None:
+        now_ms = self._clock.now_ms()
+        wanted = Wanted(
+            owner=self._owner,
+            count=self._in_use + len(self._waiting),
+            at_least=self._in_use,
+            first_ms=self._waiting[0].instant_ms if self._waiting else 0,
+            until_ms=now_ms + self._timeout_ms + rules.BEGIN_MS,
+            ended=self._ended,
+        )
+        self._held = min(self._held, wanted.count)  # the write may be carried out and not answered
+        self._ended, self._is_unsure = (0, 0), True
+        try:
+            taken = await in_thread(self._change, wanted)
+        except Exception as error:  # noqa: BLE001 - no call begins by it, and it is tried again
+            logger.warning("permits not changed", action="permits-failed", error=str(error))
+        else:
+            self._held, self._until_ms = taken.held.count, taken.held.until_ms
+            self._share = taken.share
+            self._is_known_to_wait = taken.held.waiting > 0
+            self._is_unsure = False
+        now_ms = self._clock.now_ms()
+        self._idle_since_ms = now_ms
+        is_enough = not self._is_unsure and self._held >= wanted.count
+        pause_ms = 0 if is_enough else rules.MORE_MS if self._held else rules.RETRY_MS
+        self._next_try_ms = now_ms + pause_ms
+
+
+class CallSlots:
+    """What bounds the calls of one business in a page: permits, if it limits its calls in
+    flight."""
+
+    def __init__(self, clock: Clock, pool: Pool | None) -> None:
+        self._clock = clock
+        self._pool = pool
+
+    @property
+    def is_sure(self) -> bool:
+        return self._pool is None or self._pool.is_sure
+
+    @asynccontextmanager
+    async def slot(self, task: Task, from_ms: int, latest_ms: int) -> AsyncIterator[Slot]:
+        """At `from_ms` or later."""
+        if self._pool is None:
+            await self._clock.sleep_until_ms(from_ms)
+            yield Slot.FREE
+            return
+        await self._clock.sleep_until_ms(from_ms - rules.AHEAD_MS)
+        slot = await self._pool.acquire(task, latest_ms)
+        if slot is not Slot.FREE:
+            yield slot
+            return
+        begun_ms = self._clock.now_ms()
+        try:
+            await self._clock.sleep_until_ms(from_ms)
+            begun_ms = self._clock.now_ms()
+            yield slot
+        finally:
+            self._pool.release(self._clock.now_ms() - begun_ms)
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+
+
+class TakePermits(Struct, frozen=True, kw_only=True):
+    clock: Clock
+    known: BusinessCache
+    store: PermitStore
+    random_bytes: Callable[[], bytes]
+
+    def call_slots(self, business: Business) -> CallSlots:
+        if business.own.calls_in_flight is None:
+            return CallSlots(self.clock, None)
+        timeout_ms = business.timeout_ms
+        owner = self.random_bytes().hex()
+        change = partial(self._changed, business.biz_type)
+        return CallSlots(self.clock, Pool(self.clock, change, owner, timeout_ms))
+
+    def _changed(self, biz_type: str, wanted: Wanted) -> Taken:
+        """By the limit that holds now."""
+        limit = self.known.one(biz_type).own.calls_in_flight or IN_FLIGHT_MAX
+        now_ms = self.clock.now_ms()
+        plan = partial(rules.changed, wanted=wanted, limit=limit, now_ms=now_ms)
+        permits = self.store.change(biz_type, plan)
+        held = permits.held.get(wanted.owner, Holding(0, 0))
+        return Taken(held, rules.share(permits, wanted, limit, now_ms))

@@ -1,0 +1,159 @@
+"""A crowd against a limit of calls in flight, on virtual time and with the real handlers."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from duewheel.rules.instants import rfc3339
+from local.chaos.aws_faults import Handle, Reply, answered_by, operation_of
+from tests.conftest import the_template
+from tests.simulation.event_sources import EventSources
+from tests.simulation.faults import CALM, Faults, Rates
+from tests.simulation.owner_verdict import most_in_flight
+from tests.simulation.receiver import Call
+from tests.simulation.service import Service
+from tests.support.bounds import quick_first
+from tests.support.clock import NOON_MS
+
+IN_SECONDS = 30  # the crowd is due then
+DEADLY = Rates(death=0.004, freeze=0.004, latency_ms=40.0)
+SETTLES_IN_SECONDS = 600
+
+
+@dataclass
+class Crowd:
+    calls: list[Call]
+    created: set[str]
+    permit_requests: Counter[str]
+    rescheduled: int
+    statuses: Counter[str]
+
+    @property
+    def took_seconds(self) -> float:
+        return max(call.ended_seconds for call in self.calls) - IN_SECONDS
+
+    @property
+    def busy_seconds(self) -> float:
+        return sum(call.ended_seconds - call.began_seconds for call in self.calls)
+
+
+def crowd_of(
+    tasks: int,
+    limit: int,
+    call_seconds: float,
+    *,
+    rates: Rates = CALM,
+    apart_ms: int = 0,
+    settings: dict[str, Any] | None = None,
+    seed: int = 2,
+) -> Crowd:
+    service = Service(the_template(), Faults(seed, rates), seed=seed)
+    requests: Counter[str] = Counter()
+    rescheduled = 0
+
+    def counted(request: Any, handle: Handle) -> Reply | None:
+        nonlocal rescheduled
+        operation = operation_of(request)
+        if b'"permits"' in request.body:
+            requests[operation] += 1
+        if operation == "UpdateItem":
+            rescheduled += b'"line"' in request.body
+        return handle(request)
+
+    with service.running(), answered_by(counted):
+        created = service.run(_lived(service, tasks, limit, call_seconds, apart_ms, settings or {}))
+        items = service.emulator.items(service.settings.wheel_table, ("status",))
+        statuses = Counter(item["status"]["S"] for item in items if "status" in item)
+        calls = list(service.receiver.calls)
+        return Crowd(calls, created, requests, rescheduled, statuses)
+
+
+async def _lived(
+    service: Service,
+    tasks: int,
+    limit: int,
+    call_seconds: float,
+    apart_ms: int,
+    settings: dict[str, Any],
+) -> set[str]:
+    EventSources(service).begin()
+    faults, service.faults.rates = service.faults.rates, CALM
+    settings = {"calls_in_flight": limit, "timeout_seconds": 10, **settings}
+    answer = await service.request("PUT", "/v1/businesses/narrow", settings)
+    assert answer is not None
+    assert answer[0] == 201, answer
+    created: set[str] = set()
+    for start in range(0, tasks, 500):
+        new = [
+            {
+                "biz_type": "narrow",
+                "due_at": rfc3339(NOON_MS + IN_SECONDS * 1000 + number * apart_ms),
+                "callback": {"url": f"https://far.example/slow/{call_seconds}"},
+            }
+            for number in range(start, min(start + 500, tasks))
+        ]
+        answer = await service.request("POST", "/v1/tasks/batch", {"tasks": new})
+        assert answer is not None
+        created |= {result["task"]["task_id"] for result in answer[1]["results"]}
+    service.faults.rates = faults
+    await asyncio.sleep(IN_SECONDS + apart_ms * tasks / 1000)
+    await asyncio.sleep(2 * tasks * call_seconds / limit + 60)
+    if faults != CALM:
+        await asyncio.sleep(SETTLES_IN_SECONDS)
+        service.faults.rates = CALM
+        await asyncio.sleep(SETTLES_IN_SECONDS)
+    return created
+
+
+def assert_all_called_once(crowd: Crowd) -> None:
+    assert Counter(call.task_id for call in crowd.calls) == Counter(crowd.created)
+    assert set(crowd.statuses) == {"delivered"}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "limit", "call_seconds"),
+    quick_first([(60, 2, 0.4), (300, 3, 0.3), (1_000, 20, 0.3), (100, 1, 2.0)], pytest.mark.soak),
+)
+def test_no_more_calls_than_the_limit_are_under_way_over_all_notifiers(
+    tasks: int, limit: int, call_seconds: float
+) -> None:
+    crowd = crowd_of(tasks, limit, call_seconds)
+    assert most_in_flight(crowd.calls) == limit
+    assert_all_called_once(crowd)
+    assert crowd.took_seconds <= 2 * crowd.busy_seconds / limit
+    assert crowd.rescheduled <= 3 * tasks
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_notifiers_that_crash_or_freeze_hold_the_bound_and_their_permits_come_back(
+    seed: int,
+) -> None:
+    crowd = crowd_of(150, 2, 0.4, rates=DEADLY, seed=seed)
+    assert most_in_flight(crowd.calls) <= 2
+    assert {call.task_id for call in crowd.calls} == crowd.created
+    assert set(crowd.statuses) == {"delivered"}
+
+
+@pytest.mark.soak
+def test_what_is_due_first_is_called_first_but_for_what_waits_in_runs_at_once() -> None:
+    crowd = crowd_of(400, 5, 0.2, apart_ms=33)
+    in_order = sorted(crowd.calls, key=lambda call: call.began_seconds)
+    due = [call.due_at for call in in_order]
+    places = {at: place for place, at in enumerate(sorted(due))}
+    assert max(abs(place - places[at]) for place, at in enumerate(due)) < 200
+
+
+def test_a_page_that_finds_permits_takes_them_and_gives_them_back_in_two_writes() -> None:
+    crowd = crowd_of(20, 20, 0.4)
+    assert_all_called_once(crowd)
+    assert crowd.permit_requests == {"GetItem": 3, "UpdateItem": 2}
+
+
+def test_a_business_without_a_limit_makes_no_request_for_permits() -> None:
+    crowd = crowd_of(20, 20, 0.4, settings={"calls_in_flight": None})
+    assert_all_called_once(crowd)
+    assert not crowd.permit_requests

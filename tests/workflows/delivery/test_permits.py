@@ -1,0 +1,188 @@
+"""Calls in flight of a business: by permits of one record, however many notifiers there are."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from msgspec.structs import replace
+
+from duewheel.rules.businesses.rate_limit import US_PER_MS
+from duewheel.rules.delivery import permits as rules
+from duewheel.rules.delivery.permits import Holding, Permits, Wanted
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.stores.businesses.cache import KEPT_MS
+from duewheel.stores.businesses.permits import PermitStore
+from duewheel.workflows.delivery.permits import Pool, Slot, Taken
+from tests.support.receiver import OK
+from tests.support.recorder import Call
+from tests.support.world import FAR_MS, World
+
+
+@pytest.fixture
+def store(world: World) -> PermitStore:
+    return PermitStore(world.dynamodb, world.settings.registry_table)
+
+
+def hold(store: PermitStore, count: int, until_ms: int) -> None:
+    """Another notifier holds permits."""
+
+    def plan(permits: Permits) -> Permits:
+        return replace(permits, version=permits.version + 1, held={"x": Holding(count, until_ms)})
+
+    store.change("orders", plan)
+
+
+def fall_due(world: World, task: Task) -> Task:
+    world.dispatch_until(task.next_ms // 1000)
+    world.clock.set_ms(max(world.clock.now_ms(), task.next_ms))
+    for message in world.receive():
+        world.handle(message)
+    return world.read(task)
+
+
+def permit_calls(world: World) -> list[str]:
+    return [
+        call.operation
+        for call in world.recorder.calls
+        if call.request.get("Key", {}).get("record") == {"S": "permits"}
+    ]
+
+
+def test_a_page_takes_permits_and_gives_them_back(world: World, store: PermitStore) -> None:
+    world.configured("orders", calls_in_flight=3)
+    tasks = [world.created(FAR_MS) for _ in range(3)]
+    assert fall_due(world, tasks[0]).status is Status.DELIVERED
+    assert store.read("orders").held == {}
+    assert permit_calls(world).count("UpdateItem") == 2
+
+
+def test_a_business_without_a_limit_makes_no_request(world: World) -> None:
+    world.configured("orders", calls_in_flight=None)
+    assert fall_due(world, world.created(FAR_MS)).status is Status.DELIVERED
+    assert permit_calls(world) == []
+
+
+def test_a_task_without_a_permit_is_rescheduled_without_an_attempt_and_called_when_one_is_free(
+    world: World, store: PermitStore
+) -> None:
+    world.configured("orders", calls_in_flight=2)
+    task = world.created(FAR_MS)
+    hold(store, 2, task.next_ms + 60_000)
+    waiting = fall_due(world, task)
+    assert (waiting.status, waiting.attempts, waiting.history) == (Status.PENDING, 0, ())
+    assert rules.is_placed(waiting)
+    assert waiting.next_ms >= task.next_ms
+    late = fall_due(world, waiting)
+    assert late.reservation is not None
+    assert late.reservation.is_late
+    hold(store, 0, 0)
+    called = fall_due(world, late)
+    assert (called.status, called.attempts) == (Status.DELIVERED, 1)
+
+
+def test_a_task_behind_a_line_lines_up_before_it_takes_a_turn(
+    world: World, store: PermitStore
+) -> None:
+    world.configured("orders", calls_in_flight=2, calls_per_second=10.0)
+    task = world.created(FAR_MS)
+    store.line_up("orders", 10, task.next_ms + 9_000, 100_000, is_late=False)
+    waiting = fall_due(world, task)
+    assert waiting.next_ms == task.next_ms + 10_000
+    turns = [
+        call
+        for call in world.recorder.calls
+        if call.request.get("Key", {}).get("record") == {"S": "calls"}
+    ]
+    assert turns == []
+
+
+def test_no_call_begins_while_the_permits_cannot_be_written(
+    world: World, store: PermitStore
+) -> None:
+    world.configured("orders", calls_in_flight=2)
+    task = world.created(FAR_MS)
+    error = {"Error": {"Code": "InternalServerError", "Message": ""}}
+
+    def refuse(call: Call) -> None:
+        is_permits = call.request.get("Key", {}).get("record") == {"S": "permits"}
+        if call.operation == "UpdateItem" and is_permits and "held" in str(call.request):
+            raise ClientError(error, call.operation)  # type: ignore[arg-type]
+
+    world.recorder.before = refuse
+    waiting = fall_due(world, task)
+    assert (waiting.status, waiting.attempts) == (Status.PENDING, 0)
+    assert world.receiver.received == []
+    world.recorder.before = None
+    assert fall_due(world, waiting).status is Status.DELIVERED
+
+
+def test_permits_whose_taking_was_not_answered_are_given_back(
+    world: World, store: PermitStore
+) -> None:
+    world.configured("orders", calls_in_flight=2)
+    task = world.created(FAR_MS)
+    lost = {"number": 1}
+    error = {"Error": {"Code": "InternalServerError", "Message": ""}}
+
+    def lose(call: Call) -> None:
+        if call.operation == "UpdateItem" and "'held'" in str(call.request) and lost["number"]:
+            lost["number"] -= 1
+            raise ClientError(error, call.operation)  # type: ignore[arg-type]
+
+    world.recorder.after = lose
+    assert fall_due(world, task).status is Status.DELIVERED
+    assert lost["number"] == 0
+    assert store.read("orders").held == {}
+
+
+def test_a_higher_limit_holds_for_a_task_that_waits(world: World, store: PermitStore) -> None:
+    world.configured("orders", calls_in_flight=1)
+    task = world.created(FAR_MS)
+    hold(store, 1, task.next_ms + 60_000)
+    waiting = fall_due(world, task)
+    assert waiting.status is Status.PENDING
+    world.configured("orders", calls_in_flight=2)
+    world.clock.advance_ms(KEPT_MS)
+    assert fall_due(world, waiting).status is Status.DELIVERED
+
+
+def test_the_line_advances_by_the_duration_of_the_calls(world: World, store: PermitStore) -> None:
+    world.configured("orders", calls_in_flight=1)
+
+    def takes(received: Any) -> Any:
+        world.clock.advance_ms(2_000)
+        return OK
+
+    world.receiver.answer = takes
+    for _ in range(3):
+        fall_due(world, world.created(FAR_MS))
+    call_us = store.read("orders").call_us
+    assert rules.CALL_US_FIRST < call_us < 2_000 * US_PER_MS
+
+
+def test_a_pool_that_was_not_used_makes_no_request(world: World) -> None:
+    def change(wanted: Wanted) -> Taken:
+        raise AssertionError
+
+    asyncio.run(Pool(world.clock, change, "a", 1_000).close())
+
+
+def test_who_waits_for_a_permit_until_the_run_ends_is_too_late(world: World) -> None:
+    task, latest_ms = world.created(FAR_MS), world.clock.now_ms() + 20_000
+
+    def change(wanted: Wanted) -> Taken:
+        until_ms = world.clock.now_ms() + 1_000 + rules.BEGIN_MS
+        return Taken(Holding(min(1, wanted.count), until_ms), 1)
+
+    async def lived() -> None:
+        pool = Pool(world.clock, change, "a", 1_000)
+        assert await pool.acquire(task, latest_ms) is Slot.FREE
+        waiting = asyncio.create_task(pool.acquire(task, latest_ms))
+        await asyncio.sleep(0)
+        world.clock.set_ms(latest_ms)
+        assert await waiting is Slot.TOO_LATE
+        pool.release(100)
+        await pool.close()
+
+    asyncio.run(lived())
