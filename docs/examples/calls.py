@@ -30,6 +30,7 @@ def creating(teller: Teller) -> None:
         "retry": {"attempts": 5, "first_delay_seconds": 10, "factor": 3, "max_delay_seconds": 600},
         "expires_after_seconds": 3600,
         "tolerance_seconds": 60,
+        "priority": "high",
     }
     teller.example("create-with-all-fields", "POST", "/v1/tasks", whole)
     key = {"Idempotency-Key": "8e03978e-40d5-43dd-bc93-6894a57f9324"}

@@ -76,6 +76,7 @@ WHOLE = {
         "retry": {"attempts": 2, "delays_seconds": [5], "max_age_seconds": 9},
         "expires_after_seconds": 60,
         "tolerance_seconds": 60,
+        "priority": "low",
     },
     ("PUT", "/v1/businesses/orders"): {
         "callback": HOOK,
@@ -93,6 +94,7 @@ WHOLE = {
         "paused": False,
         "lane": "main",
         "tolerance_seconds": 60,
+        "priority": "low",
     },
     ("POST", "/v1/businesses/orders/redrive"): {
         "since": "2026-01-01T00:00:00Z",
@@ -116,6 +118,7 @@ WHOLE = {
         "exclude": ["2027-12-25"],
         "disable_on_stop": True,
         "tolerance_seconds": 60,
+        "priority": "low",
         "payload": "{{due_at}}",
         "enabled": False,
     },

@@ -41,12 +41,14 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     viewer.fill("Calls a second", "2.5")
     viewer.fill("Called later by up to (seconds)", "60")
     viewer.choose("Lane", "slow")
+    viewer.choose("Priority", "low")
     saved(viewer)
+    expect(viewer.fact("Priority")).to_contain_text("low")
     expect(viewer.fact("Called later by")).to_contain_text("up to 1 min")
     answer = business(service, "fresh")
     assert answer["own"] == [
         "callback", "retry", "allowed_hosts", "trusted_origins", "retry_statuses", "stop_statuses",
-        "calls_per_second", "lane", "tolerance_seconds",
+        "calls_per_second", "lane", "tolerance_seconds", "priority",
     ]  # fmt: skip
     assert answer["callback"] == {
         "type": "http", "url": "https://api.example.org/hook", "method": None,

@@ -72,6 +72,18 @@ def test_a_tolerance_gives_the_task_a_shared_second(
     assert task["due_at"] < task["next_at"]
 
 
+def test_a_task_gets_the_priority_that_was_chosen(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/{business}")
+    viewer.choose("Priority", "low")
+    viewer.press("Create")
+    expect(viewer.fact("Priority")).to_have_text("low")
+    (task,) = _all(service, business)
+    assert task["priority"] == "low"
+
+
 @pytest.mark.parametrize("payload", ["{order: 17}", '1, "key": "smuggled"', MARKUP])
 def test_a_payload_that_is_no_json_is_refused_at_its_field(
     viewer: Viewer, service: Service, business: str, payload: str

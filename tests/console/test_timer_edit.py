@@ -38,16 +38,19 @@ def test_a_timer_can_change_from_an_interval_to_cron(viewer: Viewer, service: Se
 def test_a_setting_can_be_reset_to_that_of_the_business(viewer: Viewer, service: Service) -> None:
     business = {"callback": {"url": "https://example.com"}}
     service.call("PUT", "/v1/businesses/reset", business)
-    timer = made(service, "reset", retry={"attempts": 2}, grace_seconds=5)
+    timer = made(service, "reset", retry={"attempts": 2}, grace_seconds=5, priority="high")
     page = viewer.page
     open_timer(viewer, timer, "/edit")
     page.locator("[name='callback']").select_option("")
     open_rare_fields(page)
     page.locator("[name='retry']").select_option("")
     page.get_by_label("Late is beyond").fill("")
+    viewer.choose("Priority", "as the business says")
     viewer.press("Save")
     expect(viewer.fact("Retry")).to_have_text("as the business says")
+    expect(viewer.fact("Priority")).to_have_text("as the business says")
     after = now_of(service, timer)
+    assert after["priority"] is None
     assert (after["callback"], after["retry"], after["grace_seconds"]) == (None, None, 60)
 
 

@@ -27,6 +27,7 @@ EVERYTHING = {
     "stop_statuses": [404, "3xx"],
     "on_dead": {"url": "https://ops.example.com/dead"},
     "tolerance_seconds": 60,
+    "priority": "low",
 }
 
 
@@ -68,6 +69,7 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
         "lane_by": "default",
         "secrets": None,
         "tolerance_seconds": 0,
+        "priority": "normal",
         "breakers": [],
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",
@@ -77,7 +79,7 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
     status, business, headers = put(EVERYTHING)
     assert (status, headers["etag"], business["version"]) == (200, '"2"', 2)
     assert business["own"] == list(EVERYTHING)
-    assert business["tolerance_seconds"] == 60
+    assert (business["tolerance_seconds"], business["priority"]) == (60, "low")
     shown = {"authorization": "Bearer … (sha256 0b84)"}
     assert business["callback"] == {"type": "http", **HOOK, "method": "PUT", "headers": shown}
     assert business["allowed_hosts"] == ["receiver.example", "*.example.com"]

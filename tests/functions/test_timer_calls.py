@@ -34,6 +34,7 @@ EVERYTHING = {
     "exclude": ["2027-12-25"],
     "disable_on_stop": True,
     "tolerance_seconds": 60,
+    "priority": "low",
     "enabled": False,
 }
 
@@ -76,6 +77,7 @@ def test_a_minimal_timer_is_returned_with_all_defaults(wired: ManualClock) -> No
         "exclude": [],
         "disable_on_stop": False,
         "tolerance_seconds": 0,
+        "priority": None,
         "enabled": True,
         "state": "enabled",
         "next_at": "2027-01-16T03:00:00.000Z",

@@ -10,6 +10,7 @@ from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
 from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.preconditions import Precondition
+from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.idempotency import idempotent_request
 from duewheel.rules.tasks.requests import batch_request
@@ -67,7 +68,7 @@ def _settings(world: World) -> None:
     )
     world.configured("limited", calls_per_second=0.02, creates_per_second=50.0, creates_burst=99)
     world.configured("slow", lane=Lane.SLOW, calls_in_flight=5)
-    world.configured("other", callback=_at("other.example"))
+    world.configured("other", callback=_at("other.example"), priority=Priority.LOW)
     table = world.settings.registry_table
     read_or_record(world.unrecorded, table, CURSOR, b"cursors are sealed with this")
     issued(world.unrecorded, table, CALLER, world.clock)
@@ -82,6 +83,7 @@ def _far_ahead(world: World) -> None:
         world.new(7_200_000, key="order-17", digest="5f", max_due_ms=1_900_000_000_000)
     )
     world.created(in_ms=6_000_123, tolerance_seconds=60)
+    world.created(in_ms=6_100_000, priority=Priority.HIGH)
     earlier = world.created(in_ms=5_400_000, expires_after_seconds=60.5, payload=None)
     world.change(earlier.task_id, Change(due_ms=earlier.due_ms - 1_800_000))
     later = world.created(in_ms=1_200_000)

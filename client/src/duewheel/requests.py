@@ -13,6 +13,8 @@ from typing import Any, Final, Literal, TypedDict
 
 from duewheel.instants import Seconds, plain, seconds_of
 
+Priority = Literal["high", "normal", "low"]
+
 
 class Unset(Enum):
     """Marks an argument that is left out, since None is a valid value."""
@@ -57,6 +59,7 @@ class BusinessSettings(TypedDict, total=False):
     lane: Literal["main", "slow"] | None
     secrets: Mapping[str, str | None] | None
     tolerance_seconds: Seconds | None
+    priority: Priority | None
 
 
 class Schedule(TypedDict, total=False):
@@ -82,6 +85,7 @@ class TimerFields(Schedule, total=False):
     overlap: Literal["allow", "skip"] | None
     disable_on_stop: bool | None
     tolerance_seconds: Seconds | None
+    priority: Priority | None
     enabled: bool
 
 
@@ -105,6 +109,7 @@ class NewTask:
     retry: Retry | None = None
     expires_after: Seconds | None = None
     tolerance: Seconds | None = None
+    priority: Priority | None = None
 
     def body(self) -> dict[str, Any]:
         given = {
@@ -115,6 +120,7 @@ class NewTask:
             "retry": self.retry,
             "expires_after_seconds": self.expires_after,
             "tolerance_seconds": self.tolerance,
+            "priority": self.priority,
         }
         body = {name: plain(value) for name, value in given.items() if value is not None}
         return body if self.payload is UNSET else {**body, "payload": self.payload}

@@ -39,6 +39,7 @@ class Task(Value):
     retry: Mapping[str, Any] | None = field(default=None, repr=False)
     expires_after_seconds: float | None = field(default=None, repr=False)
     tolerance_seconds: int | None = field(default=None, repr=False)
+    priority: str | None = field(default=None, repr=False)
     created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     settled_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
@@ -97,6 +98,7 @@ class Business(Value):
     )
     secrets: tuple[str, ...] | None = field(default=None, repr=False, metadata=read_by(tuple))
     tolerance_seconds: int = field(default=0, repr=False)
+    priority: str = field(default="normal", repr=False)
     breakers: tuple[Breaker, ...] = field(
         default=(), repr=False, metadata=read_by(many(Breaker.read))
     )
@@ -202,6 +204,7 @@ class Timer(Value):
     exclude: tuple[str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
     disable_on_stop: bool = field(default=False, repr=False)
     tolerance_seconds: int = field(default=0, repr=False)
+    priority: str | None = field(default=None, repr=False)
     counters: Mapping[str, int] | None = field(default=None, repr=False)
     created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)

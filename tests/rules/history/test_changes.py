@@ -17,6 +17,7 @@ from duewheel.rules.history.changes import (
     differences,
     plain,
 )
+from duewheel.rules.priority import Priority
 from duewheel.rules.timers.change_records import timer_changed, timer_created
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap, Schedule
 from duewheel.rules.timers.timer import Misfire, Overlap, Rules, Timer
@@ -47,6 +48,7 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "lane": (Lane.SLOW, "slow"),
     "secrets": ((NamedSecret("token", b"sealed"),), None),
     "tolerance_seconds": (60, 60),
+    "priority": (Priority.HIGH, "high"),
 }
 ONLY_NAMED = {"callback", "on_dead", "signing_secrets", "secrets"}
 
@@ -140,6 +142,7 @@ OTHER_RULES: dict[str, tuple[Any, tuple[Any, Any] | None]] = {
     "overlap": (Overlap.SKIP, ("allow", "skip")),
     "disable_on_stop": (True, (False, True)),
     "tolerance_seconds": (60, (0, 60)),
+    "priority": (Priority.LOW, (None, "low")),
 }
 OTHER_SCHEDULE: dict[str, tuple[str, Any, tuple[Any, Any]]] = {
     "cron": ("cron", "0 4 * * *", ("0 3 * * *", "0 4 * * *")),

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Occurrence, Plan
 from duewheel.rules.timers.occurrence_policy import (
     Reason,
@@ -246,3 +247,12 @@ def test_status_410_and_a_stop_by_the_receiver_disable_the_timer(
 
 def test_a_timer_without_disable_on_stop_stays_enabled() -> None:
     assert not should_disable_timer(timer(), GONE)
+
+
+def test_an_occurrence_has_the_priority_that_its_timer_has_now() -> None:
+    before, after = timer(priority=Priority.LOW), timer(priority=Priority.HIGH)
+    one = occurrence(before)
+    as_planned = occurrence_task(before, one, 0)
+    assert as_planned.priority is Priority.LOW
+    assert with_timer_fields(as_planned, one, after).priority is Priority.HIGH
+    assert with_timer_fields(as_planned, one, timer()).priority is None

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import Attempt, Occurrence, Plan, Reservation, Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
@@ -71,6 +72,7 @@ tasks = st.builds(
     ),
     expires_after_seconds=st.none() | seconds,
     tolerance_seconds=st.none() | st.integers(0, 3_600),
+    priority=st.none() | st.sampled_from(Priority),
     requested_ms=st.none() | numbers,
     status=st.sampled_from(Status),
     reason=st.none() | texts,
@@ -121,6 +123,7 @@ ATTRIBUTES = {
     "retry": "S",
     "expires_after": "N",
     "tolerance": "S",
+    "priority": "S",
     "history": "S",
     "payload": "S",
     "reason": "S",

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap, Schedule
 from duewheel.rules.timers.timer import Gap, Misfire, Overlap, Rules, Timer
@@ -42,6 +43,7 @@ EVERYTHING = Rules(
     overlap=Overlap.SKIP,
     disable_on_stop=True,
     tolerance_seconds=60,
+    priority=Priority.LOW,
 )
 INTERVAL = Rules(
     "beat", Schedule(every_seconds=1, anchor_second=1_800_000_000), callback=LambdaCallback("f")

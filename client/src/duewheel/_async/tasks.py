@@ -12,7 +12,7 @@ from duewheel.batches import batches
 from duewheel.calls import ALWAYS, by_key, changing, keyed, part, reading
 from duewheel.errors import Problem
 from duewheel.instants import Seconds, plain
-from duewheel.requests import UNSET, NewTask, Retry, callback_body, due
+from duewheel.requests import UNSET, NewTask, Priority, Retry, callback_body, due
 from duewheel.values import PrefixCancelled, Task
 
 Status = Literal["pending", "delivered", "dead", "cancelled", "expired"]
@@ -37,6 +37,7 @@ class AsyncTasks:
         retry: Retry | None = None,
         expires_after: Seconds | None = None,
         tolerance: Seconds | None = None,
+        priority: Priority | None = None,
         once: bool | str = False,
     ) -> Task:
         """Exactly one of `due_at`, `due_ms` and `delay` is needed.
@@ -56,6 +57,7 @@ class AsyncTasks:
             retry=retry,
             expires_after=expires_after,
             tolerance=tolerance,
+            priority=priority,
         )
         return await self._creating.one(task, once)
 
@@ -95,11 +97,14 @@ class AsyncTasks:
         payload: Any = UNSET,
         callback: Callback | None = None,
         tolerance: Seconds | None = None,
+        priority: Priority | None = None,
     ) -> Task:
         """Omitted fields stay; a payload of None becomes null."""
         body = {**due(due_at, due_ms, delay, needed=False)}
         if tolerance is not None:
             body["tolerance_seconds"] = plain(tolerance)
+        if priority is not None:
+            body["priority"] = priority
         if callback is not None:
             body["callback"] = plain(callback_body(callback))
         if payload is not UNSET:
@@ -161,6 +166,7 @@ class AsyncTasks:
         retry: Retry | None = None,
         expires_after: Seconds | None = None,
         tolerance: Seconds | None = None,
+        priority: Priority | None = None,
         max_due_at: datetime | None = None,
     ) -> Task:
         """Create the key's task, or replace the live one by this."""
@@ -174,6 +180,7 @@ class AsyncTasks:
             retry=retry,
             expires_after=expires_after,
             tolerance=tolerance,
+            priority=priority,
         )
         return await self._creating.put(task, key, max_due_at)
 
@@ -218,6 +225,7 @@ class AsyncTasks:
         payload: Any = UNSET,
         callback: Callback | None = None,
         tolerance: Seconds | None = None,
+        priority: Priority | None = None,
         max_due_at: datetime | None = None,
     ) -> AsyncWatchdog:
         """A task that is called `timeout` after the last beat. The first beat creates it."""
@@ -227,5 +235,6 @@ class AsyncTasks:
             payload=payload,
             callback=callback,
             tolerance=tolerance,
+            priority=priority,
         )
         return AsyncWatchdog(self._transport, task, key, max_due_at)

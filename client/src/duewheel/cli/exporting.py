@@ -14,6 +14,7 @@ KEPT = (
     "retry",
     "expires_after_seconds",
     "tolerance_seconds",
+    "priority",
 )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -11,11 +11,12 @@ from duewheel.cli.arguments import due_arguments, found_task, named_task, task_i
 from duewheel.cli.framework import Group, client, output
 from duewheel.cli.shown import here
 from duewheel.cli.watching import watch
-from duewheel.requests import UNSET
+from duewheel.requests import UNSET, Priority
 from duewheel.values import Task
 
 COLUMNS = ("task_id", "status", "due_at", "next_at", "attempts", "key", "last_error")
 STATUSES = ("pending", "delivered", "dead", "cancelled", "expired")
+PRIORITIES = get_args(Priority)
 LIMIT = 100
 
 
@@ -57,6 +58,11 @@ def task() -> None:
     type=arguments.span,
     metavar="SPAN",
     help="How much later it may be called, to share a second with others.",
+)
+@click.option(
+    "--priority",
+    type=click.Choice(PRIORITIES),
+    help="Which tasks are served first where there is no room for all.",
 )
 @click.option("--replace", is_flag=True, help="Replace the live task of this key, if there is one.")
 def create(business: str, due: datetime | timedelta, replace: bool, **given: Any) -> None:

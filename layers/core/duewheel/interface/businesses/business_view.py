@@ -13,6 +13,7 @@ from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.names import BizType
+from duewheel.rules.priority import PriorityField
 from duewheel.rules.wheel.queue_messages import Lane
 
 _SETTINGS = Own.__struct_fields__
@@ -46,6 +47,7 @@ class BusinessView(Struct, kw_only=True):
     lane_by: ChosenBy
     secrets: Annotated[list[str], says("By their names alone.")] | None
     tolerance_seconds: Count
+    priority: PriorityField
     breakers: Annotated[list[BreakerView], says("Only the call that reads one business has them.")]
     own: Annotated[
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]
@@ -91,6 +93,7 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         lane_by=choice.by,
         secrets=None if secrets is None else [secret.name for secret in secrets],
         tolerance_seconds=business.tolerance_seconds,
+        priority=business.priority,
         breakers=[
             BreakerView(one.host, rfc3339(one.since_ms), rfc3339(one.until_ms))
             for one in business.health.breakers

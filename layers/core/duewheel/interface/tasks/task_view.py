@@ -14,6 +14,7 @@ from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339, rfc3339_or_none
 from duewheel.rules.names import BizType, TimerId
+from duewheel.rules.priority import PriorityField
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
 from duewheel.rules.tasks.task import Attempt, Made, Status, Task
@@ -30,8 +31,8 @@ class AttemptView(Struct, kw_only=True):
 
 
 class TaskView(Struct, kw_only=True):
-    """`retry`, `expires_after_seconds` and `tolerance_seconds` are there only if the request set
-    them."""
+    """`retry`, `expires_after_seconds`, `tolerance_seconds` and `priority` are there only if the
+    request or the timer set them."""
 
     task_id: str
     biz_type: BizType
@@ -47,6 +48,7 @@ class TaskView(Struct, kw_only=True):
     retry: Retry | UnsetType = UNSET
     expires_after_seconds: float | UnsetType = UNSET
     tolerance_seconds: Count | UnsetType = UNSET
+    priority: PriorityField | UnsetType = UNSET
     notice_of: Annotated[str, says("The dead task that this notice tells of.")] | UnsetType = UNSET
     timer_id: TimerId | UnsetType = UNSET
     occurrence_at: Instant | UnsetType = UNSET
@@ -162,6 +164,8 @@ def _task_view(task: Task) -> TaskView:
         view.expires_after_seconds = number_said(task.expires_after_seconds)
     if task.tolerance_seconds is not None:
         view.tolerance_seconds = task.tolerance_seconds
+    if task.priority is not None:
+        view.priority = task.priority
     if task.notice_of is not None:
         view.notice_of = task.notice_of
     if (occurrence := task.occurrence) is not None:

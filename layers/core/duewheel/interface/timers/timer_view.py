@@ -12,6 +12,7 @@ from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.fields import Count, Cursor, Date, Instant, says
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.names import BizType, TimerId
+from duewheel.rules.priority import PriorityField
 from duewheel.rules.timers.requests import State
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap
 from duewheel.rules.timers.timer import Misfire, Overlap
@@ -52,6 +53,7 @@ class TimerView(Struct, kw_only=True):
     exclude: tuple[Date, ...]
     disable_on_stop: bool
     tolerance_seconds: Count
+    priority: Annotated[PriorityField, says("null: that of its business.")] | None
     enabled: bool
     state: State
     next_at: Instant | None
@@ -115,6 +117,7 @@ def _timer_view(shown: ShownTimer) -> TimerView:
         exclude=schedule.exclude,
         disable_on_stop=rules.disable_on_stop,
         tolerance_seconds=rules.tolerance_seconds,
+        priority=rules.priority,
         enabled=timer.enabled,
         state=shown.state,
         next_at=_instant(shown.next_second),

@@ -31,6 +31,7 @@ _SHOWN = {
     "paused",
     "lane",
     "tolerance_seconds",
+    "priority",
 }
 
 

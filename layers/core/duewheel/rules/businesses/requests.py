@@ -45,6 +45,7 @@ from duewheel.rules.fields import (
     says,
     whole_text,
 )
+from duewheel.rules.priority import PriorityField
 from duewheel.rules.query_string import Query
 from duewheel.rules.tolerance import ToleranceSeconds
 from duewheel.rules.wheel.queue_messages import Lane
@@ -136,6 +137,7 @@ class BusinessChangeBody(RequestBody):
     lane: Lane | UnsetType | None = UNSET
     secrets: _Secrets | UnsetType | None = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
+    priority: PriorityField | UnsetType | None = UNSET
 
 
 def business_change(

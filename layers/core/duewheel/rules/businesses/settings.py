@@ -21,6 +21,7 @@ from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX, NamedSecr
 from duewheel.rules.callbacks.types import Callback, HttpCallback, RetryPolicy
 from duewheel.rules.callbacks.url import is_allowed, parse_callback_url
 from duewheel.rules.fields import invalid
+from duewheel.rules.priority import Priority
 from duewheel.rules.wheel.queue_messages import Lane
 
 IN_FLIGHT_MAX = 100  # as many as a page has tasks
@@ -67,6 +68,7 @@ class Own(Struct, frozen=True):
     lane: Lane | None = None  # None: by what is observed
     secrets: tuple[NamedSecret, ...] | None = None  # by their names, to which headers refer
     tolerance_seconds: int | None = None
+    priority: Priority | None = None
 
     @property
     def stored_secrets(self) -> frozenset[bytes]:
@@ -145,6 +147,10 @@ class Business(Struct, frozen=True):
     @property
     def tolerance_seconds(self) -> int:
         return self.own.tolerance_seconds or 0
+
+    @property
+    def priority(self) -> Priority:
+        return self.own.priority or Priority.NORMAL
 
     @property
     def paused(self) -> bool:

@@ -37,6 +37,7 @@ from duewheel.rules.names import (
     checked_biz_type,
     checked_key,
 )
+from duewheel.rules.priority import PriorityField
 from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import NotPermitted, Refusal, TargetNotEnabled, TooLarge
 from duewheel.rules.tasks.task import NewTask
@@ -74,6 +75,7 @@ class TaskBody(DueBody):
     retry: Retry | UnsetType = UNSET
     expires_after_seconds: ExpiresAfter | UnsetType = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType = UNSET
+    priority: PriorityField | UnsetType = UNSET
 
 
 class NewTaskBody(TaskBody, kw_only=True):
@@ -188,6 +190,7 @@ def _task(
         else retry_policy(body.retry, joined_path(path, "retry")),
         expires_after_seconds=given(body.expires_after_seconds, None),
         tolerance_seconds=tolerance_seconds,
+        priority=given(body.priority, None),
     )
     if (reason := unsuitable(new.callback, new.payload)) is not None:
         raise invalid(joined_path(path, "payload"), reason)

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import Callback, RetryPolicy
+from duewheel.rules.priority import Priority
 from duewheel.rules.tolerance import Window
 from duewheel.rules.wheel.addresses import Address
 from duewheel.rules.wheel.sharding import Placement
@@ -123,6 +124,7 @@ class Task(Struct, frozen=True, kw_only=True):
     occurrence: Occurrence | None = None
     plan: Plan | None = None
     first_second: int | None = None  # in which it first falls due, if not its home's
+    priority: Priority | None = None  # None: its business's
     version: int = 1
 
     @classmethod
@@ -183,6 +185,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
     key: str | None = None
     digest: str | None = None  # of all members but `biz_type` and `key`; with a key only
     max_due_ms: int | None = None  # how far a watchdog may be pushed out
+    priority: Priority | None = None  # None: its business's
 
     @property
     def window(self) -> Window:
@@ -205,6 +208,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
             expires_after_seconds=self.expires_after_seconds,
             tolerance_seconds=self.tolerance_seconds,
             requested_ms=None if due_ms == self.due_ms else self.due_ms,
+            priority=self.priority,
         )
 
 

@@ -12,6 +12,7 @@ from duewheel.rules.callbacks.payload_encoding import unsuitable
 from duewheel.rules.callbacks.requests import CallbackBody, callback_from
 from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.fields import decode, given, invalid
+from duewheel.rules.priority import Priority, PriorityField
 from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.tasks.requests import (
     DUE_FIELDS,
@@ -35,6 +36,7 @@ class Change(Struct, frozen=True, kw_only=True):
     sets_payload: bool = False
     payload: str | None = None
     tolerance_seconds: int | None = None
+    priority: Priority | None = None
 
 
 def changed(task: Task, change: Change, now_ms: int, place: Place) -> Task:
@@ -50,6 +52,7 @@ def changed(task: Task, change: Change, now_ms: int, place: Place) -> Task:
         task,
         callback=callback,
         payload=payload,
+        priority=change.priority or task.priority,
         updated_ms=now_ms,
         version=task.version + 1,
     )
@@ -90,6 +93,7 @@ class TaskChangeBody(DueBody):
     payload: Payload | UnsetType = UNSET
     callback: CallbackBody | UnsetType = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType = UNSET
+    priority: PriorityField | UnsetType = UNSET
 
 
 def change_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> Change:
@@ -106,4 +110,5 @@ def change_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE)
         sets_payload="payload" in named,
         payload=payload_text(read.payload),
         tolerance_seconds=given(read.tolerance_seconds, None),
+        priority=given(read.priority, None),
     )

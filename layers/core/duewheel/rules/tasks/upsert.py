@@ -40,6 +40,7 @@ def rescheduled(task: Task, new: NewTask, now_ms: int, place: Place) -> Task:
         retry=new.retry,
         expires_after_seconds=new.expires_after_seconds,
         tolerance_seconds=new.tolerance_seconds,
+        priority=new.priority,
         digest=new.digest,
         max_due_ms=bound_ms,
         updated_ms=now_ms,

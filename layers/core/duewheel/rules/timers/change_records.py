@@ -82,6 +82,7 @@ def _settings(rules: Rules) -> dict[str, Any]:
         "exclude": schedule.exclude,
         "disable_on_stop": rules.disable_on_stop,
         "tolerance_seconds": rules.tolerance_seconds,
+        "priority": rules.priority,
     }
     return {
         **{name: plain(value) for name, value in shown.items()},

@@ -165,7 +165,8 @@ def occurrence_home(timer_id: str, second: int, due: int, shards: int) -> Addres
 def occurrence_task(
     timer: Timer, occurrence: Occurrence, now_ms: int, sizes: Sizes = UNSIZED
 ) -> Task:
-    """The task of an occurrence, its own entry. Its timer decides at the call what is called."""
+    """The task of an occurrence, its own entry. Its timer decides at the call what is called. Its
+    priority is that of the timer until then."""
     due = due_second_of(timer, occurrence.second)
     home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second))
     task = Task.at(home, timer.biz_type, home.instant_ms, now_ms)
@@ -173,6 +174,7 @@ def occurrence_task(
     return replace(
         task,
         occurrence=occurrence,
+        priority=timer.rules.priority,
         requested_ms=None if requested_ms == task.due_ms else requested_ms,
     )
 
@@ -180,7 +182,8 @@ def occurrence_task(
 def manual_task(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
     """An occurrence that was requested by hand, due now."""
     occurrence = Occurrence(timer.timer_id, placement.now_ms // 1000, manual=True)
-    return replace(_due_now(timer, placement, random_bytes), occurrence=occurrence)
+    due_now = _due_now(timer, placement, random_bytes)
+    return replace(due_now, occurrence=occurrence, priority=timer.rules.priority)
 
 
 def _due_now(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:

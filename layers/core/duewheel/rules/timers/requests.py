@@ -29,6 +29,7 @@ from duewheel.rules.fields import (
     says,
 )
 from duewheel.rules.names import BizType, name_of, printable_name
+from duewheel.rules.priority import PriorityField
 from duewheel.rules.query_string import PageQuery, Query
 from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.tasks.requests import ExpiresAfter, payload_text
@@ -110,6 +111,7 @@ class TimerBody(ScheduleBody):
     overlap: Overlap | UnsetType | None = UNSET
     disable_on_stop: bool | UnsetType | None = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
+    priority: PriorityField | UnsetType | None = UNSET
     enabled: bool | UnsetType | None = UNSET
 
 

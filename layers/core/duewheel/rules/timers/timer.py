@@ -9,6 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from duewheel.rules.callbacks.types import Callback, RetryPolicy
+from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnknownTimer
 from duewheel.rules.tasks.task import UNSIZED, Sizes
 from duewheel.rules.timers.schedule import Schedule
@@ -48,6 +49,7 @@ class Rules(Struct, frozen=True):
     overlap: Overlap = Overlap.ALLOW
     disable_on_stop: bool = False
     tolerance_seconds: int = 0
+    priority: Priority | None = None  # None: its business's
 
     @property
     def late_seconds_max(self) -> int:

@@ -21,6 +21,7 @@ from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.history.changes import Change, deleted
+from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tolerance import TOLERANCE_SECONDS_MAX
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD, Lane
@@ -167,7 +168,7 @@ _CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "on_dead": (callback_row, callback_of_row),
 }
 # Separate attributes: an older release ignores them, instead of reporting the record as damaged.
-_BESIDE = ("trusted_origins", "secrets", "tolerance_seconds")
+_BESIDE = ("trusted_origins", "secrets", "tolerance_seconds", "priority")
 
 _Count = Annotated[int, Meta(ge=1, le=INSTANT_MS_MAX)]
 _Rate = Annotated[float, Meta(gt=0, le=DURATION_SECONDS_MAX)]
@@ -195,6 +196,7 @@ class _Row(Struct, forbid_unknown_fields=True):
     lane: Lane | None = None
     secrets: tuple[NamedSecret, ...] | None = None
     tolerance_seconds: Annotated[int, Meta(ge=0, le=TOLERANCE_SECONDS_MAX)] | None = None
+    priority: Priority | None = None
 
 
 def _attributes(own: Own) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.callbacks.types import AwsCallback, Callback
 from duewheel.rules.fields import whole_text
 from duewheel.rules.names import KEY, TIMER_ID, BizType, TaskKey
+from duewheel.rules.priority import Priority
 from duewheel.rules.sweep.verdict import HomeState, Reentry
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX
 from duewheel.rules.tasks.task import (
@@ -111,6 +112,7 @@ class TaskRow(HomeRow, kw_only=True):
     timer: S[TimerId] | None = None
     occurrence: S[Source] | None = None
     plan: S[Source] | None = None
+    priority: S[Priority] | None = None
 
 
 class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=True):
@@ -338,6 +340,8 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     if task.reservation is not None:
         name = _TURN if task.reservation.is_turn else _PLACE_IN_LINE
         item[name] = {"S": compact(_promise_row(task.reservation))}
+    if task.priority is not None:
+        item["priority"] = {"S": task.priority}
     if task.parked:
         item["parked"] = {"BOOL": True}
     if task.history:
@@ -411,6 +415,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         parked=row.parked is not None and row.parked.BOOL,
         occurrence=_occurrence_of(row),
         plan=decoded("plan", row.plan, plan_from),
+        priority=row.priority and row.priority.S,
         **_plain_fields(row),
     )
 

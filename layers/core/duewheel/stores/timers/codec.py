@@ -1,5 +1,5 @@
-"""A timer's definition as JSON, and back. Defaults are left out. The payload has an attribute of
-its own, as source text.
+"""A timer's definition as JSON, and back. Defaults are left out. The payload, as source text, and
+the priority, which an older release ignores, have attributes of their own.
 """
 
 from datetime import date
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
+from duewheel.rules.priority import Priority
 from duewheel.rules.timers.schedule import Schedule, cron_of
 from duewheel.rules.timers.time_zones import zone_named
 from duewheel.rules.timers.timer import Gap, Misfire, Overlap, Rules
@@ -23,11 +24,12 @@ from duewheel.stores.callbacks.codec import (
 
 _RUNS_MAX = 10**15
 
-_BESIDE = ("schedule", "payload")
+_BESIDE = ("schedule", "payload", "priority")
 
 
 class _Row(Struct, forbid_unknown_fields=True):
-    """The fields of `Rules` but the payload. Those that have their defaults are left out."""
+    """The fields of `Rules` but payload and priority. Those that have their defaults are left
+    out."""
 
     name: str
     schedule: Schedule
@@ -53,7 +55,9 @@ def rules_row(rules: Rules) -> dict[str, Any]:
     return row
 
 
-def rules_of_row(row: dict[str, Any], payload: str | None) -> Rules:
+def rules_of_row(
+    row: dict[str, Any], payload: str | None, priority: Priority | None = None
+) -> Rules:
     """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
     if None in row.values():
         raise ValueError("left out if it has no value")
@@ -63,7 +67,7 @@ def rules_of_row(row: dict[str, Any], payload: str | None) -> Rules:
     if "retry" in row:
         values["retry"] = retry_of_row(row["retry"])
     _check(values["schedule"])
-    return Rules(payload=payload, **values)
+    return Rules(payload=payload, priority=priority, **values)
 
 
 def _check(schedule: Schedule) -> None:

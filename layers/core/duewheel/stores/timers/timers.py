@@ -14,6 +14,7 @@ from msgspec import Struct, convert
 from duewheel.clock import Clock
 from duewheel.rules.history.changes import Change, deleted
 from duewheel.rules.names import BIZ_TYPE
+from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import UNSIZED
 from duewheel.rules.timers.change_records import (
@@ -172,7 +173,7 @@ def timer_from(item: Item) -> Timer:
         return Timer(
             timer_id=registry_keys.timer_id_of(item),
             biz_type=_biz_type(item["biz_type"]["S"]),
-            rules=rules_of_row(json.loads(item["rules"]["S"]), _payload(item)),
+            rules=rules_of_row(json.loads(item["rules"]["S"]), _payload(item), _priority(item)),
             enabled=flag(item["enabled"]["BOOL"]),
             version=integer(int(item["version"]["N"]), smallest=1),
             created_ms=integer(int(item["created_ms"]["N"])),
@@ -200,6 +201,8 @@ def _item(timer: Timer) -> dict[str, Any]:
     }
     if timer.rules.payload is not None:
         item["payload"] = {"S": timer.rules.payload}
+    if timer.rules.priority is not None:
+        item["priority"] = {"S": timer.rules.priority}
     if timer.chain is not None:
         item["chain"] = {"S": timer.chain.name}
     if timer.sizes.until_second:
@@ -237,6 +240,10 @@ def _biz_type(value: str) -> str:
     if not BIZ_TYPE.fullmatch(value):
         raise ValueError("no business")
     return value
+
+
+def _priority(item: Item) -> Priority | None:
+    return Priority(item["priority"]["S"]) if "priority" in item else None
 
 
 def _payload(item: Item) -> str | None:

@@ -34,6 +34,7 @@ export function settingFields(business) {
       area("allowed_hosts", "Allowed hosts", own("allowed_hosts")?.join("\n") ?? "", hosts),
       area("trusted_origins", "Default headers also go to", own("trusted_origins")?.join("\n") ?? "", origins),
       laneField(own("lane")),
+      priorityField(own("priority")),
     ),
     group("Limits", NUMBERS.map((one) => number(...one))),
     group("Retries", retryFields(own("retry"), "service default"), statuses("retry_statuses", "Tried again on"), statuses("stop_statuses", "Ended by")),
@@ -51,6 +52,10 @@ function laneField(value) {
   return choice("lane", "Lane", [["", "service default: by what is observed"], "main", "slow"], value ?? "", { hint: "slow is for callbacks that take long." });
 }
 
+function priorityField(value) {
+  return choice("priority", "Priority", [["", "service default: normal"], "high", "normal", "low"], value ?? "", { hint: "Which tasks are served first where there is no room for all. Tasks and timers may say their own." });
+}
+
 // By the names of the request; `null` is the default, `undefined` what is to stay.
 export function wantedSettings(values) {
   const numbers = [...NUMBERS.map(([name]) => name), "timeout_seconds", "tolerance_seconds", "retention_days"];
@@ -64,6 +69,7 @@ export function wantedSettings(values) {
     stop_statuses: statuses(values.stop_statuses),
     on_dead: callbackOf("on_dead", values),
     lane: values.lane || null,
+    priority: values.priority || null,
     signing_secrets: secretsOf(values),
   };
 }

@@ -29,6 +29,7 @@ const SETTINGS = [
   ["creates_per_second", "Creates a second", limit],
   ["creates_burst", "Creates at once after a pause", limit],
   ["lane", "Lane", (value, { lane_by: by }) => `${value}, by ${by}`],
+  ["priority", "Priority", (value) => value],
   ["signing_secrets", "Signing secrets", (value) => value?.join(", ") ?? "none: calls are not signed"],
   ["secrets", "Named secrets", (value) => value?.join(", ") ?? "none"],
   ["retention_days", "Ended tasks are kept", (value) => `${value} days`],

@@ -31,6 +31,7 @@ export function taskFacts(task) {
     ["Retry", task.retry ? said(task.retry) : leftToBusiness()],
     task.expires_after_seconds !== undefined && ["Expires after", `${span(task.expires_after_seconds * 1000)} from its due instant`],
     task.tolerance_seconds !== undefined && ["Tolerance", task.tolerance_seconds === 0 ? "none" : `called up to ${span(task.tolerance_seconds * 1000)} later, at a shared second`],
+    task.priority !== undefined && ["Priority", task.priority],
     ["Created", instant(task.created_at)],
     ["Changed", instant(task.updated_at)],
     task.settled_at && ["Settled", instant(task.settled_at)],

@@ -16,12 +16,13 @@ export const BLANK = {
   name: "", cron: null, every_seconds: null, timezone: "UTC", start_at: null, end_at: null, max_runs: null,
   jitter_seconds: 0, callback: null, retry: null, expires_after_seconds: null, dst_gap: "shift", dst_overlap: "first",
   misfire: "latest", grace_seconds: 60, overlap: "allow", exclude: [], disable_on_stop: false,
-  tolerance_seconds: 0,
+  tolerance_seconds: 0, priority: null,
 };
 const WHOLE = { inputmode: "numeric" };
 const GAPS = [["shift", "the first instant after it"], ["skip", "not at all"]];
 const OVERLAPS = [["first", "the first time"], ["last", "the last time"], ["both", "both times"]];
 const MISFIRES = [["latest", "the latest is called"], ["all", "all are called"], ["skip", "none is called"]];
+const PRIORITIES = [["", "as the business says"], "high", "normal", "low"];
 const CROWDS = [["allow", "both are called"], ["skip", "the later one is skipped"]];
 
 // `business` is the one that a new timer begins with; null where there is a timer, which keeps its own.
@@ -58,6 +59,7 @@ function rarer(timer) {
       text("tolerance_seconds", "Tolerance, to share seconds (seconds)", shown(timer.tolerance_seconds), WHOLE),
       choice("misfire", "Of those that are late", MISFIRES, timer.misfire),
       text("grace_seconds", "Late is beyond (seconds)", shown(timer.grace_seconds), WHOLE),
+      choice("priority", "Priority", PRIORITIES, timer.priority ?? ""),
       choice("overlap", "While an earlier run is pending", CROWDS, timer.overlap),
       text("expires_after_seconds", "Expires after (seconds)", shown(timer.expires_after_seconds), { ...WHOLE, placeholder: "never" }),
       choice("dst_gap", "Of a local time that a day lacks, fires", GAPS, timer.dst_gap),
@@ -79,7 +81,7 @@ function shown(number) {
 
 // All members except the payload, which is text. null for missing ones.
 export function typedMembers(values) {
-  const { biz_type, enabled, name, misfire, overlap, disable_on_stop } = values;
+  const { biz_type, enabled, name, misfire, overlap, disable_on_stop, priority } = values;
   return {
     ...(biz_type !== undefined && { biz_type, enabled }),
     name,
@@ -89,6 +91,7 @@ export function typedMembers(values) {
     misfire,
     grace_seconds: typedNumber(values.grace_seconds),
     overlap,
+    priority: priority || null,
     expires_after_seconds: typedNumber(values.expires_after_seconds),
     disable_on_stop,
     callback: callbackOf("callback", values),

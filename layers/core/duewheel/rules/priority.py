@@ -1,0 +1,22 @@
+"""The priority of a task: which tasks are served first where there is no room for all.
+
+Only the order depends on it, so a release that does not know it serves the tasks in the order of
+their instants.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
+
+
+class Priority(StrEnum):
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
+PriorityField = Annotated[
+    Priority,
+    Meta(description="Which tasks are served first where there is no room for all."),
+]
