@@ -11,8 +11,17 @@ from itertools import count, groupby
 
 from msgspec.structs import replace
 
-from duewheel.rules.businesses.rate_limit import US_PER_MS, Cursors, RateLimit
-from duewheel.rules.delivery.reservations import allocate, planned, slack_us
+from duewheel.rules.businesses.rate_limit import US_PER_MS, Cursors, RateLimit, ReservedTurns
+from duewheel.rules.businesses.settings import Business, Defaults
+from duewheel.rules.delivery.priority import Rank, rank
+from duewheel.rules.delivery.reservations import (
+    allocate,
+    lined_up_apart,
+    planned,
+    reserved_apart,
+    slack_us,
+)
+from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.rules.wheel.timing import NEAR_MARGIN_MS
@@ -22,6 +31,7 @@ LEAD_MS = 500
 PAGE, MESSAGE = 100, 25
 HOME = Address(second=NOON_MS // 1000, ms=0, token="r")
 BEFORE_MS = 60_000  # noon, tasks are created
+BUSINESS = Business("limited", Defaults(30, 10.0, 30.0))
 
 LateMs = Callable[[int], int]  # the delay of a message that is sent so many milliseconds after noon
 
@@ -38,17 +48,19 @@ class LimitedBusiness:
         self.calls: list[tuple[int, int]] = []
         self.rescheduled: list[int] = []
         self.lined_up: list[int] = []
+        self._apart_us = {Rank.HIGH: 0, Rank.LOW: 0}  # the ends of these lines
         self._late_ms = late_ms
         self._twice = twice
         self._coming: list[tuple[int, int, list[Task]]] = []
         self._numbers = count()
         self._at: dict[int, list[Task]] = {}
 
-    def owes(self, due_ms: Sequence[int]) -> None:
+    def owes(self, due_ms: Sequence[int], priority: Priority | None = None) -> None:
         """Create tasks for these instants, in this order, each in the slice of its second."""
         tasks = []
         for ms in due_ms:
-            tasks.append(a_task(len(self.rescheduled), NOON_MS + ms))
+            task = a_task(len(self.rescheduled), NOON_MS + ms)
+            tasks.append(replace(task, priority=priority))
             self.rescheduled.append(0)
         self._enter(tasks, NOON_MS - BEFORE_MS)
 
@@ -65,7 +77,7 @@ class LimitedBusiness:
 
     def _serve(self, tasks: list[Task], now_ms: int) -> list[tuple[Task, Reservation]]:
         seen = self.cursors
-        plan = planned(tasks, seen, now_ms)
+        plan = planned(tasks, seen, now_ms, lambda task: rank(task, BUSINESS, now_ms))
         moves = plan.moves
         self.cursors = after = replace(
             seen,
@@ -74,6 +86,11 @@ class LimitedBusiness:
             late_us=moves.late.moved(seen.late_us) if moves.late else seen.late_us,
         )
         soon, later = allocate(plan, seen, after)
+        for line, some, from_us in lined_up_apart(plan, after, now_ms):
+            first_us, interval_us = max(self._apart_us[line], from_us), self.rate.interval_us
+            self._apart_us[line] = first_us + len(some) * interval_us
+            turns = ReservedTurns(first_us, interval_us, len(some), self.rate.version)
+            later += reserved_apart(some, turns)
         self.calls += [(max(now_ms, from_ms) - NOON_MS, task.created_ms) for task, from_ms in soon]
         return later
 

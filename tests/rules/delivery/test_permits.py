@@ -82,9 +82,9 @@ def test_a_run_without_permits_is_noted_once_and_only_while_the_record_has_room(
 
 
 def test_free_permits_are_left_to_a_run_that_waits_for_an_earlier_task() -> None:
-    late = replace(wanted("late", 2), first_ms=NOON_MS)
-    early = replace(wanted("early", 1), first_ms=NOON_MS - rules.YIELD_MS - 1)
-    about_as_early = replace(early, first_ms=NOON_MS - rules.YIELD_MS)
+    late = replace(wanted("late", 2), first_order=NOON_MS)
+    early = replace(wanted("early", 1), first_order=NOON_MS - rules.YIELD_MS - 1)
+    about_as_early = replace(early, first_order=NOON_MS - rules.YIELD_MS)
     permits = taken(Permits(), wanted("a", 2), limit=2)
     behind = taken(taken(permits, early, limit=2), wanted("a", 0), limit=2)
     assert held(taken(behind, late, limit=2)) == {"early": 0, "late": 1}
@@ -93,10 +93,10 @@ def test_free_permits_are_left_to_a_run_that_waits_for_an_earlier_task() -> None
 
 
 def test_a_run_gives_its_permits_to_one_that_waits_for_an_earlier_task_as_its_calls_end() -> None:
-    permits = taken(Permits(), replace(wanted("a", 5), first_ms=NOON_MS), limit=3)
-    early = replace(wanted("early", 2), first_ms=NOON_MS - 10_000)
+    permits = taken(Permits(), replace(wanted("a", 5), first_order=NOON_MS), limit=3)
+    early = replace(wanted("early", 2), first_order=NOON_MS - 10_000)
     permits = taken(permits, early, limit=3)
-    more = replace(wanted("a", 5, at_least=3), first_ms=NOON_MS)
+    more = replace(wanted("a", 5, at_least=3), first_order=NOON_MS)
     assert rules.share(permits, more, 3, NOON_MS) == 1
     assert held(taken(permits, more, limit=3))["a"] == 3
     assert held(taken(permits, replace(more, at_least=1), limit=3))["a"] == 1
@@ -130,7 +130,7 @@ def test_tasks_from_the_line_wait_longer_and_line_up_among_the_late() -> None:
     assert (at.at_ms, at.is_late, behind.at_ms) == (NOON_MS + 1, False, NOON_MS + 100)
     placed = replace(new, next_ms=at.at_ms, reservation=at)
     assert rules.is_placed(placed)
-    assert rules.by_line([placed, other]) == [[other], [placed]]
+    assert rules.by_line([placed, other], lambda task: task.due_ms) == [[other], [placed]]
     ((_, again),) = rules.placed(
         [placed], replace(places, first_us=NOON_MS * 1_000 + 20_000, count=1)
     )

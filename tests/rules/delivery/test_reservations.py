@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.rate_limit import Cursors, Step
-from duewheel.rules.delivery.reservations import Plan, allocate, holds_turn, planned
+from duewheel.rules.delivery.reservations import TurnPlan, allocate, holds_turn, planned
 from duewheel.rules.tasks.task import Reservation, Task
 from tests.support.bounds import quick_first
 from tests.support.cases import each_case
@@ -163,5 +163,5 @@ def in_line(task: Task, at_ms: int, *, version: int = 3, is_late: bool = False) 
     return replace(task, next_ms=at_ms, reservation=Reservation(at_ms, version, is_late))
 
 
-def turns(plan: Plan) -> list[int]:
+def turns(plan: TurnPlan) -> list[int]:
     return [turn_us for _, turn_us in plan.soon]

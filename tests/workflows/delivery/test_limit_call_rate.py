@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.rate_limit import Cursors, Moves, RateLimited, lengthened
 from duewheel.rules.businesses.settings import Business
+from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.stores.businesses.rate_limits import CALLS
 from duewheel.workflows.delivery.gates import LimitCallRate
@@ -246,3 +247,33 @@ def test_no_window_has_more_calls_than_the_rate_whatever_each_process_has_cached
     for first, at_ms in enumerate(calls):
         for last, until_ms in enumerate(calls[first:], first):
             assert last - first + 1 <= (until_ms - at_ms + 2) / 100 + 2
+
+
+def test_low_priority_that_finds_no_turn_costs_the_write_of_its_own_line(
+    world: World, business: Business
+) -> None:
+    limit = process(world)
+    limit(crowd(world, 100), business)
+    low = [replace(task, priority=Priority.LOW) for task in crowd(world, 10)]
+    (soon, later), count = writes(world, lambda: limit(low, business))
+    assert (soon, count) == ([], 2)  # with the creation of its record
+    again, count = writes(world, lambda: limit(low, business))
+    assert count == 1
+    now_ms = world.clock.now_ms()
+    places = [held.at_ms - now_ms for _, held in (*later, *again[1])]
+    assert places == [10_000 + 100 * number for number in range(20)]
+
+
+def test_high_priority_lines_up_before_the_normal_that_wait_already(
+    world: World, business: Business
+) -> None:
+    limit = process(world)
+    limit(crowd(world, 200), business)
+    high = [replace(task, priority=Priority.HIGH) for task in crowd(world, 100)]
+    soon, later = limit(high, business)
+    now_ms = world.clock.now_ms()
+    turns = [from_ms - now_ms for _, from_ms in soon]
+    places = [held.at_ms - now_ms for _, held in later]
+    assert turns == [2_100 + 100 * number for number in range(len(turns))]
+    assert len(turns) > 40
+    assert [*turns, *places] == [2_100 + 100 * number for number in range(100)]

@@ -177,8 +177,8 @@ def test_who_waits_for_a_permit_until_the_run_ends_is_too_late(world: World) -> 
 
     async def lived() -> None:
         pool = Pool(world.clock, change, "a", 1_000)
-        assert await pool.acquire(task, latest_ms) is Slot.FREE
-        waiting = asyncio.create_task(pool.acquire(task, latest_ms))
+        assert await pool.acquire(task, task.due_ms, latest_ms) is Slot.FREE
+        waiting = asyncio.create_task(pool.acquire(task, task.due_ms, latest_ms))
         await asyncio.sleep(0)
         world.clock.set_ms(latest_ms)
         assert await waiting is Slot.TOO_LATE

@@ -69,6 +69,7 @@ from duewheel.workflows.delivery.hold import Beside, HideMessages, KeepHold
 from duewheel.workflows.delivery.park_tasks import WRITERS as PARKERS
 from duewheel.workflows.delivery.park_tasks import Park, Release
 from duewheel.workflows.delivery.permits import OWNER_BYTES, TakePermits
+from duewheel.workflows.delivery.priority_semaphore import PrioritySemaphore
 from duewheel.workflows.delivery.settle_batch import Settler
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls, SlowLane
 from duewheel.workflows.gather_all import in_threads_of
@@ -251,7 +252,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
     attempt_call = AttemptCall(
         clock=clock(),
         gates=gates,
-        call_slots=asyncio.Semaphore(call_slots),
+        call_slots=PrioritySemaphore(call_slots),
         targets=targets,
         secrets=call_secrets,
         circuit_breaker=circuit_breaker,

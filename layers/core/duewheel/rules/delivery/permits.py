@@ -5,9 +5,9 @@ A run holds permits until an instant by its own clock, and renews them. It begin
 call ends by then. A holder counts until this instant has passed by all clocks, so the permits of a
 run that crashed come back by themselves.
 
-Runs whose tasks wait say so in the record, with the instant of the first one. A run that waits for
-an earlier one is served first: the others leave free permits to it, and give it theirs as their
-calls end.
+Runs whose tasks wait say so in the record, with the order of the first one (`priority.py`). A run
+that waits for an earlier one is served first: the others leave free permits to it, and give it
+theirs as their calls end.
 
 A task that finds no permit in its patience gets a place in a line: an instant at which it tries
 again. Places lie apart by the duration of a call, divided by the limit. The line begins behind the
@@ -18,7 +18,7 @@ behind it; those that come from it and find no permit line up among the late, as
 Invariant: at no instant are more permits held than the limit that the latest run to take some knew.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -46,13 +46,13 @@ VERSION = 0  # of a reservation in this line; that of a rate limit is an instant
 
 
 class Holding(Struct, frozen=True, array_like=True):
-    """Of one run: permits, until when, how many tasks wait in it for more of them, and the instant
-    of the first of these."""
+    """Of one run: permits, until when, how many tasks wait in it for more of them, and the order of
+    the first of these."""
 
     count: int
     until_ms: int
     waiting: int = 0
-    first_ms: int = 0
+    first_order: int = 0
 
     def counts_at(self, now_ms: int) -> bool:
         return now_ms <= self.until_ms + SKEW_MS
@@ -90,14 +90,14 @@ class Permits(Struct, frozen=True, kw_only=True):
 
 class Wanted(Struct, frozen=True, kw_only=True):
     """What a run wants: permits for calls that are under way or due, `at_least` those under way,
-    until an instant. `first_ms`: of the first task that waits. `ended`: its calls since the last
+    until an instant. `first_order`: of the first task that waits. `ended`: its calls since the last
     change, and how long all of them took."""
 
     owner: str
     count: int
     at_least: int
     until_ms: int
-    first_ms: int = 0
+    first_order: int = 0
     ended: tuple[int, int] = (0, 0)
 
 
@@ -105,8 +105,8 @@ def share(permits: Permits, wanted: Wanted, limit: int, now_ms: int) -> int:
     """How many of the wanted permits a run gets, or keeps when its calls have ended."""
     others = _others(permits, wanted.owner, now_ms)
     free = limit - sum(one.count for one in others.values())
-    earlier_ms = wanted.first_ms - YIELD_MS
-    yielded = sum(one.waiting for one in others.values() if one.first_ms < earlier_ms)
+    earlier_ms = wanted.first_order - YIELD_MS
+    yielded = sum(one.waiting for one in others.values() if one.first_order < earlier_ms)
     return max(0, min(wanted.count, free - yielded))
 
 
@@ -115,7 +115,7 @@ def changed(permits: Permits, wanted: Wanted, limit: int, now_ms: int) -> Permit
     count = max(wanted.at_least, share(permits, wanted, limit, now_ms))
     waiting = max(0, wanted.count - count)
     until_ms = wanted.until_ms if count else min(wanted.until_ms, now_ms + WAITING_MS)
-    mine = Holding(count, until_ms, waiting, wanted.first_ms if waiting else 0)
+    mine = Holding(count, until_ms, waiting, wanted.first_order if waiting else 0)
     if _is_known(permits.held.get(wanted.owner), mine):
         return None
     others = _others(permits, wanted.owner, now_ms)
@@ -160,11 +160,6 @@ def is_placed(task: Task) -> bool:
     return held is not None and held.version == VERSION and held.at_ms == task.next_ms
 
 
-def instant_ms(task: Task) -> int:
-    """By which tasks are served: not the place in the line that one may come from."""
-    return min(task.due_ms, task.next_ms) if is_placed(task) else task.next_ms
-
-
 def patience_ms(task: Task) -> int:
     """How long a task waits for a permit while its run has none."""
     held = task.reservation
@@ -172,16 +167,15 @@ def patience_ms(task: Task) -> int:
     return LATE_WAIT_MS if is_late else WAIT_MS
 
 
-def by_line(tasks: Sequence[Task]) -> list[list[Task]]:
-    """Newcomers, and the late: those that come from the line; each in the order of their
-    instants."""
-    ordered = sorted(tasks, key=lambda task: task.next_ms)
+def by_line(tasks: Sequence[Task], order: Callable[[Task], int]) -> list[list[Task]]:
+    """Newcomers, and the late: those that come from the line; each in their order."""
+    ordered = sorted(tasks, key=order)
     newcomers = [task for task in ordered if not is_placed(task)]
     return [some for some in (newcomers, [t for t in ordered if is_placed(t)]) if some]
 
 
 def placed(tasks: Sequence[Task], places: ReservedTurns) -> list[tuple[Task, Reservation]]:
-    """The tasks in the order of their instants, each with its place in the line."""
+    """The tasks in their order, each with its place in the line."""
     return [
         (task, Reservation(max(task.next_ms, at_ms), VERSION, is_late=is_placed(task)))
         for task, at_ms in zip(tasks, places.instants_ms(), strict=True)

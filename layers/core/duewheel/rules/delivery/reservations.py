@@ -7,13 +7,19 @@ before, in the line of the late (`late_us`). Both lines advance at the rate, and
 task tries again. A task that comes from a line may take a turn that has just passed, and the late
 may take turns that lie further ahead than those open to all others.
 
+A task of high priority does not stand behind the line, and may take turns that lie further ahead
+than those open to the late. One of low priority takes a turn only behind both lines. High and low
+priority have lines of their own, each with a record of its own. A task that has risen because it is
+late may, every eighth time that it tries, take turns that lie further ahead than all of these.
+
 Invariant: turns lie an interval apart. A call is made at its turn, or later by `slack_us` at most,
 so a window of W seconds holds no more than rate * (W + slack) + 1 calls. No task is called before
 its instant.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
+from zlib import crc32
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -27,10 +33,16 @@ from duewheel.rules.businesses.rate_limit import (
     lengthened,
     places,
 )
+from duewheel.rules.delivery.priority import Rank
 from duewheel.rules.tasks.task import Reservation, Task
 
 WAIT_MS = 2_000  # in the notifier, for a turn; for a longer wait the task gets another entry
 LATE_WAIT_MS = 5_000  # the same for the late, which have had more entries than others
+HIGH_WAIT_MS = 6_000  # for high priority; there is a turn behind those that are open to the late
+HIGH_LATE_WAIT_MS = 7_000  # for high priority that comes from its line
+RISEN_WAIT_MS = 8_000  # every so many times for the risen
+RISEN_TIMES = 8
+LOW_WAIT_MS = 1_000  # for low priority, the first time
 SLACK_US_MAX = 5_000_000
 GOOD_FOR_MS = 5_000  # a turn that an older release has taken
 
@@ -43,13 +55,22 @@ class Tries(IntEnum):
     MORE = 3
 
 
-class Plan(Struct):
+RankOf = Callable[[Task], Rank]
+
+
+def all_normal(task: Task) -> Rank:
+    return Rank.NORMAL
+
+
+class TurnPlan(Struct, kw_only=True):
     """The plan for a page's tasks, by the cursors, and how it moves them. `soon`: the tasks that
-    take a turn, each with its turn."""
+    take a turn, each with its turn. `high`, `low`: those of these priorities that take none."""
 
     soon: list[tuple[Task, int]] = field(default_factory=list)
     line: list[Task] = field(default_factory=list)
     late: list[Task] = field(default_factory=list)
+    high: list[Task] = field(default_factory=list)
+    low: list[Task] = field(default_factory=list)
     moves: Moves = Moves()
 
 
@@ -80,50 +101,115 @@ def guessed(tasks: Sequence[Task], seen: Cursors, now_ms: int) -> Cursors:
     return replace(seen, free_us=max(seen.free_us, from_us))
 
 
-def planned(tasks: Sequence[Task], cursors: Cursors, now_ms: int) -> Plan:
-    """For tasks in the order of their instants, which each of the three kinds keeps."""
-    plan = Plan()
+class _Claim(Struct, frozen=True, kw_only=True):
+    """The turns that are open to a task."""
+
+    task: Task
+    tried: Tries
+    rank: Rank
+    earliest_us: int
+    latest_us: int
+
+    def is_behind_a_line(self, turn_us: int, cursors: Cursors) -> bool:
+        if self.rank is Rank.LOW:
+            return turn_us < max(cursors.line_us, cursors.late_us)
+        return self.minds_the_line and turn_us < cursors.line_us
+
+    @property
+    def minds_the_line(self) -> bool:
+        """It takes a turn only if nobody has lengthened the line meanwhile."""
+        if self.rank is Rank.LOW:
+            return True
+        return self.tried is Tries.FIRST and self.rank is not Rank.HIGH
+
+    def line_in(self, plan: TurnPlan) -> list[Task]:
+        if self.rank is Rank.HIGH:
+            return plan.high
+        if self.rank is Rank.LOW:
+            return plan.low
+        return plan.line if self.tried is Tries.FIRST else plan.late
+
+
+def planned(
+    tasks: Sequence[Task], cursors: Cursors, now_ms: int, rank_of: RankOf = all_normal
+) -> TurnPlan:
+    """For tasks in the order of their instants, which all of the same kind and rank keep."""
+    plan = TurnPlan()
     interval_us, free_us = cursors.interval_us, cursors.free_us
-    least_us, most_us = 0, None
-    closed: set[Tries] = set()
-    for task in tasks:
-        tried = tries(task, cursors.version)
-        earliest_us, latest_us = _open_turns(task, tried, interval_us, now_ms)
-        turn_us = max(free_us, earliest_us)
-        is_behind_the_line = tried is Tries.FIRST and turn_us < cursors.line_us
-        if tried in closed or turn_us > latest_us or is_behind_the_line:
-            closed.add(tried)
-            (plan.line if tried is Tries.FIRST else plan.late).append(task)
+    least_us, most_us, minds_the_line = 0, None, False
+    closed: set[tuple[Tries, Rank]] = set()
+    claims = [_claim(task, rank_of(task), cursors, now_ms) for task in tasks]
+    for claim in _in_turn(claims, cursors):
+        turn_us, kind = max(free_us, claim.earliest_us), (claim.tried, claim.rank)
+        is_behind = claim.is_behind_a_line(turn_us, cursors)
+        if kind in closed or turn_us > claim.latest_us or is_behind:
+            closed.add(kind)
+            claim.line_in(plan).append(claim.task)
             continue
         ahead_us = len(plan.soon) * interval_us
-        least_us = max(least_us, earliest_us - ahead_us)
-        most_us = min(latest_us - ahead_us, latest_us if most_us is None else most_us)
-        plan.soon.append((task, turn_us))
+        least_us = max(least_us, claim.earliest_us - ahead_us)
+        latest_us = claim.latest_us - ahead_us
+        most_us = latest_us if most_us is None else min(latest_us, most_us)
+        minds_the_line = minds_the_line or claim.minds_the_line
+        plan.soon.append((claim.task, turn_us))
         free_us = turn_us + interval_us
     plan.moves = Moves(
         _taken(plan, cursors, least_us, most_us),
         _lined_up(plan.line, cursors.line_us, free_us, interval_us),
         _lined_up(plan.late, cursors.late_us, free_us, interval_us),
-        max(cursors.line_us, least_us) if _has_first(plan, cursors) else None,
+        max(cursors.line_us, least_us) if minds_the_line else None,
     )
     return plan
 
 
-def _open_turns(task: Task, tried: Tries, interval_us: int, now_ms: int) -> tuple[int, int]:
-    """The first and the last one that it may take."""
+def _in_turn(claims: list[_Claim], cursors: Cursors) -> list[_Claim]:
+    """In the order in which they get turns: of those whose instant a turn is behind, the one of the
+    smallest rank. No turn stays free for a task that is not due yet."""
+    if len({claim.rank for claim in claims}) < 2:
+        return claims
+    coming, ordered, free_us = list(claims), list[_Claim](), cursors.free_us
+    while coming:
+        turn_us = max(free_us, coming[0].earliest_us)
+        ready = [claim for claim in coming if claim.earliest_us <= turn_us]
+        first = min(ready, key=lambda claim: claim.rank)
+        coming.remove(first)
+        ordered.append(first)
+        free_us = turn_us + cursors.interval_us
+    return ordered
+
+
+def _claim(task: Task, rank: Rank, cursors: Cursors, now_ms: int) -> _Claim:
+    tried = tries(task, cursors.version)
     now_us, due_us = now_ms * US_PER_MS, task.next_ms * US_PER_MS
-    from_us = max(now_us, due_us)
-    if tried is Tries.FIRST:
-        return from_us, from_us + WAIT_MS * US_PER_MS
-    slack = slack_us(interval_us)
-    # Its place was rounded up to the millisecond.
-    earliest_us = max(due_us - US_PER_MS + 1, now_us - slack)
-    if tried is Tries.SECOND:
-        return earliest_us, from_us + WAIT_MS * US_PER_MS
-    return earliest_us, from_us + LATE_WAIT_MS * US_PER_MS + slack
+    from_us = earliest_us = max(now_us, due_us)
+    slack = slack_us(cursors.interval_us)
+    if tried is not Tries.FIRST:
+        # Its place was rounded up to the millisecond.
+        earliest_us = max(due_us - US_PER_MS + 1, now_us - slack)
+    return _Claim(
+        task=task,
+        tried=tried,
+        rank=rank,
+        earliest_us=earliest_us,
+        latest_us=from_us + _ahead_us(task, tried, rank, slack),
+    )
 
 
-def _taken(plan: Plan, cursors: Cursors, least_us: int, most_us: int | None) -> Step | None:
+def _ahead_us(task: Task, tried: Tries, rank: Rank, slack: int) -> int:
+    """How far ahead a turn may lie that it takes."""
+    if rank is Rank.HIGH:
+        wait_ms = HIGH_WAIT_MS if tried is Tries.FIRST else HIGH_LATE_WAIT_MS
+        return wait_ms * US_PER_MS + 2 * slack
+    if rank is Rank.RISEN and tried is Tries.MORE and _is_ahead_of_high(task):
+        return RISEN_WAIT_MS * US_PER_MS + 3 * slack
+    if rank is Rank.LOW:
+        return (LOW_WAIT_MS if tried is Tries.FIRST else WAIT_MS) * US_PER_MS
+    if tried is Tries.MORE:
+        return LATE_WAIT_MS * US_PER_MS + slack
+    return WAIT_MS * US_PER_MS
+
+
+def _taken(plan: TurnPlan, cursors: Cursors, least_us: int, most_us: int | None) -> Step | None:
     """All turns follow each other if the cursor is between `least_us` and `most_us`."""
     if not plan.soon:
         return None
@@ -141,12 +227,8 @@ def _lined_up(tasks: Sequence[Task], end_us: int, free_us: int, interval_us: int
     return lengthened(end_us, from_us, len(tasks) * interval_us)
 
 
-def _has_first(plan: Plan, cursors: Cursors) -> bool:
-    return any(tries(task, cursors.version) is Tries.FIRST for task, _ in plan.soon)
-
-
 def allocate(
-    plan: Plan, seen: Cursors, after: Cursors
+    plan: TurnPlan, seen: Cursors, after: Cursors
 ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]:
     """The tasks to call, each with the instant from which it may be called, and those to
     reschedule. `seen`: the cursors of the plan; `after`: the cursors as written."""
@@ -168,6 +250,36 @@ def reserved(
     return [
         (task, Reservation(max(task.next_ms, place_ms), turns.version, is_late=is_late))
         for task, place_ms in zip(tasks, turns.instants_ms(), strict=True)
+    ]
+
+
+def _is_ahead_of_high(task: Task) -> bool:
+    """Every eighth time that it tries. If there were always some of high priority, it would wait
+    for ever otherwise; each time, and those of high priority would wait for all that have risen."""
+    return crc32(f"{task.home.name} {task.next_ms}".encode()) % RISEN_TIMES == 0
+
+
+def lined_up_apart(
+    plan: TurnPlan, after: Cursors, now_ms: int
+) -> list[tuple[Rank, list[Task], int]]:
+    """The tasks that wait in lines of their priorities, and where their places begin at the
+    earliest: those of low priority behind the other lines."""
+    behind_us = {
+        Rank.HIGH: after.free_us,
+        Rank.LOW: max(after.free_us, after.line_us, after.late_us),
+    }
+    return [
+        (rank, tasks, max(max(now_ms, tasks[0].next_ms) * US_PER_MS, behind_us[rank]))
+        for rank, tasks in ((Rank.HIGH, plan.high), (Rank.LOW, plan.low))
+        if tasks
+    ]
+
+
+def reserved_apart(tasks: Sequence[Task], turns: ReservedTurns) -> list[tuple[Task, Reservation]]:
+    """Each at its place in the line of its own priority."""
+    return [
+        (task, replace(held, is_late=tries(task, turns.version) is not Tries.FIRST))
+        for task, held in reserved(tasks, turns)
     ]
 
 

@@ -25,6 +25,7 @@ from duewheel.rules.businesses.rate_limit import (
     places,
     shortage,
 )
+from duewheel.rules.delivery.priority import Rank
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Throttled, Written, write_if
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 CALLS = "calls"
 CREATES = "creates"
+LINES = {Rank.HIGH: "high-calls", Rank.LOW: "low-calls"}  # of these priorities
 
 _TRIES = 10
 _NAMES = {"#free": "free_us", "#interval": "interval_us", "#version": "version"}
@@ -77,11 +79,14 @@ class RateLimitStore(Struct, frozen=True):
         self, biz_type: str, rate: RateLimit, plan: Callable[[Cursors], Moves], guess: Cursors
     ) -> tuple[Cursors, Cursors]:
         """Move the cursors of its calls as planned. Returns the cursors of the plan, and those
-        after the write. A wrong guess costs a second write."""
+        after the write. A wrong guess costs a second write. If nothing is to be moved, nothing is
+        written."""
         key = registry_keys.turns(CALLS, biz_type)
         seen, is_there = guess, True
         for _ in range(_TRIES):
             moves = plan(seen)
+            if moves == Moves():
+                return seen, seen
             result = write_if(
                 self.client.update_item,
                 TableName=self.table,

@@ -5,7 +5,6 @@ notifier may take the page over. The slot is free again when the outcome is writ
 calls that are answered and not settled.
 """
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -18,6 +17,7 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict, with_business_pol
 from duewheel.rules.callbacks.secret_headers import names_in
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.delivery.circuit_breaker import Probe, may_be_postponed
+from duewheel.rules.delivery.priority import order_ms
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
 from duewheel.rules.tasks.lifecycle import is_expired
@@ -29,6 +29,7 @@ from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.gates import BusinessRun, Call, ConcurrencyLimitGate, Gate
 from duewheel.workflows.delivery.permits import Slot
+from duewheel.workflows.delivery.priority_semaphore import PrioritySemaphore
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
@@ -42,7 +43,7 @@ SETTLE_RESERVE_MS = 5_000
 class AttemptCall(Struct, frozen=True, kw_only=True):
     clock: Clock
     gates: Sequence[Gate]
-    call_slots: asyncio.Semaphore  # bounds calls of this process until they are recorded
+    call_slots: PrioritySemaphore  # bounds calls of this process until they are recorded
     targets: Targets
     secrets: CallSecrets
     circuit_breaker: CircuitBreaker
@@ -61,14 +62,15 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         confirmed = await self._confirm(call, call.from_ms, run)
         if confirmed is None:
             return True
-        async with run.call_slots.slot(call.task, call.from_ms, latest_ms) as state:
+        order = order_ms(call.task, run.business)
+        async with run.call_slots.slot(call.task, order, call.from_ms, latest_ms) as state:
             if state is Slot.NO_PERMIT:
                 run.put_aside(call.task, self.concurrency_limit.line_up)
                 return True
             if state is Slot.TOO_LATE:
                 return False
             with ExitStack() as slot:
-                await self.call_slots.acquire()
+                await self.call_slots.acquire(order)
                 slot.callback(self.call_slots.release)
                 if not await run.page.is_sure_before(latest_ms):
                     return False

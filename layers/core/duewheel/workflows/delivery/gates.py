@@ -14,15 +14,30 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from duewheel.clock import Clock
-from duewheel.rules.businesses.rate_limit import Cursors, ReservedTurns
+from duewheel.rules.businesses.rate_limit import (
+    US_PER_SECOND,
+    Cursors,
+    RateLimited,
+    ReservedTurns,
+)
 from duewheel.rules.businesses.settings import IN_FLIGHT_MAX, Business
 from duewheel.rules.delivery import permits
 from duewheel.rules.delivery.circuit_breaker import Probe
-from duewheel.rules.delivery.reservations import allocate, guessed, holds_turn, planned
+from duewheel.rules.delivery.priority import Rank, order_ms, rank
+from duewheel.rules.delivery.reservations import (
+    TurnPlan,
+    allocate,
+    guessed,
+    holds_turn,
+    lined_up_apart,
+    planned,
+    reserved_apart,
+)
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.permits import PermitStore
-from duewheel.stores.businesses.rate_limits import RateLimitStore
+from duewheel.stores.businesses.rate_limits import LINES, RateLimitStore
+from duewheel.stores.dynamodb import Throttled
 from duewheel.workflows.delivery.hold import Hold
 from duewheel.workflows.delivery.park_tasks import Park
 from duewheel.workflows.delivery.permits import CallSlots
@@ -37,6 +52,7 @@ X = TypeVar("X")
 AHEAD_MS = 150  # long enough for the request, so that a turn is not late for it
 WAITED_MS = 250  # less is no wait, and reads nothing
 CURSORS_KEPT_MAX = 2_000
+LINE_US_MAX = 10 * 366 * 86_400 * US_PER_SECOND
 
 
 class Call(Struct, frozen=True):
@@ -227,9 +243,7 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
     async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
         if run.business.own.calls_in_flight is None:
             return calls
-        newcomers = [
-            call for call in calls if call.probe is None and not permits.is_placed(call.task)
-        ]
+        newcomers = [call for call in calls if self._stands_behind(call, run.business)]
         if not newcomers:
             return calls
         read = partial(self.store.read, run.business.biz_type)
@@ -239,10 +253,14 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
             run.put_aside(call.task, self.line_up)
         return [call for call in calls if call not in behind]
 
+    def _stands_behind(self, call: Call, business: Business) -> bool:
+        is_high = rank(call.task, business, self.clock.now_ms()) is Rank.HIGH
+        return call.probe is None and not is_high and not permits.is_placed(call.task)
+
     async def line_up(self, tasks: list[Task], run: BusinessRun) -> None:
         """Reschedule tasks, without an attempt, to places in the line."""
         deadline_ms = run.page.deadline_ms
-        for some in permits.by_line(tasks):
+        for some in permits.by_line(tasks, partial(order_ms, business=run.business)):
             places = partial(self._places, some, run.business)
             reserved = permits.placed(some, await self.retry_throttled(places, deadline_ms))
             await self.retry_throttled(self.reschedule.reserved(reserved), deadline_ms)
@@ -261,7 +279,8 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
 class LimitCallRate:
     """The rate limit of calls, over all notifiers: reserve turns, then call at them.
 
-    One write reserves the turns, and the places in the lines, of all tasks of a business in a page.
+    One write reserves the turns, and the places in the lines, of all tasks of a business in a page;
+    one more those in the line of high priority, and one those in the line of low priority.
     If a notifier crashes before the calls, only the turns are lost. The process caches the cursors
     of its last write, and plans the next write from them. That write is refused if others have
     moved the cursors too far since.
@@ -289,14 +308,26 @@ class LimitCallRate:
         seen = self._seen.pop(business.biz_type, None)
         if seen is None or seen.version < rate.version:
             seen = Cursors(rate.interval_us, rate.version)
+
+        def plan_by(cursors: Cursors) -> TurnPlan:
+            return planned(others, cursors, now_ms, lambda task: rank(task, business, now_ms))
+
         seen, after = self._turns.move(
             business.biz_type,
             rate,
-            lambda cursors: planned(others, cursors, now_ms).moves,
+            lambda cursors: plan_by(cursors).moves,
             guessed(others, seen, now_ms),
         )
         self._remember(business.biz_type, after)
-        at_their_turn, later = allocate(planned(others, seen, now_ms), seen, after)
+        plan = plan_by(seen)
+        at_their_turn, later = allocate(plan, seen, after)
+        for line, some, from_us in lined_up_apart(plan, after, now_ms):
+            turns = self._turns.reserve(
+                LINES[line], business.biz_type, rate, len(some), from_us, LINE_US_MAX
+            )
+            if isinstance(turns, RateLimited):
+                raise Throttled(f"a line of {business.biz_type} is full")
+            later += reserved_apart(some, turns)
         return [*soon, *at_their_turn], later
 
     def _remember(self, biz_type: str, cursors: Cursors) -> None:

@@ -37,7 +37,7 @@ class Slot(Enum):
 
 
 class _Waiting(Struct, eq=False, kw_only=True):
-    instant_ms: int
+    order: int
     gives_up_ms: int  # if its run has no permit
     latest_ms: int
     slot: asyncio.Future[Slot]
@@ -66,7 +66,7 @@ class Pool:
         self._until_ms = 0
         self._in_use = 0
         self._ended = (0, 0)
-        self._waiting: list[_Waiting] = []  # in the order of their instants
+        self._waiting: list[_Waiting] = []  # in their order
         self._next_try_ms = 0
         self._idle_since_ms = 0
         self._moved = asyncio.Event()
@@ -75,7 +75,7 @@ class Pool:
         self._is_unsure = False  # a write may have been carried out
         self._keeper: SideBySide[None] | None = None
 
-    async def acquire(self, task: Task, latest_ms: int) -> Slot:
+    async def acquire(self, task: Task, order: int, latest_ms: int) -> Slot:
         """A free slot has to be released."""
         if self._keeper is None:
             self._keeper = SideBySide()
@@ -83,12 +83,12 @@ class Pool:
         gives_up_ms = self._clock.now_ms() + rules.AHEAD_MS + rules.patience_ms(task)
         slot: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         waiting = _Waiting(
-            instant_ms=rules.instant_ms(task),
+            order=order,
             gives_up_ms=min(gives_up_ms, latest_ms),
             latest_ms=latest_ms,
             slot=slot,
         )
-        insort(self._waiting, waiting, key=lambda one: one.instant_ms)
+        insort(self._waiting, waiting, key=lambda one: one.order)
         self._moved.set()
         return await slot
 
@@ -182,7 +182,7 @@ class Pool:
             owner=self._owner,
             count=self._in_use + len(self._waiting),
             at_least=self._in_use,
-            first_ms=self._waiting[0].instant_ms if self._waiting else 0,
+            first_order=self._waiting[0].order if self._waiting else 0,
             until_ms=now_ms + self._timeout_ms + rules.BEGIN_MS,
             ended=self._ended,
         )
@@ -217,14 +217,16 @@ class CallSlots:
         return self._pool is None or self._pool.is_sure
 
     @asynccontextmanager
-    async def slot(self, task: Task, from_ms: int, latest_ms: int) -> AsyncIterator[Slot]:
+    async def slot(
+        self, task: Task, order: int, from_ms: int, latest_ms: int
+    ) -> AsyncIterator[Slot]:
         """At `from_ms` or later."""
         if self._pool is None:
             await self._clock.sleep_until_ms(from_ms)
             yield Slot.FREE
             return
         await self._clock.sleep_until_ms(from_ms - rules.AHEAD_MS)
-        slot = await self._pool.acquire(task, latest_ms)
+        slot = await self._pool.acquire(task, order, latest_ms)
         if slot is not Slot.FREE:
             yield slot
             return

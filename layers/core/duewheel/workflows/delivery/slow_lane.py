@@ -1,4 +1,5 @@
 """The slow lane: detect slow calls, publish which businesses hold pages up, and route their tasks.
+Tasks of low priority are routed, too, if their page is late: the others behind it need notifiers.
 
 Tasks are routed by id, before the page waits for anything. What a page routes is recorded in its
 lease first. A page that is begun again sends the recorded tasks again, unless its message has the
@@ -25,6 +26,7 @@ from duewheel.rules.businesses.lanes import (
 )
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery.page_lease import PageLease, still_ours
+from duewheel.rules.delivery.priority import Rank, rank
 from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Attempt, Task
 from duewheel.rules.wheel.addresses import Address, direct_page, is_slow_page, slow_page
@@ -36,6 +38,7 @@ from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.wheel.send_messages import MessageSender
 
 EntryTasks = Sequence[tuple[Address, Task | None]]
+BACKLOG_MS = 5_000  # a page that is later waited behind others
 PUBLISH_RESERVE_MS = 15_000  # at least so much of the run must be left, since a write may hang
 
 
@@ -52,7 +55,7 @@ class SlowLane(Struct, frozen=True, kw_only=True):
         under way, which another one must not precede."""
         if is_slow_page(lease.page) or (lease.slow and is_sent):
             return lease
-        if not lease.slow and (slow := self._slow_ones(pairs)):
+        if not lease.slow and (slow := self._slow_ones(lease.second, pairs)):
             lease = still_ours(self.pages.record_slow(lease, _places(slow)))
         self._send(lease)
         return lease
@@ -61,7 +64,7 @@ class SlowLane(Struct, frozen=True, kw_only=True):
         """Send slow tasks of direct messages; returns those sent. They have no lease, so each shard
         gets one."""
         slow: dict[int, list[Address]] = {}
-        for entry in self._slow_ones(pairs):
+        for entry in self._slow_ones(message.second, pairs):
             slow.setdefault(entry.shard, []).append(entry)
         passed: set[Address] = set()
         for shard, entries in slow.items():
@@ -73,21 +76,26 @@ class SlowLane(Struct, frozen=True, kw_only=True):
             passed.update(entry for entry in entries if entry.place in recorded.slow)
         return passed
 
-    def _slow_ones(self, pairs: EntryTasks) -> list[Address]:
-        """Tasks of slow businesses that would be called now. Tasks to be dropped, parked, planned
-        or placed later cost no call and stay."""
+    def _slow_ones(self, second: int, pairs: EntryTasks) -> list[Address]:
+        """Tasks that would be called now: those of slow businesses and, of a page of this second
+        that is late, those of low priority. Tasks to be dropped, parked, planned or placed later
+        cost no call and stay."""
         live = [(entry, task) for entry, task in pairs if task is not None and task.plan is None]
         businesses = self.known.many({task.biz_type for _, task in live})
         now_ms = self.clock.now_ms()
-        slow = {
-            biz_type
-            for biz_type, business in businesses.items()
-            if business.lane_at(now_ms).lane is Lane.SLOW and not business.paused
-        }
+        is_late = now_ms > second * 1000 + BACKLOG_MS
+
+        def gives_way(task: Task) -> bool:
+            business = businesses[task.biz_type]
+            if business.paused:
+                return False
+            is_low = is_late and rank(task, business, now_ms) is Rank.LOW
+            return is_low or business.lane_at(now_ms).lane is Lane.SLOW
+
         return [
             entry
             for entry, task in live
-            if task.biz_type in slow and decide(entry, task, now_ms) is Decision.DELIVER
+            if gives_way(task) and decide(entry, task, now_ms) is Decision.DELIVER
         ]
 
     def _send(self, lease: PageLease) -> None:
