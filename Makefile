@@ -12,7 +12,7 @@ UV := $(IN_VENV)/uv
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak fuzz prove bench bench-cpu bench-modules bench-patches bench-catch-up bench-crowd bench-slow-lane \
+.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak fuzz prove bench bench-cpu bench-modules bench-patches bench-catch-up bench-crowd bench-slow-lane bench-priorities \
   audit admin-key move-secrets roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
 
 help: ## list what can be made
@@ -121,6 +121,9 @@ bench-patches: $(VENV)/ready ##m print what each patch of moto and of the SDK sa
 
 bench-modules: $(VENV)/ready ##m print which modules of the core a warm create and the delivery of a page pass
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.modules_passed
+
+bench-priorities: $(VENV)/ready ##m print how late tasks of high priority are beside a flood that a rate limit works off
+	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.priorities
 
 bench-slow-lane: $(VENV)/ready ##m print how late a quick business is beside a slow one, with and without the slow lane
 	@PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m bench.slow_lane

@@ -13,6 +13,7 @@ def main() -> None:
         tables.knobs_for_a_steady_load,
         tables.near_tasks,
         tables.announced_tasks,
+        tables.priorities,
         tables.limits_of_the_table,
         capacity_modes.table,
         tables.failures,

@@ -88,6 +88,7 @@ class Knobs:
     slice_entries: int = SLICE_ENTRIES
     messages_per_run: int = 2  # BatchSize
     notifiers_max: int = int(limits.POLLERS_MOST.value)  # NotifierConcurrency sets fewer
+    slow_notifiers_max: int = int(limits.POLLERS_MOST.value)  # SlowNotifierConcurrency
     notifier_mb: int = 512
     scheduler_mb: int = 128
     sweeper_mb: int = 512
@@ -101,6 +102,7 @@ class Knobs:
     lost_messages: float = 0  # probability, of each message that is sent
     dying_notifiers: float = 0  # probability, of each run of a page, right before its calls
     failing_callbacks: float = 0
+    has_priorities: bool = True  # False: tasks are served in the order of their instants
 
     @property
     def page_lease_ms(self) -> int:

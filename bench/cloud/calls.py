@@ -30,6 +30,7 @@ class Record:
 
     lateness_ms: list[float] = field(default_factory=list)  # of first calls
     retries_late_ms: list[float] = field(default_factory=list)
+    high_late_ms: list[float] = field(default_factory=list)  # of these, of high priority
     repeated: int = 0  # calls repeated because the first was not recorded
     settled: int = 0
     settled_ms: float = 0
@@ -41,6 +42,7 @@ class Calls:
         self._loop = loop
         self._random = random
         self._timeout_ms = knobs.notifier_timeout_ms
+        self._has_priorities = knobs.has_priorities
         self._record = record
         self._numbers = count()
 
@@ -59,18 +61,22 @@ class Calls:
 
     def _go_on(self, environment: Environment) -> None:
         now_ms, processor = self._loop.now_ms, environment.processor
-        while environment.waiting:
+        while environment.waiting or environment.due:
             if now_ms > environment.begun_ms + self._timeout_ms:
                 self._cut(environment)
                 return
-            due_ms, number, entry, page = environment.waiting[0]
-            from_ms = max(due_ms, processor.free_ms)
+            while environment.waiting and environment.waiting[0][0] <= now_ms:
+                call = heapq.heappop(environment.waiting)
+                below = call[2].below if self._has_priorities else 0
+                heapq.heappush(environment.due, (below, *call))
             if environment.lines == CALLS_IN_FLIGHT_MAX:
                 return  # wait until some are settled
+            next_ms = now_ms if environment.due else environment.waiting[0][0]
+            from_ms = max(next_ms, processor.free_ms)
             if from_ms > now_ms:
                 self._look_again(environment, from_ms)
                 return
-            heapq.heappop(environment.waiting)
+            _, _, number, entry, page = heapq.heappop(environment.due)
             leaves_ms = processor.done_ms(now_ms, CALL_CPU_MS)
             ended_ms = leaves_ms + CALLBACK.drawn(self._random)
             environment.lines += 1
@@ -91,10 +97,11 @@ class Calls:
             self._go_on(environment)
 
     def _cut(self, environment: Environment) -> None:
-        for page in {call[3] for call in environment.waiting}:
+        for page in {call[-1] for call in (*environment.waiting, *environment.due)}:
             page.is_cut = True
             self._loop.fire(page.begun)
         environment.waiting.clear()
+        environment.due.clear()
 
     def _note(self, entry: Entry, leaves_ms: float) -> None:
         self._record.calls += 1
@@ -104,3 +111,5 @@ class Calls:
         entry.is_called = True
         late = self._record.retries_late_ms if entry.attempts else self._record.lateness_ms
         late.append(leaves_ms - entry.due_ms)
+        if not entry.below:
+            self._record.high_late_ms.append(leaves_ms - entry.due_ms)

@@ -46,6 +46,9 @@ class Result:
     repeated: int
     retries_p99_ms: float
     resent: int
+    high_p50_ms: float = 0  # of tasks of high priority
+    high_p99_ms: float = 0
+    high_max_ms: float = 0
     refused: int = 0  # creates
     created_after_ms: float = 0  # of the refused one that was repeated longest
 
@@ -94,11 +97,13 @@ def run(
     created_before_ms: int | None = None,
     creates: Mapping[int, int] | None = None,
     given_ms: int = _GIVEN_MS,
+    high: Mapping[int, list[int]] | None = None,
 ) -> Result:
     """`creates_a_second`: creates that use the table's writes at the same time. `creates`: those of
     each second, which the table may refuse.
     `created_before_ms`: created singly so long before they are due, when the scheduler has passed
-    their seconds."""
+    their seconds. `high`: further tasks, of high priority; then all others have low
+    priority."""
     loop, random, record = Loop(), Random(1), Record()
     state = WheelState(random)
     first, last = min(due), max(due)
@@ -107,8 +112,10 @@ def run(
     )
     for second, due_ms in due.items():
         if not is_near:
-            shards = shards_for(len(due_ms) * SLICE_ENTRIES / knobs.slice_entries)
-            state.put(second, shards, due_ms)
+            entries = [Entry(ms, below=1 if high is None else 2) for ms in due_ms]
+            entries += [Entry(ms, below=0) for ms in (high or {}).get(second, ())]
+            shards = shards_for(len(entries) * SLICE_ENTRIES / knobs.slice_entries)
+            state.put(second, shards, entries)
     writes, reads, list_writes = _units(knobs, creates_a_second)
     table = Table(loop, random, writes, reads)
     created = Creates(loop, writes, list_writes, creates or {first: 0})
@@ -119,7 +126,11 @@ def run(
         if knobs.link is Link.DIRECT
         else Queue(loop, random, knobs, functions)
     )
-    notifier = Notifier(loop, random, knobs, table, link, state, record)
+    slow_link = None
+    if high is not None and knobs.has_priorities:
+        slow = replace(knobs, messages_per_run=1, notifiers_max=knobs.slow_notifiers_max)
+        slow_link = Queue(loop, random, slow, functions)
+    notifier = Notifier(loop, random, knobs, table, link, state, record, slow_link)
     functions.handle = notifier.handle
     passed = first - 2 if created_before_ms is None else last
     scheduler = Scheduler(loop, knobs, table, link, state, passed)
@@ -134,12 +145,13 @@ def run(
             if not is_near:
                 create = partial(_announce, loop, random.choice(creators), link, knobs)
             loop.at(one_ms - created_before_ms, create, one_ms)
-    tasks = sum(map(len, due.values()))
+    all_due = {second: [*ms, *(high or {}).get(second, ())] for second, ms in due.items()}
+    tasks = sum(map(len, all_due.values()))
     deadline_ms = loop.now_ms + given_ms
     while record.settled < tasks and loop.now_ms < deadline_ms:
         loop.run(loop.now_ms + 1000)
         loop.now_ms += 1
-    result = _result(knobs, due, record, functions, table, sweeper)
+    result = _result(knobs, all_due, record, functions, table, sweeper)
     return replace(result, refused=created.refused, created_after_ms=created.waited_most_ms)
 
 
@@ -165,7 +177,7 @@ def _result(
     table: Table,
     sweeper: Sweeper,
 ) -> Result:
-    late = sorted(record.lateness_ms)
+    late, high = sorted(record.lateness_ms), sorted(record.high_late_ms)
     return Result(
         tasks=sum(map(len, due.values())),
         called=len(late),
@@ -173,7 +185,7 @@ def _result(
         p99_ms=_quantile(late, 0.99),
         max_ms=_quantile(late, 1),
         settled=record.settled,
-        settled_after_ms=record.settled_ms - max(map(max, due.values())),
+        settled_after_ms=record.settled_ms - max(chain.from_iterable(due.values())),
         notifiers_most=functions.running_most,
         runs=functions.runs,
         gb_seconds=functions.busy_ms / 1000 * knobs.notifier_mb / 1024,
@@ -183,6 +195,9 @@ def _result(
         repeated=record.repeated,
         retries_p99_ms=_quantile(sorted(record.retries_late_ms), 0.99),
         resent=sweeper.resent,
+        high_p50_ms=_quantile(high, 0.50),
+        high_p99_ms=_quantile(high, 0.99),
+        high_max_ms=_quantile(high, 1),
     )
 
 

@@ -48,6 +48,7 @@ class Environment:
     lines: int = 0
     writer: Writer = field(default_factory=Writer)
     waiting: list[Any] = field(default_factory=list)  # calls, by when they are due
+    due: list[Any] = field(default_factory=list)  # those that are, by priority
     next_ms: float | None = None  # when it checks them again
 
 

@@ -33,8 +33,15 @@ from duewheel.rules.delivery.page_lease import (
     PageLease,
     needs_done_mark,
 )
+from duewheel.rules.delivery.priority import BACKLOG_MS, RISES_EVERY_MS, deferred_seconds
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.addresses import address_named, first_page, next_page
+from duewheel.rules.wheel.addresses import (
+    address_named,
+    first_page,
+    is_slow_page,
+    next_page,
+    slow_page,
+)
 from duewheel.rules.wheel.queue_messages import DirectMessage, Message, PageMessage
 from duewheel.stores.dynamodb import WRITES_PER_BATCH, chunks
 from duewheel.workflows.delivery.deliver_message import BEGIN_RESERVE_MS
@@ -59,12 +66,15 @@ class Notifier:
         link: Queue | DirectLink,
         state: WheelState,
         record: Record,
+        slow_link: Queue | None = None,
     ) -> None:
+        """`slow_link`: to the notifiers to which late pages pass tasks of low priority."""
         self._loop = loop
         self._random = random
         self._knobs = knobs
         self._table = table
         self._link = link
+        self._slow_link = slow_link
         self._state = state
         self._record = record
         self._calls = Calls(loop, random, knobs, record)
@@ -127,6 +137,7 @@ class Notifier:
         for batch in chunks(following, int(limits.SQS_BATCH_MESSAGES.value)):
             yield from self._compute(environment, REQUEST_CPU_MS)
             yield from self._link.send(batch)
+        entries = yield from self._gives_way(environment, message, entries)
         if self._random.random() < self._knobs.dying_notifiers:
             raise RunFailed(HIDDEN_MS - (self._loop.now_ms - environment.begun_ms))
         owed, failed_before = _owed(entries), sum(entry.attempts for entry in entries)
@@ -141,6 +152,31 @@ class Notifier:
             yield from self._table.write_patiently(slot, deadline_ms)
             key = second, shard, message.page
             self._state.leases[key] = replace(self._state.leases[key], done=True)
+
+    def _gives_way(
+        self, environment: Environment, message: PageMessage, entries: list[Entry]
+    ) -> Story[list[Entry]]:
+        """As workflows/delivery/slow_lane.py: returns those that stay."""
+        is_late = self._loop.now_ms > message.second * 1000 + BACKLOG_MS
+        if self._slow_link is None or not is_late or is_slow_page(message.page):
+            return entries
+        low = [entry for entry in entries if self._is_low(entry)]
+        if not low:
+            return entries
+        page = slow_page(message.page)
+        slot = self._state.slot(message.second, message.shard)
+        for _ in range(2):  # the record, and the message
+            yield from self._compute(environment, REQUEST_CPU_MS)
+        yield from self._table.write_surely(slot)
+        self._state.slow[message.second, message.shard, page] = low
+        late_ms = int(self._loop.now_ms) - message.second * 1000
+        passed = PageMessage(message.second, message.shard, page=page)
+        yield from self._slow_link.send([passed], [1000 * deferred_seconds(late_ms)])
+        return [entry for entry in entries if not self._is_low(entry)]
+
+    def _is_low(self, entry: Entry) -> bool:
+        late_ms = self._loop.now_ms - entry.due_ms
+        return entry.below == 2 and late_ms < RISES_EVERY_MS and not entry.is_settled
 
     def _other_shards(self, message: PageMessage) -> Iterator[PageMessage]:
         """Those of which the sender sends no messages."""

@@ -142,6 +142,31 @@ def failures() -> Iterator[str]:
         yield _row(name, result, time_of(result.retries_p99_ms), f"{result.resent}")
 
 
+def priorities() -> Iterator[str]:
+    yield (
+        "\n20 tasks of high priority a second for 60 s beside a flood of low priority, cold. Few "
+        "notifiers are a tenth of those that the flood needs; both lanes share them:"
+    )
+    yield from head("flood", "served by", "high late p50", "p99", "most", "all settled after")
+    few = replace(DEFAULT, account_concurrency=10, notifiers_max=10)
+    high = _steady(20, 60)
+    crowd = {second: [] for second in high} | burst(100_000)
+    by_instant = "instant", {"has_priorities": False}
+    by_priority = "priority", dict[str, bool]()
+    bounded = "priority, 2 notifiers in the slow lane", {"slow_notifiers_max": 2}
+    for name, knobs, flood in (
+        ("100,000 on the first second", DEFAULT, crowd),
+        ("100,000 on the first second, few notifiers", few, crowd),
+        ("3,000 a second, few notifiers", few, _steady(3_000, 60)),
+    ):
+        ways = (by_instant, by_priority, bounded) if knobs is few else (by_instant, by_priority)
+        for served_by, changed in ways:
+            result = run(replace(knobs, **changed), flood, high=high)
+            late = result.high_p50_ms, result.high_p99_ms, result.high_max_ms
+            cells = name, served_by, *map(time_of, (*late, result.settled_after_ms))
+            yield "| " + " | ".join(cells) + " |"
+
+
 def sweep() -> Iterator[str]:
     yield "\nSeconds that the sweep gets through in a minute, by tasks a second:"
     rates = (100, 300, 1_000, 3_000, 10_000)

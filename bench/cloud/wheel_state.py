@@ -14,7 +14,10 @@ BUCKETS = 10_000_000
 
 @dataclass(slots=True)
 class Entry:
+    """`below`: how many classes below high priority."""
+
     due_ms: int
+    below: int = 1
     attempts: int = 0
     is_called: bool = False
     is_settled: bool = False
@@ -49,14 +52,15 @@ class WheelState:
     direct: dict[str, Entry] = field(default_factory=dict)  # by name
     passed_on: dict[str, tuple[list[Entry], int]] = field(default_factory=dict)  # with their shard
     leases: dict[tuple[int, int, str], PageLease] = field(default_factory=dict)
+    slow: dict[tuple[int, int, str], list[Entry]] = field(default_factory=dict)  # by slow page
 
-    def put(self, second: int, shards: int, due_ms: list[int]) -> None:
+    def put(self, second: int, shards: int, entries: list[Entry]) -> None:
         """A second's tasks, spread over its shards as the service spreads them."""
         if shards > 1:
             self.shards[second] = shards
-        for due in sorted(due_ms):
+        for entry in sorted(entries, key=lambda entry: entry.due_ms):
             shard = shard_for(self.random.randbytes(addresses.TOKEN_BYTES), shards)
-            self.slices[second, shard].append(Entry(due))
+            self.slices[second, shard].append(entry)
 
     def put_again(self, entry: Entry, next_ms: int, *, direct: bool) -> DirectMessage | None:
         """A retry's new entry; near ones are announced by a message of their own."""
@@ -64,7 +68,7 @@ class WheelState:
         shards = self.shards.get(second, 1)
         token = self.random.randbytes(addresses.TOKEN_BYTES)
         shard = shard_for(token, shards)
-        again = Entry(next_ms, entry.attempts)
+        again = Entry(next_ms, below=entry.below, attempts=entry.attempts)
         if not direct:
             self.slices[second, shard].append(again)
             return None
@@ -97,6 +101,8 @@ class WheelState:
 
     def page(self, second: int, shard: int, page: str, size: int) -> tuple[list[Entry], bool]:
         """The entries of one page, and whether the slice continues."""
+        if (second, shard, page) in self.slow:
+            return self.slow[second, shard, page], False
         entries = self.slices[second, shard]
         first = int(page) * size
         return entries[first : first + size], len(entries) > first + size

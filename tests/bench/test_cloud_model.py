@@ -1,5 +1,6 @@
 """The model of the cloud, against small cases that can be computed by hand."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -253,3 +254,23 @@ def test_three_times_the_load_is_throttled_until_units_are_scaled_and_nothing_is
     assert provisioned.throttled > 0
     assert provisioned.refused > 0
     assert 10_000 < provisioned.created_after_ms < 600_000
+
+
+def test_of_calls_that_are_due_the_one_of_high_priority_is_made_first() -> None:
+    for has_priorities, calls_before in ((True, 0), (False, 2)):
+        loop, record = Loop(), Record()
+        knobs = Knobs(notifier_mb=WHOLE_MB, has_priorities=has_priorities)
+        environment = Environment(Processor(WHOLE_MB))
+        entries = [Entry(10), Entry(10), Entry(10, below=0)]
+        Calls(loop, Random(1), knobs, record).begin(environment, entries)
+        loop.run(until_ms=100)
+        assert record.high_late_ms == pytest.approx([(calls_before + 1) * CALL_CPU_MS])
+
+
+def test_a_late_page_passes_its_low_tasks_on_and_calls_the_high_ones_sooner() -> None:
+    scarce = Knobs(account_concurrency=2, notifiers_max=2)
+    flood, high = burst(6_000), burst(20)
+    by_instant = run(replace(scarce, has_priorities=False), flood, high=high)
+    by_priority = run(scarce, flood, high=high)
+    assert by_instant.settled == by_priority.settled == 6_020
+    assert by_priority.high_max_ms < by_instant.high_max_ms

@@ -23,6 +23,7 @@ HOSTS = ("receiver.example",) * 5 + (FLAKY_HOST,)
 RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40
 CROWD_EVERY_SECONDS = 30
+PRIORITIES = (None, None, "high", "low")  # None: that of the business
 TOLERANCES = (None,) * 8 + (0, 1, 20, 60)  # in seconds; None: that of the business
 
 Story = Callable[[], Coroutine[Any, Any, None]]
@@ -38,13 +39,16 @@ class Clients:
         far_seconds: float | None = None,
         *,
         has_tolerances: bool = True,
+        has_priorities: bool = True,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
         self.begun = 0
         self.tolerances: Sequence[int | None] = TOLERANCES if has_tolerances else (None,)
+        self._priorities: Sequence[str | None] = PRIORITIES if has_priorities else (None,)
         self._service = service
         self._chance = Random(seed)
+        self._chance_of_priority = Random(seed)  # beside, so that all else stays as it was
         self._tasks = tasks
         self._seconds = seconds
         self._far_seconds = far_seconds
@@ -243,8 +247,10 @@ class Clients:
         self.begun += 1
         kind = receiver or self._chance.choice(RECEIVERS)
         tolerance = self._chance.choice(self.tolerances)
+        priority = self._chance_of_priority.choice(self._priorities)
         return {
             **({} if tolerance is None else {"tolerance_seconds": tolerance}),
+            **({} if priority is None else {"priority": priority}),
             "biz_type": self._chance.choices(BUSINESSES, SHARES)[0],
             "delay_seconds": round(in_seconds, 3),
             "payload": {"n": self.begun},

@@ -7,6 +7,7 @@ from itertools import accumulate
 from math import inf
 
 from duewheel.rules.delivery.reservations import GOOD_FOR_MS
+from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.planning import MISFIRES_WRITTEN
 from duewheel.stores.businesses.cache import KEPT_MS
@@ -18,6 +19,8 @@ from tests.support.clock import NOON_MS
 CLOCKS_DIFFER_SECONDS = 2.0
 WINDOWS_SECONDS = (1, 10, 60)
 TIMER_HEEDED_SECONDS = 0.5  # 250 ms, and what it takes to read it
+COMPARED_MIN = 15  # tasks of a priority
+ROOM_MS = 2_000  # a rate limit lets a task wait so long in a notifier
 PLANNED_SECONDS = 4.0  # a plan begins with the second after the answer, by the planner's clock
 
 
@@ -30,6 +33,7 @@ def judged_owners(
     wrong = [each for pause in ledger.pauses for each in _called_in(pause, by_business)]
     wrong += _too_many(by_business[LIMITED], calls_per_second)
     wrong += too_many_in_flight(by_business[NARROW])
+    wrong += _low_before_high([task for task in tasks if task.biz_type == LIMITED])
     return [*wrong, *_of_timers(ledger.timers, calls, tasks)]
 
 
@@ -65,6 +69,25 @@ def too_many_in_flight(calls: Sequence[Call]) -> Iterator[str]:
     """Over all notifiers."""
     if (most := most_in_flight(calls)) > IN_FLIGHT:
         yield f"{most} calls of {NARROW} were in flight at once"
+
+
+def _low_before_high(tasks: Sequence[Task]) -> Iterator[str]:
+    """Of a business with a limit, as a whole: a single task may be late for other reasons, for
+    instance because its message was lost."""
+    late_ms = {
+        priority: sorted(
+            task.lateness_ms
+            for task in tasks
+            if task.priority is priority and task.attempts == 1 and task.lateness_ms is not None
+        )
+        for priority in (Priority.HIGH, Priority.LOW)
+    }
+    high, low = late_ms[Priority.HIGH], late_ms[Priority.LOW]
+    if min(len(high), len(low)) < COMPARED_MIN:
+        return
+    high_ms, low_ms = high[len(high) // 2], low[len(low) // 2]
+    if high_ms > low_ms + ROOM_MS:
+        yield f"tasks of high priority are {high_ms} ms late, those of low {low_ms} ms"
 
 
 def _of_timers(

@@ -120,6 +120,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
             soak.seconds,
             far,
             has_tolerances=has_tolerances,
+            has_priorities=all(release.has("rules.priority") for release in releases),
         )
         expiry = Expiry(service, soak.day_seconds)
         sweep = SweepWatch(service)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.delivery.priority import BACKLOG_MS, deferred_seconds
 from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.queue_messages import Lane, PageMessage, decode
 from duewheel.stores.businesses.cache import KEPT_MS
-from duewheel.workflows.delivery.slow_lane import BACKLOG_MS
 from tests.support.receiver import OK, Outcome, Received
 from tests.support.recorder import Death
 from tests.support.world import FAR_MS, World
@@ -88,8 +88,7 @@ def test_the_setting_of_the_business_holds_for_tasks_that_were_created_before(
     world.configured("orders", priority=LOW)
     world.clock.advance_ms(KEPT_MS)
     late_page(world, tasks, BACKLOG_MS + 1)
-    (passed,) = world.receive(Lane.SLOW)
-    message = decode(passed["Body"])
+    message = decode(passed_after(world, deferred_seconds(BACKLOG_MS + 1))["Body"])
     assert isinstance(message, PageMessage)
     assert set(message.places) == {unset.home.place, tasks[LOW][0].home.place}
 
@@ -101,11 +100,30 @@ def late_page(world: World, tasks: dict[Priority, list[Task]], late_ms: int) -> 
         world.handle(message)
 
 
+def passed_after(world: World, seconds: int) -> dict[str, Any]:
+    world.clock.advance_ms(seconds * 1000 - 1)
+    assert world.receive(Lane.SLOW) == []
+    world.clock.advance_ms(1)
+    (passed,) = world.receive(Lane.SLOW)
+    return passed
+
+
+def test_a_late_page_with_tasks_of_a_slow_business_passes_all_on_at_once(world: World) -> None:
+    tasks = of_each(world)
+    slow = world.created(in_ms=FAR_MS, biz_type="slow")
+    world.configured("slow", lane=Lane.SLOW)
+    late_page(world, tasks, BACKLOG_MS + 1)
+    (passed,) = world.receive(Lane.SLOW)
+    message = decode(passed["Body"])
+    assert isinstance(message, PageMessage)
+    assert set(message.places) == {slow.home.place, tasks[LOW][0].home.place}
+
+
 def test_a_late_page_passes_tasks_of_low_priority_to_the_slow_lane(world: World) -> None:
     tasks = of_each(world)
     late_page(world, tasks, BACKLOG_MS + 1)
     assert Counter(called(world, tasks)) == Counter([HIGH, NORMAL])
-    (passed,) = world.receive(Lane.SLOW)
+    passed = passed_after(world, deferred_seconds(BACKLOG_MS + 1))
     message = decode(passed["Body"])
     assert isinstance(message, PageMessage)
     assert message.places == (tasks[LOW][0].home.place,)
@@ -142,6 +160,8 @@ def test_a_late_page_that_dies_when_it_passes_tasks_on_loses_none(world: World, 
     with pytest.raises(Death):
         world.handle(message)
     world.clock.advance_ms(world.settings.page_lease_ms + 16_000)
+    world.drain()
+    world.clock.advance_ms(60_000)
     world.drain()
     assert Counter(called(world, tasks)) == Counter([HIGH, NORMAL, LOW])
 

@@ -14,6 +14,9 @@ from duewheel.rules.tasks.lifecycle import due_since_ms
 from duewheel.rules.tasks.task import Task
 
 RISES_EVERY_MS = 600_000
+BACKLOG_MS = 5_000  # a page that is later waited behind others
+_DEFERRED_SECONDS_MAX = 60  # the sweep waits for longer for a page of the slow lane
+_DEFERRED_TIMES = 3
 _BELOW_HIGH = {Priority.HIGH: 0, Priority.NORMAL: 1, Priority.LOW: 2}
 
 
@@ -49,6 +52,12 @@ def rank(task: Task, business: Business, now_ms: int) -> Rank:
             return Rank.NORMAL
         case _:
             return Rank.RISEN
+
+
+def deferred_seconds(late_ms: int) -> int:
+    """How much later the tasks of low priority of a late page are called: so that the notifiers
+    that the lanes share first reach the pages that made this one late."""
+    return min(_DEFERRED_TIMES * late_ms // 1000, _DEFERRED_SECONDS_MAX)
 
 
 def waits_since_ms(task: Task, business: Business) -> int:

@@ -1,5 +1,6 @@
 """The slow lane: detect slow calls, publish which businesses hold pages up, and route their tasks.
-Tasks of low priority are routed, too, if their page is late: the others behind it need notifiers.
+Tasks of low priority are routed, too, if their page is late: the pages behind it need notifiers.
+Their message is delayed.
 
 Tasks are routed by id, before the page waits for anything. What a page routes is recorded in its
 lease first. A page that is begun again sends the recorded tasks again, unless its message has the
@@ -26,7 +27,7 @@ from duewheel.rules.businesses.lanes import (
 )
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery.page_lease import PageLease, still_ours
-from duewheel.rules.delivery.priority import Rank, rank
+from duewheel.rules.delivery.priority import BACKLOG_MS, Rank, deferred_seconds, rank
 from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Attempt, Task
 from duewheel.rules.wheel.addresses import Address, direct_page, is_slow_page, slow_page
@@ -38,7 +39,6 @@ from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.wheel.send_messages import MessageSender
 
 EntryTasks = Sequence[tuple[Address, Task | None]]
-BACKLOG_MS = 5_000  # a page that is later waited behind others
 PUBLISH_RESERVE_MS = 15_000  # at least so much of the run must be left, since a write may hang
 
 
@@ -55,16 +55,20 @@ class SlowLane(Struct, frozen=True, kw_only=True):
         under way, which another one must not precede."""
         if is_slow_page(lease.page) or (lease.slow and is_sent):
             return lease
-        if not lease.slow and (slow := self._slow_ones(lease.second, pairs)):
-            lease = still_ours(self.pages.record_slow(lease, _places(slow)))
-        self._send(lease)
+        delay_seconds = 0
+        if not lease.slow:
+            slow, delay_seconds = self._slow_ones(lease.second, pairs)
+            if slow:
+                lease = still_ours(self.pages.record_slow(lease, _places(slow)))
+        self._send(lease, delay_seconds)
         return lease
 
     def of_direct(self, message: DirectMessage, pairs: EntryTasks) -> set[Address]:
         """Send slow tasks of direct messages; returns those sent. They have no lease, so each shard
         gets one."""
         slow: dict[int, list[Address]] = {}
-        for entry in self._slow_ones(message.second, pairs):
+        entries_passed, delay_seconds = self._slow_ones(message.second, pairs)
+        for entry in entries_passed:
             slow.setdefault(entry.shard, []).append(entry)
         passed: set[Address] = set()
         for shard, entries in slow.items():
@@ -72,39 +76,42 @@ class SlowLane(Struct, frozen=True, kw_only=True):
             recorded = self.pages.record_direct(
                 page, _places(entries), self.clock.now_ms(), self.page_lease_ms
             )
-            self._send(recorded)
+            self._send(recorded, delay_seconds)
             passed.update(entry for entry in entries if entry.place in recorded.slow)
         return passed
 
-    def _slow_ones(self, second: int, pairs: EntryTasks) -> list[Address]:
+    def _slow_ones(self, second: int, pairs: EntryTasks) -> tuple[list[Address], int]:
         """Tasks that would be called now: those of slow businesses and, of a page of this second
-        that is late, those of low priority. Tasks to be dropped, parked, planned or placed later
-        cost no call and stay."""
+        that is late, those of low priority; and the delay of their message, if all are of the
+        latter. Tasks to be dropped, parked, planned or placed later cost no call and stay."""
         live = [(entry, task) for entry, task in pairs if task is not None and task.plan is None]
         businesses = self.known.many({task.biz_type for _, task in live})
         now_ms = self.clock.now_ms()
-        is_late = now_ms > second * 1000 + BACKLOG_MS
+        late_ms = now_ms - second * 1000
+        running = {name: one for name, one in businesses.items() if not one.paused}
+        slow = {name for name, one in running.items() if one.lane_at(now_ms).lane is Lane.SLOW}
 
-        def gives_way(task: Task) -> bool:
-            business = businesses[task.biz_type]
-            if business.paused:
-                return False
-            is_low = is_late and rank(task, business, now_ms) is Rank.LOW
-            return is_low or business.lane_at(now_ms).lane is Lane.SLOW
+        def is_low(task: Task) -> bool:
+            business = running.get(task.biz_type)
+            return business is not None and rank(task, business, now_ms) is Rank.LOW
 
-        return [
-            entry
+        passed = [
+            (entry, task)
             for entry, task in live
-            if gives_way(task) and decide(entry, task, now_ms) is Decision.DELIVER
+            if (task.biz_type in slow or (late_ms > BACKLOG_MS and is_low(task)))
+            and decide(entry, task, now_ms) is Decision.DELIVER
         ]
+        are_low = not any(task.biz_type in slow for _, task in passed)
+        entries = [entry for entry, _ in passed]
+        return entries, deferred_seconds(late_ms) if entries and are_low else 0
 
-    def _send(self, lease: PageLease) -> None:
+    def _send(self, lease: PageLease, delay_seconds: int) -> None:
         """No run waits for this message: if both links refuse it, the sweep finds its tasks."""
         if not lease.slow:
             return
         page = slow_page(lease.page)
         message = PageMessage(lease.second, lease.shard, page=page, places=lease.slow)
-        if self.message_sender.send([message]):
+        if self.message_sender.send([message], lambda _: delay_seconds):
             logger.error(
                 "slow page left to the sweep",
                 action="slow-refused",
