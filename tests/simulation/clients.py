@@ -17,6 +17,7 @@ BUSINESSES = ("orders", "invoices", "parcels", LIMITED, NARROW)
 SHARES = (12, 10, 2, 2, 1)  # of the tasks
 IN_SLOW_LANE = "parcels"
 TOLERANT = "invoices"
+FIRST_SERVED = "orders"  # those of its tasks that have no priority of their own
 TOLERANCE_SECONDS = 20  # of its tasks that have none of their own
 RECEIVERS = ("ok",) * 28 + ("busy/1", "busy/3", "gone", "never")
 HOSTS = ("receiver.example",) * 5 + (FLAKY_HOST,)
@@ -45,7 +46,7 @@ class Clients:
         self.ledger = Ledger()
         self.begun = 0
         self.tolerances: Sequence[int | None] = TOLERANCES if has_tolerances else (None,)
-        self._priorities: Sequence[str | None] = PRIORITIES if has_priorities else (None,)
+        self.priorities: Sequence[str | None] = PRIORITIES if has_priorities else (None,)
         self._service = service
         self._chance = Random(seed)
         self._chance_of_priority = Random(seed)  # beside, so that all else stays as it was
@@ -247,7 +248,7 @@ class Clients:
         self.begun += 1
         kind = receiver or self._chance.choice(RECEIVERS)
         tolerance = self._chance.choice(self.tolerances)
-        priority = self._chance_of_priority.choice(self._priorities)
+        priority = self._chance_of_priority.choice(self.priorities)
         return {
             **({} if tolerance is None else {"tolerance_seconds": tolerance}),
             **({} if priority is None else {"priority": priority}),

@@ -33,7 +33,7 @@ def judged_owners(
     wrong = [each for pause in ledger.pauses for each in _called_in(pause, by_business)]
     wrong += _too_many(by_business[LIMITED], calls_per_second)
     wrong += too_many_in_flight(by_business[NARROW])
-    wrong += _low_before_high([task for task in tasks if task.biz_type == LIMITED])
+    wrong += low_before_high([task for task in tasks if task.biz_type == LIMITED])
     return [*wrong, *_of_timers(ledger.timers, calls, tasks)]
 
 
@@ -71,7 +71,7 @@ def too_many_in_flight(calls: Sequence[Call]) -> Iterator[str]:
         yield f"{most} calls of {NARROW} were in flight at once"
 
 
-def _low_before_high(tasks: Sequence[Task]) -> Iterator[str]:
+def low_before_high(tasks: Sequence[Task]) -> Iterator[str]:
     """Of a business with a limit, as a whole: a single task may be late for other reasons, for
     instance because its message was lost."""
     late_ms = {

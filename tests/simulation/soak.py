@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
@@ -27,6 +27,7 @@ from local.aws.template import Template, load_template
 from local.control.ingest_messages import IngestMessages
 from tests.simulation.clients import (
     BUSINESSES,
+    FIRST_SERVED,
     IN_SLOW_LANE,
     TOLERANCE_SECONDS,
     TOLERANT,
@@ -169,7 +170,7 @@ async def _lived(
     if soak.has_short_days:
         service.spawn(_expire(expiry))
     service.spawn(_leave_the_past_alone())
-    await _configure(service, soak.calls_per_second, clients.tolerances)
+    await _configure(service, soak.calls_per_second, clients)
     await asyncio.sleep(soak.turns_before_seconds)
     await clients.live()
     if soak.rates != CALM:
@@ -188,9 +189,7 @@ async def _expire(expiry: Expiry) -> None:
         await asyncio.sleep(EVERY_SECONDS)
 
 
-async def _configure(
-    service: Service, calls_per_second: float, tolerances: Sequence[int | None]
-) -> None:
+async def _configure(service: Service, calls_per_second: float, clients: Clients) -> None:
     """Both lanes have their share of it, and messages and calls that a limit holds up."""
     faults, service.faults.rates = service.faults.rates, CALM
     limit = {"creates_per_second": RATION, "creates_burst": RATION}
@@ -200,7 +199,8 @@ async def _configure(
         (LIMITED, {"calls_per_second": calls_per_second}),
         (NARROW, {"calls_in_flight": IN_FLIGHT}),
         (DORMANT, {"paused": True}),
-        (TOLERANT, {"tolerance_seconds": TOLERANCE_SECONDS} if any(tolerances) else {}),
+        (TOLERANT, {"tolerance_seconds": TOLERANCE_SECONDS} if any(clients.tolerances) else {}),
+        (FIRST_SERVED, {"priority": "high"} if any(clients.priorities) else {}),
     ):
         answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
         assert answer is not None

@@ -4,19 +4,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.stores.tasks.codec import task_item
 from tests.simulation.invocation import DUPLICATE, Environment, Invocation
 from tests.simulation.ledger import Asked, DueAsked, Ledger
-from tests.simulation.owner_verdict import too_many_in_flight
+from tests.simulation.owner_verdict import COMPARED_MIN, low_before_high, too_many_in_flight
 from tests.simulation.owners import IN_FLIGHT, NARROW
 from tests.simulation.receiver import Call
 from tests.simulation.verdict import Report, judged
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
+from tests.support.limited_business import a_task
 
 OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
 BUSY = Outcome(Verdict.RETRY, "busy", status_code=503)
@@ -171,3 +175,27 @@ def test_calls_one_after_the_other_are_not_in_flight_at_once() -> None:
     run = Invocation("notifier", 7, Environment("notifier"), 0)
     began = [Call(ID, NARROW, 1, "", at, NOON_MS, run, OK, at + 1.0) for at in range(9)]
     assert list(too_many_in_flight(began)) == []
+
+
+@each_case(
+    ("high_ms", "low_ms", "is_wrong"),
+    [
+        (9_000, 1_000, True),
+        (2_900, 1_000, False),
+        (1_000, 9_000, False),
+    ],
+)
+def test_high_priority_that_is_later_than_low_is_found(
+    high_ms: int, low_ms: int, is_wrong: bool
+) -> None:
+    def delivered(priority: Priority, late_ms: int) -> Task:
+        task = replace(a_task(0, NOON_MS), priority=priority, attempts=1)
+        return replace(task, lateness_ms=late_ms)
+
+    tasks = [
+        delivered(priority, late_ms + number)
+        for priority, late_ms in ((Priority.HIGH, high_ms), (Priority.LOW, low_ms))
+        for number in range(COMPARED_MIN)
+    ]
+    assert bool(list(low_before_high(tasks))) is is_wrong
+    assert list(low_before_high(tasks[1:])) == [], "too few to compare"
