@@ -1,5 +1,5 @@
 """The lateness of a quick business while callbacks of another one take ten seconds: with the slow
-lane, by setting and by observation, and without it.
+lane, by setting and by observation, and without it, with priorities and without.
 
 On virtual time with the real handlers, so it measures waits, not the speed of the code.
 
@@ -19,10 +19,11 @@ from tests.simulation.neighbours import (
 )
 
 SECONDS = 60
-LANES = {
-    "none: `lane` is `main`": "main",
-    "by observation: `lane` is not set": None,
-    "by setting: `lane` is `slow`": "slow",
+WAYS: dict[str, tuple[str | None, bool]] = {  # lane, and whether it has low priority
+    "none: `lane` is `main`": ("main", False),
+    "none, and its `priority` is `low`, that of the quick one `high`": ("main", True),
+    "by observation: `lane` is not set": (None, False),
+    "by setting: `lane` is `slow`": ("slow", False),
 }
 
 
@@ -36,8 +37,9 @@ def main() -> None:
     )
     print("| slow lane | quick calls late | median lateness | the latest by |")
     print("|---|---|---|---|")
-    for name, lane in LANES.items():
-        late_ms = sorted(neighbours(lane, SECONDS).late_ms["quick"])
+    for name, (lane, has_priorities) in WAYS.items():
+        lived = neighbours(lane, SECONDS, has_priorities=has_priorities)
+        late_ms = sorted(lived.late_ms["quick"])
         if len(late_ms) != SECONDS:
             raise AssertionError("not everything was called")
         late = sum(ms > 0 for ms in late_ms)

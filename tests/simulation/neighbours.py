@@ -6,6 +6,7 @@ in flight is cut down by the same measure as the load, so that the relation is a
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -28,6 +29,7 @@ CAN_TAKE = NOTIFIERS * LINES / CALLBACK_SECONDS  # of the slow ones a second, in
 TIMES = 5
 IN_SECONDS = 20  # the first are due then
 SETTLED_AFTER_SECONDS = 600
+SLOW_SETTINGS = {"timeout_seconds": CALLBACK_SECONDS + 2}
 
 
 @dataclass
@@ -46,14 +48,18 @@ def neighbours(
     *,
     slow_notifiers: int = SLOW_NOTIFIERS,
     settled_after: int = SETTLED_AFTER_SECONDS,
+    has_priorities: bool = False,
 ) -> Neighbours:
-    """`lane` of the slow one; None: as it is observed. It ends when nothing is pending any more, or
+    """`lane` of the slow one; None: as it is observed. `has_priorities`: the slow one has low
+    priority and the quick one high. It ends when nothing is pending any more, or
     so many seconds after the last due instant."""
     service = Service(_with_small_pages(), Faults(1, rates), seed=2)
     lines = patch.object(notifier_wiring, "CALLS_IN_FLIGHT_MAX", LINES)
     with lines, service.running():
         sources = EventSources(service, notifiers=NOTIFIERS, slow_notifiers=slow_notifiers)
-        service.run(_lived(service, sources, lane, seconds, settled_after))
+        slow, quick = ({"priority": "low"}, {"priority": "high"}) if has_priorities else ({}, {})
+        settings = {"slow": {**SLOW_SETTINGS, "lane": lane, **slow}, "quick": quick}
+        service.run(_lived(service, sources, settings, seconds, settled_after))
         first = _first_calls(service.receiver.calls)
         return Neighbours(
             {biz: _late_ms(first, biz) for biz in ("quick", "slow")},
@@ -89,12 +95,16 @@ def _late_ms(first: dict[str, Call], biz_type: str) -> list[int]:
 
 
 async def _lived(
-    service: Service, sources: EventSources, lane: str | None, seconds: int, settled_after: int
+    service: Service,
+    sources: EventSources,
+    settings: Mapping[str, Mapping[str, Any]],
+    seconds: int,
+    settled_after: int,
 ) -> None:
     sources.begin()
     rates, service.faults.rates = service.faults.rates, CALM
-    settings = {"lane": lane, "timeout_seconds": CALLBACK_SECONDS + 2}
-    await _asked(service, "PUT", "/v1/businesses/slow", settings)
+    for biz_type, own in settings.items():
+        await _asked(service, "PUT", f"/v1/businesses/{biz_type}", own)
     each_second = round(TIMES * CAN_TAKE)
     slow = [s * 1000 + n * 1000 // each_second for s in range(seconds) for n in range(each_second)]
     await _create(service, "slow", f"slow/{CALLBACK_SECONDS}", slow)

@@ -33,6 +33,16 @@ def test_without_the_lane_the_other_business_waits_for_the_slow_calls() -> None:
 
 
 @pytest.mark.exhaustive
+def test_in_the_main_lane_it_waits_less_if_it_has_high_priority_and_the_slow_one_low() -> None:
+    by_instant = sorted(neighbours("main", SECONDS).late_ms["quick"])
+    lived = neighbours("main", SECONDS, has_priorities=True)
+    by_priority = sorted(lived.late_ms["quick"])
+    assert by_priority[len(by_priority) // 2] <= by_instant[len(by_instant) // 2]
+    assert by_priority[-1] <= by_instant[-1]
+    assert (lived.undelivered, lived.repeated) == (0, 0)
+
+
+@pytest.mark.exhaustive
 def test_observed_it_waits_until_the_first_slow_calls_have_ended() -> None:
     observed = neighbours(None, SECONDS + 6, settled_after=10)
     late_ms = observed.late_ms["quick"]
