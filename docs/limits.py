@@ -11,9 +11,9 @@ from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
 from duewheel.rules.access import requests as access_requests
 from duewheel.rules.access.api_keys import KEPT_DAYS
 from duewheel.rules.businesses import requests as business_requests
+from duewheel.rules.callbacks import batch, outcome, retry, url
 from duewheel.rules.callbacks import requests as callbacks
-from duewheel.rules.callbacks import retry, url
-from duewheel.rules.callbacks.aws import message, outcome
+from duewheel.rules.callbacks.aws import message
 from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX
 from duewheel.rules.history import changes
 from duewheel.rules.names import AHEAD_DAYS_MAX
@@ -187,6 +187,9 @@ settings of a business | hold within {KEPT_MS // 1000} s everywhere
 {business(stop_statuses=[0])}
 `calls_per_second`, `creates_per_second` | {business(calls_per_second=0)}
 `calls_in_flight` | {business(calls_in_flight=0)}
+`batch.tasks_max` | {business(batch={"tasks_max": 0})}
+`batch.bytes_max` | {business(batch={"tasks_max": 2, "bytes_max": 0})}, by default \
+{batch.BYTES_MAX:,}
 `creates_burst` | {business(creates_burst=0)}
 `signing_secrets` | {business(signing_secrets=[])}, the newest first; \
 each is {business(signing_secrets=[""])}
@@ -215,7 +218,8 @@ a callback | {parameter("CallbackTimeoutSeconds", " s")}, or `timeout_seconds` o
 from the name's look-up to the end of the reply, {CONNECT_SECONDS_MAX:g} s of them to connect
 the reply of a callback | {REPLY_BYTES_MAX:,} bytes are read; a longer one counts by its status, \
 if its head has come
-the answer of a function | {outcome.ANSWER_BYTES_MAX:,} bytes are read
+the answer of a function | {outcome.ANSWER_BYTES_MAX:,} bytes are read; a longer list of \
+failed tasks is none
 redirects of a callback | none is followed
 `Retry-After` | obeyed up to {retry.RETRY_AFTER_SECONDS_MAX:,.0f} s
 callbacks of one notifier at once | {CALLS_IN_FLIGHT_MAX}

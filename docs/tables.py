@@ -25,6 +25,7 @@ from duewheel.metrics import METRICS
 from duewheel.rules.access.api_keys import PATTERN as KEY_PATTERN
 from duewheel.rules.callbacks.aws.outcome import ABOUT_THE_REQUEST
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
+from duewheel.rules.callbacks.batch import document
 from duewheel.rules.callbacks.outcome import RETRY_DEFAULT, STOP_DEFAULT
 from duewheel.rules.callbacks.payload_encoding import attributes_of, callback_headers, envelope
 from duewheel.rules.callbacks.requests import TYPES
@@ -224,11 +225,19 @@ TASK: Any = SimpleNamespace(
     due_at_ms=ms_from_rfc3339("2030-01-31T08:30:00Z"),
     attempts=0,
     payload='{"order": 17}',
+    redrives=0,
+    key=None,
 )
 
 
 def event() -> str:
     return f"```json\n{laid_out(envelope(TASK))}\n```"
+
+
+def batch() -> str:
+    own = {"task_id": f"{TASK.task_id[:-1]}e", "key": "order-18", "payload": '{"order": 18}'}
+    second = SimpleNamespace(**{**vars(TASK), **own})
+    return f"```json\n{laid_out(document([TASK, second]))}\n```"
 
 
 def targets(_: Sequence[Row]) -> Rows:
@@ -386,6 +395,7 @@ TABLES: Mapping[str, Maker] = {
 }
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "event": event,
+    "batch": batch,
     "pattern of API keys": lambda: rf"    \b{KEY_PATTERN.replace('(', '').replace(')', '')}\b",
     "secret as it is shown": shown_secret,
 }

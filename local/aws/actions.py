@@ -184,6 +184,7 @@ _READERS: dict[tuple[str, str], Callable[[Params], Iterator[ActionRequest]]] = {
     ("kms", "Decrypt"): _with_a_key("Decrypt"),
     ("lambda", "Invoke"): _invoke,
     ("sns", "Publish"): _publish,
+    ("sns", "PublishBatch"): _publish,
     ("events", "PutEvents"): _put_events,
     ("stepfunctions", "StartExecution"): _start_execution,
 }

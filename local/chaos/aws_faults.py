@@ -34,7 +34,9 @@ _PARTS = {  # operation: the member of the answer with the parts that are left
     "BatchWriteItem": "UnprocessedItems",
     "BatchGetItem": "UnprocessedKeys",
     "SendMessageBatch": "Failed",
+    "PutEvents": "Entries",  # in their order, done or not
 }
+_OF_ENTRIES = {"SendMessageBatch", "PutEvents"}
 _SINGLE_WRITES = {"PutItem", "UpdateItem", "DeleteItem"}
 _OF_SOME = {
     Fault.PARTIAL: set(_PARTS),
@@ -118,7 +120,12 @@ def in_part(request: Any, handle: Handle, is_done: Callable[[Any], bool]) -> Rep
         return reply
     status, headers, body = reply
     answer = json.loads(body)
-    _add(left, answer.get(_PARTS[operation]))  # what was left undone of that part
+    if operation == "PutEvents":
+        events = iter(answer["Entries"])
+        left = [refused or next(events) for refused in left]
+        answer["FailedEntryCount"] = sum("ErrorCode" in entry for entry in left)
+    else:
+        _add(left, answer.get(_PARTS[operation]))  # what was left undone of that part
     answer[_PARTS[operation]] = left
     text = json.dumps(answer)
     kept = {name: value for name, value in headers.items() if "crc32" not in name.lower()}
@@ -127,10 +134,13 @@ def in_part(request: Any, handle: Handle, is_done: Callable[[Any], bool]) -> Rep
 
 def _split(operation: str, batch: Any, is_done: Callable[[Any], bool]) -> tuple[Any, Any]:
     """The batch of the parts that are carried out, and the answer's form of the rest."""
-    if operation == "SendMessageBatch":
+    if operation in _OF_ENTRIES:
         entries = batch["Entries"]
         done = [entry for entry in entries if is_done(entry)]
         left = [entry for entry in entries if entry not in done]
+        if operation == "PutEvents":
+            reason = {"ErrorCode": "InternalFailure", "ErrorMessage": "It could not be completed"}
+            return {**batch, "Entries": done}, [None if e in done else reason for e in entries]
         failed = [{"Id": e["Id"], "Code": "InternalError", "SenderFault": False} for e in left]
         return {**batch, "Entries": done}, failed
     ((table, wanted),) = batch["RequestItems"].items()
@@ -161,7 +171,7 @@ def _add(left: Any, more: Any) -> None:
 
 
 def _size(operation: str, batch: Any) -> int:
-    return len(batch["Entries"] if operation == "SendMessageBatch" else batch["RequestItems"])
+    return len(batch["Entries"] if operation in _OF_ENTRIES else batch["RequestItems"])
 
 
 def _with_body(request: Any, body: str) -> AWSPreparedRequest:

@@ -11,7 +11,7 @@ replayed belong in the soak.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,7 @@ from unittest.mock import patch
 from duewheel.clock import Clock
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.targets.http.connection import Reply as HttpReply
 from duewheel.targets.http.target import HttpTarget
 from duewheel.wiring import notifier as notifier_wiring
 from local.aws.calling_function import pools_keep_the_context
@@ -190,12 +191,35 @@ class _FaultyTarget:
         body: bytes | None,
         timeout_seconds: float,
     ) -> Outcome:
+        call = partial(self._target.call, callback, headers, body, timeout_seconds)
+        outcome: Outcome = await self._troubled(call, timeout_seconds)
+        return outcome
+
+    async def reply(
+        self,
+        callback: HttpCallback,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_seconds: float,
+    ) -> Outcome | HttpReply:
+        """Of a batch."""
+        call = partial(self._target.reply, callback, headers, body, timeout_seconds)
+        reply: Outcome | HttpReply = await self._troubled(call, timeout_seconds)
+        return reply
+
+    def outcome_of(self, reply: HttpReply) -> Outcome:
+        outcome: Outcome = self._target.outcome_of(reply)
+        return outcome
+
+    async def _troubled(
+        self, call: Callable[[], Coroutine[None, None, Any]], timeout_seconds: float
+    ) -> Any:
         if (run := current.get()) is not None:
             self._faults.must_live(run)
         trouble = self._faults.callback_trouble()
         if trouble == "callback dropped":
             return Outcome(Verdict.RETRY, trouble)
-        outcome: Outcome = await self._target.call(callback, headers, body, timeout_seconds)
+        answer = await call()
         if trouble == "callback hangs":
             await asyncio.sleep(timeout_seconds)
-        return outcome if trouble is None else Outcome(Verdict.RETRY, trouble)
+        return answer if trouble is None else Outcome(Verdict.RETRY, trouble)

@@ -95,6 +95,7 @@ WHOLE = {
         "lane": "main",
         "tolerance_seconds": 60,
         "priority": "low",
+        "batch": {"tasks_max": 10, "bytes_max": 100_000},
     },
     ("POST", "/v1/businesses/orders/redrive"): {
         "since": "2026-01-01T00:00:00Z",

@@ -40,15 +40,17 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     viewer.fill("Ended by", "none")
     viewer.fill("Calls a second", "2.5")
     viewer.fill("Called later by up to (seconds)", "60")
+    viewer.fill("Tasks of one call", "50")
     viewer.choose("Lane", "slow")
     viewer.choose("Priority", "low")
     saved(viewer)
     expect(viewer.fact("Priority")).to_contain_text("low")
     expect(viewer.fact("Called later by")).to_contain_text("up to 1 min")
+    expect(viewer.fact("Tasks of one call")).to_contain_text("up to 50")
     answer = business(service, "fresh")
     assert answer["own"] == [
         "callback", "retry", "allowed_hosts", "trusted_origins", "retry_statuses", "stop_statuses",
-        "calls_per_second", "lane", "tolerance_seconds", "priority",
+        "calls_per_second", "lane", "tolerance_seconds", "priority", "batch",
     ]  # fmt: skip
     assert answer["callback"] == {
         "type": "http", "url": "https://api.example.org/hook", "method": None,
@@ -120,6 +122,8 @@ def test_an_emptied_field_restores_the_default_of_the_service(
         ("Ended tasks are kept (days)", "0", "retention_days: must be"),
         ("Allowed hosts", "https://example.com/", "allowed_hosts[0]"),
         ("Tried again on", "200", "retry_statuses[0]: must be"),
+        ("Tasks of one call", "1", "batch.tasks_max: must be"),
+        ("Bytes of one call", "5000", "batch.tasks_max: is missing"),
     ],
 )
 def test_a_refusal_is_shown_at_its_field(

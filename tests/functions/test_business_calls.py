@@ -28,6 +28,7 @@ EVERYTHING = {
     "on_dead": {"url": "https://ops.example.com/dead"},
     "tolerance_seconds": 60,
     "priority": "low",
+    "batch": {"tasks_max": 50, "bytes_max": 100_000},
 }
 
 
@@ -70,6 +71,7 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
         "secrets": None,
         "tolerance_seconds": 0,
         "priority": "normal",
+        "batch": None,
         "breakers": [],
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",
@@ -84,7 +86,9 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
     assert business["callback"] == {"type": "http", **HOOK, "method": "PUT", "headers": shown}
     assert business["allowed_hosts"] == ["receiver.example", "*.example.com"]
     assert business["trusted_origins"] == ["https://receiver.example", "http://*.example.com:8080"]
-    for name in ("retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses"):
+    for name in (
+        "retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses", "batch",
+    ):  # fmt: skip
         assert business[name] == EVERYTHING[name]
     assert sent("GET", PATH)[1] == {**business, "breakers": []}
     assert sent("GET", PATH)[2]["etag"] == '"2"'

@@ -1,10 +1,13 @@
 """A substitute for the HTTP target: records the calls, and gives set answers."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome, Verdict, outcome_of_answer
 from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.targets.http.connection import Reply
 from tests.support.clock import ManualClock
 
 OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
@@ -14,11 +17,21 @@ GONE = Outcome(Verdict.STOP, "410", status_code=410)
 
 @dataclass(frozen=True)
 class Received:
-    task_id: str
+    task_id: str  # of a batch: its own id
     at_ms: int
     headers: Mapping[str, str]
     body: bytes | None
     url: str
+
+    @property
+    def batch(self) -> list[dict[str, Any]]:
+        """The tasks of a batch document."""
+        tasks: list[dict[str, Any]] = json.loads(self.body or b"")["tasks"]
+        return tasks
+
+    @property
+    def batch_ids(self) -> list[str]:
+        return [task["task_id"] for task in self.batch]
 
 
 @dataclass
@@ -28,6 +41,8 @@ class Receiver:
     received: list[Received] = field(default_factory=list)
     callbacks: list[HttpCallback] = field(default_factory=list)  # with all that was filled in
 
+    answer_to_batch: Callable[[Received], Outcome | Reply] = lambda received: Reply(200, {}, b"")
+
     async def call(
         self,
         callback: HttpCallback,
@@ -35,12 +50,30 @@ class Receiver:
         body: bytes | None,
         timeout_seconds: float,
     ) -> Outcome:
+        return self.answer(self._received(callback, headers, body))
+
+    async def reply(
+        self,
+        callback: HttpCallback,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_seconds: float,
+    ) -> Outcome | Reply:
+        return self.answer_to_batch(self._received(callback, headers, body))
+
+    def outcome_of(self, reply: Reply) -> Outcome:
+        now_ms = self.clock.now_ms()
+        return outcome_of_answer(reply.status_code, reply.headers, reply.body_start, now_ms)
+
+    def _received(
+        self, callback: HttpCallback, headers: Mapping[str, str], body: bytes | None
+    ) -> Received:
         received = Received(
             headers["webhook-id"], self.clock.now_ms(), dict(headers), body, callback.url
         )
         self.received.append(received)
         self.callbacks.append(callback)
-        return self.answer(received)
+        return received
 
     @property
     def task_ids(self) -> list[str]:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.change_records import business_configured
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
+from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.history.changes import (
@@ -49,6 +50,7 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "secrets": ((NamedSecret("token", b"sealed"),), None),
     "tolerance_seconds": (60, 60),
     "priority": (Priority.HIGH, "high"),
+    "batch": (Batch(10), {"tasks_max": 10}),
 }
 ONLY_NAMED = {"callback", "on_dead", "signing_secrets", "secrets"}
 

@@ -1,10 +1,18 @@
 """All targets by the type of a callback. Each call has one outcome."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from duewheel.rules.callbacks.aws.registry import target_of
+from duewheel.rules.callbacks.batch import (
+    BatchedTask,
+    BatchOutcome,
+    all_alike,
+    batch_headers,
+    document,
+    outcomes_of_answer,
+)
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import callback_headers, text_of, unsuitable
 from duewheel.rules.callbacks.signature import has_second_reading
@@ -43,6 +51,28 @@ class Targets(Struct, frozen=True):
             return Outcome(Verdict.STOP, NOT_TO_BE_SIGNED)
         headers = callback_headers(task, now_ms, secrets, body)
         return await self.http.call(callback, headers, body, timeout_seconds)
+
+    async def call_batch(
+        self,
+        callback: Callback,
+        tasks: Sequence[BatchedTask],
+        now_ms: int,
+        timeout_seconds: float,
+        secrets: tuple[bytes, ...] = (),
+    ) -> BatchOutcome:
+        """Tasks that `rules/delivery/batches.py` has put together for this callback."""
+        if isinstance(callback, AwsCallback):
+            target = target_of(callback)
+            assert target.batch is not None  # a task of any other goes alone
+            calls = self.aws[target.name]
+            return await calls.batch(callback, tasks, target.batch, timeout_seconds)
+        body = document(tasks).encode()
+        headers = batch_headers(tasks, now_ms, secrets, body)
+        reply = await self.http.reply(callback, headers, body, timeout_seconds)
+        if isinstance(reply, Outcome):
+            return all_alike(tasks, reply)
+        outcome = self.http.outcome_of(reply)
+        return outcomes_of_answer(tasks, outcome, reply.body_start, is_whole=reply.is_whole)
 
 
 def _body(callback: HttpCallback, task: Task) -> bytes | None:

@@ -53,6 +53,7 @@ from duewheel.wiring.timers import (
 )
 from duewheel.wiring.wheel import entry_writer, keys, pages, tasks, turns
 from duewheel.workflows.delivery.attempt_call import AttemptCall
+from duewheel.workflows.delivery.batch_calls import BatchGate
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import MARK_BYTES, CircuitBreaker
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, DeliverEntries
@@ -245,6 +246,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         ),
         OccurrenceGate(check_occurrences()),
         circuit_breaker,
+        BatchGate(),
         concurrency_limit,
         RateLimitGate(LimitCallRate(clock(), turns()), rescheduling, retrying),
     )

@@ -9,6 +9,7 @@ from duewheel.interface.http import Answer, encoded
 from duewheel.rules.businesses.lanes import ChosenBy
 from duewheel.rules.businesses.requests import StatusList
 from duewheel.rules.businesses.settings import Business, Own
+from duewheel.rules.callbacks.batch import BatchBody, shown_batch
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339
@@ -48,6 +49,7 @@ class BusinessView(Struct, kw_only=True):
     secrets: Annotated[list[str], says("By their names alone.")] | None
     tolerance_seconds: Count
     priority: PriorityField
+    batch: BatchBody | None
     breakers: Annotated[list[BreakerView], says("Only the call that reads one business has them.")]
     own: Annotated[
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]
@@ -94,6 +96,7 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         secrets=None if secrets is None else [secret.name for secret in secrets],
         tolerance_seconds=business.tolerance_seconds,
         priority=business.priority,
+        batch=None if own.batch is None else shown_batch(own.batch),
         breakers=[
             BreakerView(one.host, rfc3339(one.since_ms), rfc3339(one.until_ms))
             for one in business.health.breakers

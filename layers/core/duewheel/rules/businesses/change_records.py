@@ -32,6 +32,7 @@ _SHOWN = {
     "lane",
     "tolerance_seconds",
     "priority",
+    "batch",
 }
 
 

@@ -18,6 +18,7 @@ from duewheel.rules.businesses.settings import (
 )
 from duewheel.rules.callbacks import outcome, secret_headers
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
+from duewheel.rules.callbacks.batch import BatchBody, batch_from
 from duewheel.rules.callbacks.outcome import StatusEntry
 from duewheel.rules.callbacks.requests import (
     HEADER_VALUE,
@@ -138,6 +139,7 @@ class BusinessChangeBody(RequestBody):
     secrets: _Secrets | UnsetType | None = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
     priority: PriorityField | UnsetType | None = UNSET
+    batch: BatchBody | UnsetType | None = UNSET
 
 
 def business_change(
@@ -158,6 +160,7 @@ def business_change(
         "on_dead": lambda raw, where: _whole_callback(raw, allowed, where),
         "signing_secrets": _signing_secrets,
         "secrets": _named_secrets,
+        "batch": lambda body, _: batch_from(body),
     }
     return {
         name: checked[name](value, name) if name in checked and value is not None else value

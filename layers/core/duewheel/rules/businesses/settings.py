@@ -15,6 +15,8 @@ from duewheel.rules.businesses import trusted_origins as origins
 from duewheel.rules.businesses.health import NO_HEALTH, BusinessHealth
 from duewheel.rules.businesses.lanes import LaneChoice, lane_choice
 from duewheel.rules.businesses.rate_limit import RateLimit
+from duewheel.rules.callbacks.batch import Batch
+from duewheel.rules.callbacks.batch_limits import check_batch
 from duewheel.rules.callbacks.outcome import StatusEntry, StatusLists, status_lists
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY
 from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX, NamedSecret, merged, names_in
@@ -69,6 +71,7 @@ class Own(Struct, frozen=True):
     secrets: tuple[NamedSecret, ...] | None = None  # by their names, to which headers refer
     tolerance_seconds: int | None = None
     priority: Priority | None = None
+    batch: Batch | None = None  # None: each task has a call of its own
 
     @property
     def stored_secrets(self) -> frozenset[bytes]:
@@ -207,6 +210,8 @@ def _check_together(business: Business) -> None:
         raise invalid("creates_burst", "needs creates_per_second beside it.")
     if len(business.own.secrets or ()) > NAMED_SECRETS_MAX:
         raise invalid("secrets", f"must be at most {NAMED_SECRETS_MAX} together.")
+    if business.own.batch is not None:
+        check_batch(business.own.batch, business.callback)
     for name, callback in (("callback", business.callback), ("on_dead", business.on_dead)):
         if unknown := business.unknown_secrets(callback):
             raise invalid(f"{name}.headers", f"refers to {unknown[0]}, which is not in secrets.")

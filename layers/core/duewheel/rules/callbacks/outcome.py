@@ -22,6 +22,7 @@ STOP_DEFAULT: tuple[StatusEntry, ...] = (400, 405, 410, 413, 414, 415, 422, "3xx
 STATUS_CLASSES = ("3xx", "4xx", "5xx")
 STATUS_ENTRIES_MAX = 100
 STOP_HEADER = "duewheel-stop"
+ANSWER_BYTES_MAX = 65_536  # of an answer that is read
 NOTE_BYTES_MAX = 128  # keeps a small task under 1 KB after a normal delivery
 _STOPPED_NOTE = "the receiver said stop: "
 _REDIRECT_NOTE = "redirects are not followed: "

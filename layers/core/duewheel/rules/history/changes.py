@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from duewheel.rules.callbacks.batch import Batch, shown_batch
 from duewheel.rules.callbacks.retry import number_said, shown_retry
 from duewheel.rules.callbacks.types import RetryPolicy
 
@@ -90,6 +91,8 @@ def plain(value: Any) -> Any:
         case RetryPolicy():
             members = to_builtins(shown_retry(value))
             return {name: plain(member) for name, member in members.items()}
+        case Batch():
+            return to_builtins(shown_batch(value))
         case tuple():
             return [plain(element) for element in value]
         case StrEnum():

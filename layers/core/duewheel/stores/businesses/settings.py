@@ -19,6 +19,7 @@ from duewheel.rules.businesses.change_records import (
 )
 from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
+from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.history.changes import Change, deleted
 from duewheel.rules.priority import Priority
@@ -168,7 +169,7 @@ _CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "on_dead": (callback_row, callback_of_row),
 }
 # Separate attributes: an older release ignores them, instead of reporting the record as damaged.
-_BESIDE = ("trusted_origins", "secrets", "tolerance_seconds", "priority")
+_BESIDE = ("trusted_origins", "secrets", "tolerance_seconds", "priority", "batch")
 
 _Count = Annotated[int, Meta(ge=1, le=INSTANT_MS_MAX)]
 _Rate = Annotated[float, Meta(gt=0, le=DURATION_SECONDS_MAX)]
@@ -197,6 +198,7 @@ class _Row(Struct, forbid_unknown_fields=True):
     secrets: tuple[NamedSecret, ...] | None = None
     tolerance_seconds: Annotated[int, Meta(ge=0, le=TOLERANCE_SECONDS_MAX)] | None = None
     priority: Priority | None = None
+    batch: Batch | None = None
 
 
 def _attributes(own: Own) -> dict[str, Any]:

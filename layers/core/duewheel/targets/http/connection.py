@@ -2,7 +2,7 @@
 
 No value of a header can end its line: a header that is not plain is refused here again. The parser
 of replies is llhttp (httptools). This module adds bounds: it parses at most REPLY_BYTES_MAX of a
-reply, and keeps BODY_START_BYTES of its body. A connection in a doubtful state is never used again.
+reply, and keeps a part of its body. A connection in a doubtful state is never used again.
 """
 
 import asyncio
@@ -69,13 +69,16 @@ class Reply(Struct, frozen=True):
     status_code: int
     headers: dict[str, str]  # names in lower case
     body_start: bytes
+    is_whole: bool = True  # whether `body_start` is all of the body
 
 
 class ReplyReader:
-    def __init__(self) -> None:
+    def __init__(self, body_bytes: int = BODY_START_BYTES) -> None:
+        self._body_bytes = body_bytes
         self.leaves_connection_usable = False
         self._received_bytes = 0
         self._is_whole = False
+        self._is_cut = False
         self._start_reply()
         self._parser = HttpResponseParser(self)
 
@@ -123,8 +126,12 @@ class ReplyReader:
             self._has_head = self._status >= 200
 
     def on_body(self, body: bytes) -> None:
-        room = BODY_START_BYTES - len(self._body_start)
-        if room > 0 and not self._is_whole:
+        if self._is_whole:
+            return
+        room = self._body_bytes - len(self._body_start)
+        if len(body) > room:
+            self._is_cut = True
+        if room > 0:
             self._body_start += body[:room]
 
     def on_message_complete(self) -> None:
@@ -148,7 +155,8 @@ class ReplyReader:
         return "content-length" not in self._headers and not coding.endswith("chunked")
 
     def _reply(self) -> Reply:
-        return Reply(self._status, self._headers, self._body_start)
+        is_whole = not self._is_cut and (self._is_whole or self._ends_with_connection)
+        return Reply(self._status, self._headers, self._body_start, is_whole)
 
 
 class HttpConnection(asyncio.Protocol):
@@ -159,12 +167,13 @@ class HttpConnection(asyncio.Protocol):
         self._reader: ReplyReader
         self._reply: asyncio.Future[Reply] | None = None
 
-    async def exchange(self, request: bytes) -> Reply:
-        """Raises ReplyFailed. Only a connection that is sound afterwards may be used again."""
+    async def exchange(self, request: bytes, body_bytes: int = BODY_START_BYTES) -> Reply:
+        """Raises ReplyFailed. `body_bytes`: of the reply's body, that are kept. Only a connection
+        that is sound afterwards may be used again."""
         self.is_sound = False
         if self._transport.is_closing():
             raise ReplyFailed("the connection closed before the request was sent")
-        self._reader = ReplyReader()
+        self._reader = ReplyReader(body_bytes)
         self._reply = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         try:

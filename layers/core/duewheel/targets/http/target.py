@@ -18,6 +18,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.callbacks.egress import allowed_networks
@@ -26,7 +27,14 @@ from duewheel.rules.callbacks.payload_encoding import BIZ_TYPE
 from duewheel.rules.callbacks.secret_headers import without_secrets
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import CallbackUrl, parse_callback_url
-from duewheel.targets.http.connection import HttpConnection, Reply, ReplyFailed, request_bytes
+from duewheel.targets.http.connection import (
+    BODY_START_BYTES,
+    REPLY_BYTES_MAX,
+    HttpConnection,
+    Reply,
+    ReplyFailed,
+    request_bytes,
+)
 from duewheel.targets.http.resolver import (
     BEGIN_SECONDS_MAX,
     LookupNotBegun,
@@ -122,6 +130,23 @@ class HttpTarget:
         body: bytes | None,
         timeout_seconds: float,
     ) -> Outcome:
+        reply = await self.reply(callback, headers, body, timeout_seconds, BODY_START_BYTES)
+        return reply if isinstance(reply, Outcome) else self.outcome_of(reply)
+
+    def outcome_of(self, reply: Reply) -> Outcome:
+        now_ms = self._clock.now_ms()
+        return outcome_of_answer(reply.status_code, reply.headers, reply.body_start, now_ms)
+
+    async def reply(
+        self,
+        callback: HttpCallback,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_seconds: float,
+        body_bytes: int = REPLY_BYTES_MAX,
+    ) -> Reply | Outcome:
+        """The reply without the callback's secrets, or the outcome of a call without a reply.
+        `body_bytes`: of its body, that are read."""
         try:
             url = parse_callback_url(callback.url)
             request = request_bytes(url, callback, headers, body)
@@ -132,7 +157,7 @@ class HttpTarget:
             async with asyncio.timeout(timeout_seconds), self._places:
                 begin_seconds = min(BEGIN_SECONDS_MAX, timeout_seconds / 2)
                 addresses = await self._addresses(url, headers.get(BIZ_TYPE, ""), begin_seconds)
-                reply = await self._exchange(url, addresses, request)
+                reply = await self._exchange(url, addresses, request, body_bytes)
         except LookupNotBegun:
             note = "not begun: too many look-ups of names of its business are under way"
             return Outcome(Verdict.RETRY, note, was_begun=False)
@@ -145,8 +170,7 @@ class HttpTarget:
             return Outcome(Verdict.RETRY, note_from(str(failure)))
         finally:
             self.calls_in_flight -= 1
-        body_start = without_secrets(reply.body_start, callback.headers)
-        return outcome_of_answer(reply.status_code, reply.headers, body_start, self._clock.now_ms())
+        return replace(reply, body_start=without_secrets(reply.body_start, callback.headers))
 
     async def close(self) -> None:
         self._kept.close()
@@ -161,12 +185,12 @@ class HttpTarget:
             raise ConnectFailed(f"the host does not resolve: {_reason(error)}") from error
 
     async def _exchange(
-        self, url: CallbackUrl, addresses: tuple[str, ...], request: bytes
+        self, url: CallbackUrl, addresses: tuple[str, ...], request: bytes, body_bytes: int
     ) -> Reply:
         origin = (url.scheme, url.host, url.port)
         connection = self._kept.take(origin, addresses) or await self._connect(url, addresses)
         try:
-            return await connection.exchange(request)
+            return await connection.exchange(request, body_bytes)
         finally:
             if connection.is_sound:
                 self._kept.keep(origin, connection)

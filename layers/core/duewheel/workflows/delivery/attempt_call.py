@@ -13,10 +13,12 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.rules.callbacks.outcome import Outcome, Verdict, with_business_policy
+from duewheel.rules.callbacks.batch import BatchOutcome
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.secret_headers import names_in
 from duewheel.rules.callbacks.types import Callback, HttpCallback
-from duewheel.rules.delivery.circuit_breaker import Probe, may_be_postponed
+from duewheel.rules.delivery.batches import form_of
+from duewheel.rules.delivery.circuit_breaker import may_be_postponed
 from duewheel.rules.delivery.priority import order_ms
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
@@ -24,6 +26,7 @@ from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Attempt, Status, Task
 from duewheel.rules.timers.occurrence_policy import should_disable_timer
 from duewheel.targets.by_type import Targets
+from duewheel.workflows.delivery.batch_calls import after_all, confirmed_together, without
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
@@ -31,13 +34,14 @@ from duewheel.workflows.delivery.gates import BusinessRun, Call, ConcurrencyLimi
 from duewheel.workflows.delivery.permits import Slot
 from duewheel.workflows.delivery.priority_semaphore import PrioritySemaphore
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls
-from duewheel.workflows.gather_all import in_thread
+from duewheel.workflows.gather_all import gather_all, in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.timers.change_timer import StopTimer
 
 # The time that an invocation needs after its last call, to settle and to pass on the rest.
 SETTLE_RESERVE_MS = 5_000
+Made = tuple[Task, Outcome, Attempt]
 
 
 class AttemptCall(Struct, frozen=True, kw_only=True):
@@ -86,6 +90,17 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         return True
 
     async def _confirm(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
+        """Each task of a batch is confirmed by itself. One that is not drops out."""
+        if not call.others:
+            return await self._confirm_one(call, instant_ms, run)
+        singles = [Call(task, call.from_ms) for task in call.in_request]
+        confirmed = await gather_all(self._confirm_one(one, instant_ms, run) for one in singles)
+        batch, excess = confirmed_together(confirmed, call.from_ms, run.business)
+        for task in excess:
+            run.put_aside(task, self._postpone_unbegun)
+        return batch
+
+    async def _confirm_one(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
         confirmed: Call | None = call
         for gate in self.gates:
             if confirmed is not None:
@@ -95,59 +110,81 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
     async def _attempt(
         self, call: Call, started_ms: int, run: BusinessRun, slot: ExitStack
     ) -> Attempt | None:
-        """None if no call was made."""
-        task = call.task
-        if is_expired(task, started_ms):  # it may have waited for a slot
-            expire = partial(self.fail_attempt.expire, task, run.business)
-            status = await self.retry_throttled(expire, run.page.deadline_ms)
-            run.page.firing.count(task, status, was_called=False)
+        """None if no call was made. The slow-call detection and the breaker see one call."""
+        # They may have waited for a slot.
+        expired = [task for task in call.in_request if is_expired(task, started_ms)]
+        await gather_all(self._expire(task, run) for task in expired)
+        live = without(call, expired) if expired else call
+        if live is None:
             return None
-        outcome = await self._outcome(task, call.probe, run, started_ms)
-        if not outcome.was_begun and may_be_postponed(task, started_ms):
-            run.put_aside(task, self._postpone_unbegun)
-            return None
-        attempt = lifecycle.attempt_made(task, outcome, started_ms, self.clock.now_ms())
-        await self._record(task, outcome, attempt, run, slot)
-        return attempt
+        outcomes = await self._outcomes(live, run, started_ms)
+        ended_ms = self.clock.now_ms()
+        made: list[Made] = []
+        for task, outcome in zip(live.in_request, outcomes, strict=True):
+            if not outcome.was_begun and may_be_postponed(task, started_ms):
+                run.put_aside(task, self._postpone_unbegun)
+                continue
+            attempt = lifecycle.attempt_made(task, outcome, started_ms, ended_ms)
+            made.append((task, outcome, attempt))
+        await self._record(made, run, slot)
+        return made[-1][2] if made else None
 
-    async def _outcome(
-        self, task: Task, probe: Probe | None, run: BusinessRun, started_ms: int
-    ) -> Outcome:
-        business = run.business
-        callback: Callback | Outcome = callback_to_make(task, business)
-        if isinstance(callback, Outcome):
-            return callback
-        if run.secrets is None:
-            return Outcome(Verdict.RETRY, "cannot be signed: the secrets do not open")
+    async def _expire(self, task: Task, run: BusinessRun) -> None:
+        expire = partial(self.fail_attempt.expire, task, run.business)
+        status = await self.retry_throttled(expire, run.page.deadline_ms)
+        run.page.firing.count(task, status, was_called=False)
+
+    async def _outcomes(self, call: Call, run: BusinessRun, started_ms: int) -> list[Outcome]:
+        """Of the tasks of the request, in their order."""
+        business, tasks = run.business, call.in_request
+        callback: Callback | Outcome = callback_to_make(call.task, business)
+        if not isinstance(callback, Outcome) and run.secrets is None:
+            callback = Outcome(Verdict.RETRY, "cannot be signed: the secrets do not open")
         if isinstance(callback, HttpCallback) and names_in(callback):
             callback = await in_thread(self.secrets.filled, callback, business)
-            if isinstance(callback, Outcome):
-                return callback
-        outcome = await self.targets.call(
-            callback, task, started_ms, business.timeout_seconds, run.secrets
-        )
-        is_delivered = outcome.verdict is Verdict.DELIVERED
+        if isinstance(callback, Outcome):
+            return [callback] * len(tasks)
+        answered = await self._answered(call, callback, run, started_ms)
         # A status of other types says less.
-        if not is_delivered and isinstance(callback, HttpCallback):
-            outcome = with_business_policy(outcome, business.statuses)
-        if outcome.was_begun:
+        if isinstance(callback, HttpCallback):
+            answered = answered.by(business.statuses)
+        if answered.of_call.was_begun:
             await self.circuit_breaker.record_outcome(
-                business, callback, outcome, started_ms, probe
+                business, callback, answered.of_call, started_ms, call.probe
             )
-        return outcome
+        return answered.of_tasks
 
-    async def _record(
-        self, task: Task, outcome: Outcome, attempt: Attempt, run: BusinessRun, slot: ExitStack
-    ) -> None:
-        page, firing = run.page, run.page.firing
-        status: Status | None = Status.DELIVERED
-        if outcome.verdict is Verdict.DELIVERED:
+    async def _answered(
+        self, call: Call, callback: Callback, run: BusinessRun, started_ms: int
+    ) -> BatchOutcome:
+        timeout_seconds, secrets = run.business.timeout_seconds, run.secrets or ()
+        form = form_of(call.task, run.business)
+        if call.others or (form is not None and form.has_document):
+            return await self.targets.call_batch(
+                callback, call.in_request, started_ms, timeout_seconds, secrets
+            )
+        outcome = await self.targets.call(callback, call.task, started_ms, timeout_seconds, secrets)
+        return BatchOutcome(outcome, [outcome])
+
+    async def _record(self, made: Sequence[Made], run: BusinessRun, slot: ExitStack) -> None:
+        """The slot is free again when all deliveries are written."""
+        delivered = [one for one in made if one[1].verdict is Verdict.DELIVERED]
+        if delivered:
+            written = after_all(len(delivered), slot.pop_all().close)
             kept_seconds = run.business.retention_seconds
-            record = lifecycle.delivered(task, attempt, self.clock.now_ms(), kept_seconds)
-            page.settler.add(record, slot.pop_all().close)
-        else:
-            failed = partial(self.fail_attempt.failed, task, outcome, attempt, run.business)
-            status = await self.retry_throttled(failed, page.deadline_ms)
+            for task, _, attempt in delivered:
+                record = lifecycle.delivered(task, attempt, self.clock.now_ms(), kept_seconds)
+                run.page.settler.add(record, written)
+                run.page.firing.count(task, Status.DELIVERED)
+        failed = [one for one in made if one[1].verdict is not Verdict.DELIVERED]
+        await gather_all(self._record_failure(*one, run) for one in failed)
+
+    async def _record_failure(
+        self, task: Task, outcome: Outcome, attempt: Attempt, run: BusinessRun
+    ) -> None:
+        firing = run.page.firing
+        failed = partial(self.fail_attempt.failed, task, outcome, attempt, run.business)
+        status = await self.retry_throttled(failed, run.page.deadline_ms)
         firing.count(task, status)
         timer = firing.timer_of(task)
         if timer is not None and status is Status.DEAD and should_disable_timer(timer, outcome):

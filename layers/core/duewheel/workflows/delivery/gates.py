@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.businesses.rate_limit import (
@@ -57,16 +58,22 @@ LINE_US_MAX = 10 * 366 * 86_400 * US_PER_SECOND
 
 class Call(Struct, frozen=True):
     """A call to make. `from_ms`: the instant of the task, or the turn that its rate limit gave it.
-    `probe`: it probes its host; the other tasks of the host wait for its outcome."""
+    `probe`: it probes its host; the other tasks of the host wait for its outcome. `others`: tasks
+    that go in the same request (`batch_calls.py`)."""
 
     task: Task
     from_ms: int
     probe: Probe | None = None
+    others: tuple[Task, ...] = ()
+
+    @property
+    def in_request(self) -> list[Task]:
+        return [*self.others, self.task]
 
     @property
     def tasks(self) -> list[Task]:
-        """The task, and those that wait for its outcome."""
-        return [self.task, *(self.probe.rest if self.probe else ())]
+        """The tasks of its request, and those that wait for its outcome."""
+        return [*self.in_request, *(self.probe.rest if self.probe else ())]
 
 
 class PageRun(Struct, frozen=True, kw_only=True):
@@ -349,10 +356,13 @@ class RateLimitGate(Gate, Struct, frozen=True):
             return calls
         limit = partial(self.limit, tasks, run.business)
         soon, later = await self.retry_throttled(limit, run.page.deadline_ms)
-        for reserved in later:
-            run.put_aside(reserved, self._reschedule)
+        by_task = {call.task.home: call for call in calls}
+        for task, place in later:
+            # A batch has one turn, so its tasks have one place.
+            for one in by_task[task.home].in_request:
+                run.put_aside((one, place), self._reschedule)
         probes = [call for call in calls if call.probe is not None]
-        return [*probes, *(Call(task, from_ms) for task, from_ms in soon)]
+        return [*probes, *(replace(by_task[task.home], from_ms=ms) for task, ms in soon)]
 
     async def _reschedule(self, reserved: list[tuple[Task, Reservation]], run: BusinessRun) -> None:
         await self.retry_throttled(self.reschedule.reserved(reserved), run.page.deadline_ms)

@@ -26,6 +26,7 @@ const SETTINGS = [
   ["on_dead", "Notified of dead tasks", (value) => (value === null ? "none" : callback(value)), headers],
   ["calls_per_second", "Calls a second", limit],
   ["calls_in_flight", "Calls in flight", limit],
+  ["batch", "Tasks of one call", (value) => (value === null ? "one" : `up to ${limit(value.tasks_max)}${value.bytes_max ? `, up to ${limit(value.bytes_max)} bytes` : ""}`)],
   ["creates_per_second", "Creates a second", limit],
   ["creates_burst", "Creates at once after a pause", limit],
   ["lane", "Lane", (value, { lane_by: by }) => `${value}, by ${by}`],

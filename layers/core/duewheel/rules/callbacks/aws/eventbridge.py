@@ -1,14 +1,15 @@
 """Put an event on an EventBridge bus."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.aws.outcome import outcome_of_refusal
-from duewheel.rules.callbacks.aws.target import AwsTarget, line, status_of
+from duewheel.rules.callbacks.aws.target import AwsBatch, AwsTarget, line, status_of
+from duewheel.rules.callbacks.batch import BatchLimits, BatchOutcome, noted
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
 from duewheel.rules.callbacks.types import AwsCallback
@@ -73,24 +74,50 @@ def _read(body: EventBridgeCallbackBody, allowed: AllowedTargets, path: str) -> 
     return EventBridgeCallback(body.event_bus, source, detail_type)
 
 
-def _request(callback: EventBridgeCallback, task: TaskData) -> dict[str, Any]:
-    event = {
+def _event(callback: EventBridgeCallback, task: TaskData) -> dict[str, str]:
+    return {
         "EventBusName": callback.event_bus,
         "Source": callback.source,
         "DetailType": callback.detail_type,
         "Detail": envelope(task),
     }
-    return {"Entries": [event]}
+
+
+def _request(callback: EventBridgeCallback, task: TaskData) -> dict[str, Any]:
+    return {"Entries": [_event(callback, task)]}
 
 
 def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
     (entry,) = answer["Entries"]
+    return _of_entry(entry, status_of(answer), now_ms)
+
+
+def _of_entry(entry: Mapping[str, Any], status_code: int, now_ms: int) -> Outcome:
     if "EventId" in entry:  # the status is 200 even if the entry is refused
-        return Outcome(
-            Verdict.DELIVERED, f"event {entry['EventId']}", status_code=status_of(answer)
-        )
+        return Outcome(Verdict.DELIVERED, f"event {entry['EventId']}", status_code=status_code)
     code, reason = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
-    return outcome_of_refusal(code, reason, status_of(answer), "", now_ms)
+    return outcome_of_refusal(code, reason, status_code, "", now_ms)
+
+
+# Batches
+
+
+def _size(callback: EventBridgeCallback, task: TaskData) -> int:
+    return sum(len(text.encode()) for text in _event(callback, task).values())
+
+
+def _batch_request(callback: EventBridgeCallback, tasks: Sequence[TaskData]) -> dict[str, Any]:
+    return {"Entries": [_event(callback, task) for task in tasks]}
+
+
+def _batch_outcomes(
+    tasks: Sequence[TaskData], answer: Mapping[str, Any], now_ms: int
+) -> BatchOutcome:
+    """The entries of the answer have the order of the request."""
+    status_code = status_of(answer)
+    outcomes = [_of_entry(entry, status_code, now_ms) for entry in answer["Entries"]]
+    of_call = Outcome(Verdict.DELIVERED, "", status_code=status_code)
+    return BatchOutcome(of_call, noted(tasks, outcomes))
 
 
 TARGET = AwsTarget(
@@ -105,4 +132,11 @@ TARGET = AwsTarget(
     operation="put_events",
     request=_request,
     outcome=_outcome,
+    batch=AwsBatch(
+        operation="put_events",
+        limits=BatchLimits(tasks_max=10, bytes_max=262_144),
+        size=_size,
+        request=_batch_request,
+        outcomes=_batch_outcomes,
+    ),
 )

@@ -1,6 +1,6 @@
 """Invoke a Lambda function, synchronously or asynchronously."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -13,8 +13,21 @@ from duewheel.rules.callbacks.aws.function_names import (
     is_plain,
 )
 from duewheel.rules.callbacks.aws.outcome import outcome_of_function
-from duewheel.rules.callbacks.aws.target import AwsTarget, check_not_own, check_region
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.aws.target import (
+    AwsBatch,
+    AwsTarget,
+    check_not_own,
+    check_region,
+)
+from duewheel.rules.callbacks.batch import (
+    BatchedTask,
+    BatchLimits,
+    BatchOutcome,
+    document,
+    document_bytes,
+    outcomes_of_answer,
+)
+from duewheel.rules.callbacks.outcome import ANSWER_BYTES_MAX, Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
 from duewheel.rules.callbacks.types import AwsCallback
 from duewheel.rules.fields import RequestBody, invalid, joined_path
@@ -58,9 +71,13 @@ def _shown(callback: LambdaCallback) -> dict[str, Any]:
 
 
 def _request(callback: LambdaCallback, task: TaskData) -> dict[str, Any]:
+    return _invocation(callback, envelope(task))
+
+
+def _invocation(callback: LambdaCallback, event: str) -> dict[str, Any]:
     return {
         "FunctionName": callback.function,
-        "Payload": envelope(task).encode(),
+        "Payload": event.encode(),
         "InvocationType": "Event" if callback.is_async else "RequestResponse",
     }
 
@@ -70,6 +87,25 @@ def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
         return Outcome(Verdict.DELIVERED, "", status_code=202)
     has_failed = "FunctionError" in answer
     return outcome_of_function(answer["Payload"], answer["StatusCode"], has_failed=has_failed)
+
+
+# Batches
+
+
+def _size(callback: LambdaCallback, task: BatchedTask) -> int:
+    return document_bytes(task)
+
+
+def _batch_request(callback: LambdaCallback, tasks: Sequence[BatchedTask]) -> dict[str, Any]:
+    return _invocation(callback, document(tasks))
+
+
+def _batch_outcomes(
+    tasks: Sequence[BatchedTask], answer: Mapping[str, Any], now_ms: int
+) -> BatchOutcome:
+    outcome = _outcome(answer, now_ms)
+    body = b"" if answer["StatusCode"] == 202 else answer["Payload"]
+    return outcomes_of_answer(tasks, outcome, body, is_whole=len(body) < ANSWER_BYTES_MAX)
 
 
 TARGET = AwsTarget(
@@ -85,4 +121,12 @@ TARGET = AwsTarget(
     operation="invoke",
     request=_request,
     outcome=_outcome,
+    batch=AwsBatch(
+        operation="invoke",
+        limits=BatchLimits(),
+        size=_size,
+        request=_batch_request,
+        outcomes=_batch_outcomes,
+        has_document=True,
+    ),
 )

@@ -29,7 +29,6 @@ ABOUT_THE_REQUEST = frozenset(
         "ValidationException",
     }
 )
-ANSWER_BYTES_MAX = 65_536  # of a function's answer
 _STOP = "duewheel-stop"
 
 

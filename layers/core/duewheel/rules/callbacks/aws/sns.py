@@ -49,4 +49,7 @@ TARGET = message_target(
     parameter="TargetTopicArns",
     client="sns",
     operation="publish",
+    batch="publish_batch",
+    batch_entries_as="PublishBatchRequestEntries",
+    batch_bytes_max=262_144,
 )

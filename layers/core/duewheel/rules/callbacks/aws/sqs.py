@@ -62,4 +62,7 @@ TARGET = message_target(
     parameter="TargetQueueArns",
     client="sqs",
     operation="send_message",
+    batch="send_message_batch",
+    batch_entries_as="Entries",
+    batch_bytes_max=1_048_576,
 )
