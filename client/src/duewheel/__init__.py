@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from duewheel._async.client import AsyncDuewheel
     from duewheel._sync.client import Duewheel
     from duewheel.auth import BearerKey, SigV4
+    from duewheel.deliveries import Delivery, ReceivedBatch, StopTask
     from duewheel.errors import DuewheelError, OutcomeUnknown, Problem, Unreachable
-    from duewheel.receiver import Delivery, NotGenuine, Receiver, StillAtWork
+    from duewheel.receiver import NotGenuine, Receiver, StillAtWork
     from duewheel.requests import NewTask
     from duewheel.values import ApiKey, Attempt, Business, Change, Grant, Task, Timer
 else:
@@ -24,8 +25,9 @@ else:
         "_async.client": ("AsyncDuewheel",),
         "_sync.client": ("Duewheel",),
         "auth": ("BearerKey", "SigV4"),
+        "deliveries": ("Delivery", "ReceivedBatch", "StopTask"),
         "errors": ("DuewheelError", "OutcomeUnknown", "Problem", "Unreachable"),
-        "receiver": ("Delivery", "NotGenuine", "Receiver", "StillAtWork"),
+        "receiver": ("NotGenuine", "Receiver", "StillAtWork"),
         "requests": ("NewTask",),
         "values": ("ApiKey", "Attempt", "Business", "Change", "Grant", "Task", "Timer"),
     }
@@ -54,9 +56,11 @@ __all__ = [
     "NotGenuine",
     "OutcomeUnknown",
     "Problem",
+    "ReceivedBatch",
     "Receiver",
     "SigV4",
     "StillAtWork",
+    "StopTask",
     "Task",
     "Timer",
     "Unreachable",

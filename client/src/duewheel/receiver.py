@@ -10,15 +10,21 @@ import base64
 import binascii
 import hashlib
 import hmac
-import json
+import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
+from duewheel.deliveries import (
+    A_BATCH_ID,
+    Answer,
+    Delivery,
+    ReceivedBatch,
+    StopTask,
+    deliveries_of,
+)
 from duewheel.errors import DuewheelError
 from duewheel.instants import instant_from
 from duewheel.seen import Seen, SeenInMemory
@@ -29,6 +35,7 @@ VERSION = "v1"
 AN_ID = re.compile(r"[A-Za-z0-9_-]+")
 A_TIMESTAMP = re.compile(r"[0-9]{1,12}")
 OF_AN_ENVIRON = frozenset({"REQUEST_METHOD", "wsgi.input"})
+log = logging.getLogger("duewheel")
 
 Headers = Mapping[str, Any] | Iterable[tuple[bytes | str, bytes | str]]
 
@@ -41,31 +48,6 @@ class NotGenuine(DuewheelError):
 class StillAtWork(DuewheelError):
     """An earlier attempt of this task is still being handled. Answer 503, so that the service tries
     again: a 2xx would end the task though that attempt may yet fail."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delivery:
-    """`task_id`, `sent_at_seconds` and `body` are covered by the signature. `biz_type`, `due_at`,
-    `attempt` and `content_type`, by which `payload` is read, are headers that it does not cover:
-    None, or an empty content type, if a proxy has removed them."""
-
-    task_id: str
-    sent_at_seconds: int
-    biz_type: str | None
-    due_at: datetime | None
-    attempt: int | None
-    content_type: str
-    body: bytes = field(repr=False)
-
-    @property
-    def payload(self) -> Any:
-        """The task's payload: decoded if it was sent as JSON, else a text; None if the task has
-        none."""
-        if not self.body:
-            return None
-        media_type = self.content_type.partition(";")[0].strip().lower()
-        is_json = media_type == "application/json" or media_type.endswith("+json")
-        return json.loads(self.body) if is_json else self.body.decode()
 
 
 class Receiver:
@@ -116,6 +98,33 @@ class Receiver:
             content_type=given.get("content-type", ""),
             body=body,
         )
+
+    def verify_batch(self, headers: Headers, body: bytes) -> ReceivedBatch:
+        """The deliveries of a request of a business with `batch`: of a batch, or of a single call,
+        as for a task with the method GET. By the id, which is signed."""
+        whole = self.verify(headers, body)
+        if not A_BATCH_ID.fullmatch(whole.task_id):
+            return ReceivedBatch(whole.task_id, (whole,), is_batch=False)
+        found = deliveries_of(body, whole.task_id, whole.sent_at_seconds)
+        return ReceivedBatch(whole.task_id, found, is_batch=True)
+
+    def handle_each(self, batch: ReceivedBatch, handle: Callable[[Delivery], object]) -> Answer:
+        """Call `handle` for each task that was not done before; return the answer to the batch. A
+        task for which it raises is tried again, or is dead after a `StopTask`; the others are
+        delivered."""
+        for delivery in batch:
+            try:
+                with self.once(delivery) as is_first:
+                    if is_first:
+                        handle(delivery)
+            except StillAtWork:
+                batch.retry(delivery, "an earlier attempt is still being handled")
+            except StopTask as stop:
+                batch.stop(delivery, str(stop))
+            except Exception as error:
+                log.exception("task %s failed", delivery.task_id)
+                batch.retry(delivery, type(error).__name__)
+        return batch.answer()
 
     @contextmanager
     def once(self, delivery: Delivery) -> Iterator[bool]:

@@ -60,6 +60,7 @@ class BusinessSettings(TypedDict, total=False):
     secrets: Mapping[str, str | None] | None
     tolerance_seconds: Seconds | None
     priority: Priority | None
+    batch: Mapping[str, int] | None
 
 
 class Schedule(TypedDict, total=False):

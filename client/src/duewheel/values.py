@@ -99,6 +99,7 @@ class Business(Value):
     secrets: tuple[str, ...] | None = field(default=None, repr=False, metadata=read_by(tuple))
     tolerance_seconds: int = field(default=0, repr=False)
     priority: str = field(default="normal", repr=False)
+    batch: Mapping[str, int] | None = field(default=None, repr=False)
     breakers: tuple[Breaker, ...] = field(
         default=(), repr=False, metadata=read_by(many(Breaker.read))
     )
