@@ -8,18 +8,19 @@ from typing import Any
 from duewheel.rules.instants import ms_from_rfc3339
 from tests.simulation.faults import FLAKY_HOST
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
-from tests.simulation.owners import DORMANT, LIMITED, NARROW, Owners
+from tests.simulation.owners import BATCHED, DORMANT, LIMITED, NARROW, Owners
 from tests.simulation.senders import Senders
 from tests.simulation.service import NO_HEADERS, Service
 from tests.support.clock import NOON_MS
 
-BUSINESSES = ("orders", "invoices", "parcels", LIMITED, NARROW)
-SHARES = (12, 10, 2, 2, 1)  # of the tasks
+BUSINESSES = ("orders", "invoices", "parcels", LIMITED, NARROW, BATCHED)
+SHARES = (12, 10, 2, 2, 1, 9)  # of the tasks
 IN_SLOW_LANE = "parcels"
 TOLERANT = "invoices"
 FIRST_SERVED = "orders"  # those of its tasks that have no priority of their own
 TOLERANCE_SECONDS = 20  # of its tasks that have none of their own
 RECEIVERS = ("ok",) * 28 + ("busy/1", "busy/3", "gone", "never")
+RECEIVERS_OF_BATCHES = (*RECEIVERS, *("partly/1",) * 8, *("rubbish/1",) * 2, *("slow/3",) * 2)
 HOSTS = ("receiver.example",) * 5 + (FLAKY_HOST,)
 RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40
@@ -41,12 +42,14 @@ class Clients:
         *,
         has_tolerances: bool = True,
         has_priorities: bool = True,
+        has_batches: bool = True,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
         self.begun = 0
         self.tolerances: Sequence[int | None] = TOLERANCES if has_tolerances else (None,)
         self.priorities: Sequence[str | None] = PRIORITIES if has_priorities else (None,)
+        self.has_batches = has_batches
         self._service = service
         self._chance = Random(seed)
         self._chance_of_priority = Random(seed)  # beside, so that all else stays as it was
@@ -246,13 +249,15 @@ class Clients:
 
     def _new(self, in_seconds: float, receiver: str | None = None) -> dict[str, Any]:
         self.begun += 1
-        kind = receiver or self._chance.choice(RECEIVERS)
+        biz_type = self._chance.choices(BUSINESSES, SHARES)[0]
+        kinds = RECEIVERS_OF_BATCHES if biz_type == BATCHED else RECEIVERS
+        kind = receiver or self._chance.choice(kinds)
         tolerance = self._chance.choice(self.tolerances)
         priority = self._chance_of_priority.choice(self.priorities)
         return {
             **({} if tolerance is None else {"tolerance_seconds": tolerance}),
             **({} if priority is None else {"priority": priority}),
-            "biz_type": self._chance.choices(BUSINESSES, SHARES)[0],
+            "biz_type": biz_type,
             "delay_seconds": round(in_seconds, 3),
             "payload": {"n": self.begun},
             "callback": {"url": f"https://{self._chance.choice(HOSTS)}/{kind}"},

@@ -9,10 +9,12 @@ from duewheel.rules.instants import rfc3339
 from tests.simulation.ledger import Asked, KnownTimer, Ledger, Pause
 from tests.support.clock import NOON_MS
 
-PAUSED = ("orders", "parcels", "limited")  # by chance
+PAUSED = ("orders", "parcels", "limited", "batched")  # by chance
 LIMITED = "limited"  # by calls a second
 NARROW = "narrow"  # by calls in flight
 IN_FLIGHT = 2
+BATCHED = "batched"  # its tasks go in requests of several
+BATCH_TASKS_MAX = 20
 DORMANT = "dormant"  # paused for a day and longer
 TIMERS_LAST_SECONDS = (5, 60)
 

@@ -15,7 +15,8 @@ from tests.simulation.messages import Message, Messages, Wanted
 from tests.simulation.service import Service
 from tests.simulation.wire import AND_YET_DONE
 
-MAY_CREATE_FOR = "orders,invoices,par*,rationed,limited,narrow"  # what IngestBusinesses says
+# What IngestBusinesses says.
+MAY_CREATE_FOR = "orders,invoices,par*,rationed,limited,narrow,batched"
 ELSEWHERE = "elsewhere"
 RATIONED = "rationed"  # by a limit, which lets a batch in by and by
 RATION = 10  # creates a second

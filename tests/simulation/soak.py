@@ -38,8 +38,15 @@ from tests.simulation.expiry import DAY_SECONDS, EVERY_SECONDS, Expiry, short_da
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
 from tests.simulation.ledger import DueAsked
 from tests.simulation.message_verdict import MessageReport, judged_messages, tasks_of
-from tests.simulation.owner_verdict import judged_owners
-from tests.simulation.owners import DORMANT, IN_FLIGHT, LIMITED, NARROW
+from tests.simulation.owner_verdict import batch_sizes, judged_owners
+from tests.simulation.owners import (
+    BATCH_TASKS_MAX,
+    BATCHED,
+    DORMANT,
+    IN_FLIGHT,
+    LIMITED,
+    NARROW,
+)
 from tests.simulation.releases import THIS, Release, release_of
 from tests.simulation.senders import MAY_CREATE_FOR, RATION, RATIONED
 from tests.simulation.service import Service
@@ -122,6 +129,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
             far,
             has_tolerances=has_tolerances,
             has_priorities=all(release.has("rules.priority") for release in releases),
+            has_batches=all(release.has("rules.callbacks.batch") for release in releases),
         )
         expiry = Expiry(service, soak.day_seconds)
         sweep = SweepWatch(service)
@@ -138,6 +146,9 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         report.disobeyed = judged_owners(
             clients.ledger, service.receiver.calls, _tasks_of(items), soak.calls_per_second
         )
+        report.disobeyed += service.receiver.wrong
+        sizes = batch_sizes(service.receiver.calls).values()
+        report.batched = sum(size for size in sizes if size > 1)
         report.inconsistent = inconsistent(service, health)
         for biz_type in (*BUSINESSES, RATIONED, DORMANT):
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
@@ -201,6 +212,7 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
         (DORMANT, {"paused": True}),
         (TOLERANT, {"tolerance_seconds": TOLERANCE_SECONDS} if any(clients.tolerances) else {}),
         (FIRST_SERVED, {"priority": "high"} if any(clients.priorities) else {}),
+        (BATCHED, {"batch": {"tasks_max": BATCH_TASKS_MAX}} if clients.has_batches else {}),
     ):
         answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
         assert answer is not None

@@ -24,6 +24,7 @@ class Report:
     calls: int = 0
     invocations_beside: int = 0  # of the release beside this one
     repeated: int = 0
+    batched: int = 0  # calls that others shared a request with
     largest_lateness_ms: int = 0
     sweep_behind_seconds: float = 0.0  # less the time in which it was broken itself
     messages: MessageReport = field(default_factory=MessageReport)
