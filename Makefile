@@ -113,7 +113,7 @@ BENCH := .venv-bench
 bench: $(VENV)/ready $(BENCH)/ready ##m measure the local stack, and Celery, Procrastinate and APScheduler beside it
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.one_machine
 
-bench-cpu: $(VENV)/ready ##m print what a delivered task costs in CPU, beside an UpdateItem of boto3
+bench-cpu: $(VENV)/ready ##m print what a delivered task costs in CPU, singly and in batches, beside an UpdateItem of boto3
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cpu_per_task
 
 bench-patches: $(VENV)/ready ##m print what each patch of moto and of the SDK saves tests, in CPU time
