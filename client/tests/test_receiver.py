@@ -285,9 +285,7 @@ def test_one_of_many_threads_claims_a_task() -> None:
     assert sorted(claims) == ["busy"] * 19 + ["mine"]
 
 
-def test_a_batch_of_the_stack_is_accepted(
-    client: Duewheel, biz_type: str, stack_url: str
-) -> None:
+def test_a_batch_of_the_stack_is_accepted(client: Duewheel, biz_type: str, stack_url: str) -> None:
     client.businesses.configure(biz_type, signing_secrets=[NEW], batch={"tasks_max": 10})
     url = f"{stack_url}/_local/inbox/{biz_type}"
     client.tasks.create(biz_type, delay=200, callback=url, payload={"order": "grün"}, key="o-1")

@@ -218,7 +218,15 @@ def test_a_slot_is_free_only_when_all_deliveries_of_its_batch_are_written(world:
     tasks = in_second(world, 60)
     message = world.dispatched(tasks[0])
     world.clock.set_ms(tasks[0].due_ms)
+    settled_before: list[int] = []
+
+    def answer(received: Received) -> Reply:
+        settled_before.append(statuses(world, tasks).count(Status.DELIVERED))
+        return Reply(200, {}, b"")
+
+    world.receiver.answer_to_batch = answer
     world.handle(message, world.notifier(call_slots=1))
+    assert settled_before == [0, 30]
     assert [len(one.batch) for one in world.receiver.received] == [30, 30]
     assert set(statuses(world, tasks)) == {Status.DELIVERED}
 

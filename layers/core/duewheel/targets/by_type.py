@@ -66,6 +66,7 @@ class Targets(Struct, frozen=True):
             assert target.batch is not None  # a task of any other goes alone
             calls = self.aws[target.name]
             return await calls.batch(callback, tasks, target.batch, timeout_seconds)
+        # No part of a document has a second reading (`signature.py`): it is no document itself.
         body = document(tasks).encode()
         headers = batch_headers(tasks, now_ms, secrets, body)
         reply = await self.http.reply(callback, headers, body, timeout_seconds)

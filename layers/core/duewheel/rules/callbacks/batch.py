@@ -49,7 +49,8 @@ class Batch(Struct, frozen=True, omit_defaults=True):
 
 
 class BatchBody(RequestBody):
-    """Tasks that are due within the same second and have the same callback go in one request."""
+    """Tasks that are due within the same second and have the same callback go in one request. The
+    `callback` of the business has to take it."""
 
     tasks_max: Annotated[int, Meta(ge=TASKS_MIN, le=TASKS_MAX)]
     bytes_max: Annotated[int, Meta(ge=BYTES_MIN, le=BYTES_MAX)] | UnsetType = UNSET
