@@ -123,7 +123,6 @@ def test_an_emptied_field_restores_the_default_of_the_service(
         ("Allowed hosts", "https://example.com/", "allowed_hosts[0]"),
         ("Tried again on", "200", "retry_statuses[0]: must be"),
         ("Tasks of one call", "1", "batch.tasks_max: must be"),
-        ("Bytes of one call", "5000", "batch.tasks_max: is missing"),
     ],
 )
 def test_a_refusal_is_shown_at_its_field(
