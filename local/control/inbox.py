@@ -23,10 +23,12 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     delay_ms: int = 0
     times: int | None = None  # None: until it is changed
+    body: str = ""
 
     def as_json(self) -> dict[str, Any]:
         shown = {"status": self.status, "headers": self.headers, "delay_ms": self.delay_ms}
-        return shown if self.times is None else {**shown, "times": self.times}
+        times = {} if self.times is None else {"times": self.times}
+        return {**shown, **times, **({"body": self.body} if self.body else {})}
 
 
 @dataclass(slots=True)
@@ -90,7 +92,7 @@ class Inbox:
 
 def answer_from(body: Mapping[str, Any]) -> Answer:
     """The body of `PUT /_local/received/{name}`; unknown members are refused."""
-    unknown = sorted(set(body) - {"status", "headers", "delay_ms", "times"})
+    unknown = sorted(set(body) - {"status", "headers", "delay_ms", "times", "body"})
     if unknown:
         raise BadInput("is not known here", unknown[0])
     headers = body.get("headers", {})
@@ -101,11 +103,15 @@ def answer_from(body: Mapping[str, Any]) -> Answer:
             "must be an object of header names, none that frames the reply, and texts of one line",
             "headers",
         )
+    text = body.get("body", "")
+    if not isinstance(text, str):
+        raise BadInput("must be a text", "body")
     return Answer(
         _whole_number(body, "status", 200, 200, 599),
         headers,
         _whole_number(body, "delay_ms", 0, 0, DELAY_MS_MAX),
         _whole_number(body, "times", 1, 1, 1_000_000) if "times" in body else None,
+        text,
     )
 
 

@@ -50,7 +50,7 @@ class InboxFunctions:
         if answer.headers.get("duewheel-stop") == "true":
             return 200, _JSON, json.dumps({"duewheel-stop": True}).encode()
         if answer.status < 300:
-            return 200, _JSON, b"null"
+            return 200, _JSON, answer.body.encode() or b"null"
         error = {"errorMessage": f"told to answer {answer.status}", "errorType": "ToldToFail"}
         return 200, {**_JSON, "X-Amz-Function-Error": "Unhandled"}, json.dumps(error).encode()
 

@@ -88,7 +88,7 @@ class LocalRoutes:
         answer = self._inbox.receive(name, request)
         if answer.delay_ms:
             self._sleep(answer.delay_ms / 1000)
-        return Reply(answer.status, b"", tuple(answer.headers.items()))
+        return Reply(answer.status, answer.body.encode(), tuple(answer.headers.items()))
 
     def _received(self, name: str, request: Request) -> Reply:
         if self._mailbox is not None:

@@ -110,6 +110,12 @@ def test_an_answer_may_have_headers_and_a_delay(caller: Caller) -> None:
     assert caller.slept == [0.25]
 
 
+def test_an_answer_may_have_a_body(caller: Caller) -> None:
+    answer = {"status": 200, "body": '{"failed": []}', "headers": {}, "delay_ms": 0}
+    assert json.loads(caller.call("PUT", "received/box", answer).body) == answer
+    assert caller.call("POST", "inbox/box").body == b'{"failed": []}'
+
+
 def test_an_inbox_can_be_cleared_with_its_answers(caller: Caller) -> None:
     caller.call("PUT", "received/box", {"status": 503})
     caller.statuses(1)
@@ -126,6 +132,7 @@ def test_an_inbox_can_be_cleared_with_its_answers(caller: Caller) -> None:
         ({"status": "503"}, "status"),
         ({"delay_ms": -1}, "delay_ms"),
         ({"times": 0}, "times"),
+        ({"body": {}}, "body"),
         ({"headers": ["a"]}, "headers"),
         ({"headers": {"a": "b\r\nc: d"}}, "headers"),
         ({"headers": {"a b": "c"}}, "headers"),

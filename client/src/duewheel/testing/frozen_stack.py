@@ -73,15 +73,18 @@ class FrozenStack:
         times: int | None = None,
         delay: Seconds = 0,
         headers: Mapping[str, str] | None = None,
+        body: str = "",
     ) -> None:
         """Set the answer to the next `times` calls, then 200, or to all later calls. A `delay`
         passes in real time."""
-        body = {
+        answer = {
             "status": status,
             "headers": dict(headers or {}),
             "delay_ms": round(seconds_of(delay) * 1000),
+            **({"body": body} if body else {}),
+            **({} if times is None else {"times": times}),
         }
-        self._ask("PUT", f"/received/{name}", body if times is None else {**body, "times": times})
+        self._ask("PUT", f"/received/{name}", answer)
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         answer = read_answer(self._http.request(method, f"/_local{path}", json=body))
