@@ -124,6 +124,7 @@ def test_a_document_has_no_more_bytes_than_its_tasks_and_a_head(texts: list[Any]
         (b'\n {"failed": [], "more": 1}', ALL),
         (b'{"failed": [{"task_id": "unheard-of"}]}', ALL),
         (b'{"failed": 7}', NONE),
+        (b'\xef\xbb\xbf{"failed": 7}', NONE),
         (b'{"failed": [7]}', NONE),
         (b'{"failed": [{}]}', NONE),
         (b'{"failed": [{"task_id": "a", "outcome": "later"}]}', NONE),

@@ -7,6 +7,7 @@ AWS is shared (`aws/target.py`).
 """
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Annotated, Literal, Protocol
@@ -164,6 +165,7 @@ def outcomes_of_answer(
     """`answer`: the outcome of the request. If it is a delivery, the body may list tasks that
     failed. A body with a member `failed` that is no such list fails all tasks: the receiver wanted
     to report some."""
+    body = body.removeprefix(BOM_UTF8)
     if answer.verdict is Verdict.DELIVERED and _CLAIM in body and body.lstrip()[:1] == b"{":
         try:
             failed = _failed(body, answer.status_code, is_whole=is_whole)
