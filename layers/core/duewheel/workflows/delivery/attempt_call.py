@@ -66,10 +66,11 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         confirmed = await self._confirm(call, call.from_ms, run)
         if confirmed is None:
             return True
-        order = order_ms(call.task, run.business)
-        async with run.call_slots.slot(call.task, order, call.from_ms, latest_ms) as state:
+        # A batch is served as the first of its tasks.
+        order = min(order_ms(task, run.business) for task in confirmed.in_request)
+        async with run.call_slots.slot(confirmed.task, order, call.from_ms, latest_ms) as state:
             if state is Slot.NO_PERMIT:
-                run.put_aside(call.task, self.concurrency_limit.line_up)
+                run.put_aside(confirmed, self.concurrency_limit.line_up)
                 return True
             if state is Slot.TOO_LATE:
                 return False

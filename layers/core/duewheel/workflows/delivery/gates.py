@@ -257,20 +257,21 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
         record = await self.retry_throttled(read, run.page.deadline_ms)
         behind = [call for call in newcomers if record.has_line(call.from_ms)]
         for call in behind:
-            run.put_aside(call.task, self.line_up)
+            run.put_aside(call, self.line_up)
         return [call for call in calls if call not in behind]
 
     def _stands_behind(self, call: Call, business: Business) -> bool:
         is_high = rank(call.task, business, self.clock.now_ms()) is Rank.HIGH
         return call.probe is None and not is_high and not permits.is_placed(call.task)
 
-    async def line_up(self, tasks: list[Task], run: BusinessRun) -> None:
-        """Reschedule tasks, without an attempt, to places in the line."""
-        deadline_ms = run.page.deadline_ms
+    async def line_up(self, calls: list[Call], run: BusinessRun) -> None:
+        """Reschedule tasks, without an attempt, to places in the line: one for each call."""
+        deadline_ms, tasks = run.page.deadline_ms, [call.task for call in calls]
         for some in permits.by_line(tasks, partial(order_ms, business=run.business)):
             places = partial(self._places, some, run.business)
             reserved = permits.placed(some, await self.retry_throttled(places, deadline_ms))
-            await self.retry_throttled(self.reschedule.reserved(reserved), deadline_ms)
+            together = with_riders(reserved, calls)
+            await self.retry_throttled(self.reschedule.reserved(together), deadline_ms)
 
     def _places(self, tasks: list[Task], business: Business) -> ReservedTurns:
         limit = business.own.calls_in_flight or IN_FLIGHT_MAX
@@ -281,6 +282,14 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
         return self.store.line_up(
             business.biz_type, len(tasks), from_ms, interval_us, is_late=is_late
         )
+
+
+def with_riders(
+    reserved: Sequence[tuple[Task, Reservation]], calls: Sequence[Call]
+) -> list[tuple[Task, Reservation]]:
+    """A batch has one turn, or one permit, so its tasks have one place in a line."""
+    by_task = {call.task.home: call for call in calls}
+    return [(one, place) for task, place in reserved for one in by_task[task.home].in_request]
 
 
 class LimitCallRate:
@@ -356,11 +365,9 @@ class RateLimitGate(Gate, Struct, frozen=True):
             return calls
         limit = partial(self.limit, tasks, run.business)
         soon, later = await self.retry_throttled(limit, run.page.deadline_ms)
+        for reserved in with_riders(later, calls):
+            run.put_aside(reserved, self._reschedule)
         by_task = {call.task.home: call for call in calls}
-        for task, place in later:
-            # A batch has one turn, so its tasks have one place.
-            for one in by_task[task.home].in_request:
-                run.put_aside((one, place), self._reschedule)
         probes = [call for call in calls if call.probe is not None]
         return [*probes, *(replace(by_task[task.home], from_ms=ms) for task, ms in soon)]
 
