@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.requests import TimerChange
 from duewheel.rules.timers.timer import Timer
@@ -333,3 +334,19 @@ def test_an_occurrence_whose_timer_changed_while_it_waited_is_called_by_itself(
 
 def ids_of(world: World, timer: Timer) -> list[str]:
     return [task.task_id for task in occurrences(world, timer)]
+
+
+def test_a_batch_is_served_as_the_first_of_its_tasks(batched: World) -> None:
+    def two(path: str, *priorities: Priority) -> list[Task]:
+        to = HttpCallback(f"https://receiver.example/{path}", "POST")
+        return [batched.created(FAR_MS, callback=to, priority=one) for one in priorities]
+
+    begun = two("begun", Priority.HIGH, Priority.HIGH)
+    two("low", Priority.LOW, Priority.LOW)
+    two("mixed", Priority.HIGH, Priority.LOW)
+    message = batched.dispatched(begun[0])
+    batched.clock.set_ms(begun[0].due_ms)
+    batched.handle(message, batched.notifier(call_slots=1))
+    paths = [one.url.rpartition("/")[2] for one in batched.receiver.received]
+    assert sorted(paths[:2]) == ["begun", "mixed"]
+    assert paths[2] == "low"
