@@ -45,6 +45,32 @@ def test_a_payload_of_null_differs_from_no_payload() -> None:
     assert [body["payload"] for body in bodies(script)] == [None, []]  # type: ignore[index]
 
 
+WAITING = {
+    "reason": "open-breaker",
+    "expected_at": "2030-01-31T08:30:00.000Z",
+    "host": "down.example",
+    "until": "2030-01-31T08:29:00.000Z",
+}
+
+
+def test_get_says_why_a_task_waits() -> None:
+    text = done("task", "get", ID, script=Script(made(200, waiting=WAITING)))
+    (line,) = [line for line in text.splitlines() if line.startswith("why: ")]
+    assert line.startswith("why: its host keeps failing and is not called, host down.example,")
+    assert ", next " in line
+    shown = value("task", "get", ID, script=Script(made(200, waiting=WAITING)))["waiting"]
+    assert WAITING.items() <= shown.items()
+
+
+def test_get_shows_the_reason_of_a_newer_service_as_it_is() -> None:
+    answer = made(200, waiting={"reason": "full-moon", "expected_at": None, "phase": 4})
+    assert "why: full-moon\n" in done("task", "get", ID, script=Script(answer))
+
+
+def test_get_of_a_task_that_does_not_wait_says_nothing_of_it() -> None:
+    assert "why" not in done("task", "get", ID, script=Script(made(200)))
+
+
 def ended(status: str) -> httpx.Response:
     return httpx.Response(200, json={**TASK, "status": status})
 

@@ -65,6 +65,18 @@ def delivering(teller: Teller) -> None:
     teller.example("read", "GET", path_of(task))
 
 
+def waiting(teller: Teller) -> None:
+    teller.call("PUT", "/_local/received/orders", {"status": 503, "times": 1})
+    task = created(
+        teller,
+        delay_seconds=10,
+        callback={"url": f"{INBOX}/orders"},
+        retry={"delays_seconds": [60]},
+    )
+    teller.advance(15)
+    teller.example("waiting", "GET", path_of(task))
+
+
 def by_key(teller: Teller) -> None:
     path = "/v1/businesses/devices/tasks/sensor-9"
     beat = {
@@ -240,6 +252,7 @@ STORIES = (
     Story(creating),
     Story(creating_for_aws),
     Story(delivering),
+    Story(waiting),
     Story(by_key),
     Story(by_key_prefix),
     Story(changing),

@@ -116,6 +116,7 @@ def workflows(monkeypatch: pytest.MonkeyPatch) -> Workflows:
     monkeypatch.setattr(wiring, "allowed_targets", lambda: HTTP_ALONE)
     monkeypatch.setattr(creating, "create_tasks", lambda: made.create)
     monkeypatch.setattr(creating, "cancel_task", lambda: made.task)
+    monkeypatch.setattr(wiring, "why_waiting", lambda: lambda _: None)
     monkeypatch.setattr(process, "settings", made._fail)
     return made
 

@@ -121,6 +121,7 @@ class World:
     tasks = Part(wheel.tasks)
     timers = Part(wired_timers.timers)
     turns = Part(wheel.turns)
+    why_waiting = Part(api.why_waiting)
 
     def __init__(self, emulator: Emulator, resources: Resources, clock: ManualClock) -> None:
         self.emulator = emulator

@@ -24,6 +24,19 @@ class Attempt(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Waiting(Value):
+    """Why a task is not called yet; members that do not belong to the reason are None."""
+
+    reason: str
+    expected_at: datetime | None = field(default=None, metadata=INSTANT)
+    stage: str | None = None
+    host: str | None = None
+    until: datetime | None = field(default=None, metadata=INSTANT)
+    run: str | None = None
+    since: datetime | None = field(default=None, metadata=INSTANT)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task(Value):
     task_id: str
     biz_type: str
@@ -46,6 +59,7 @@ class Task(Value):
     expires_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     lateness_ms: int | None = None
     last_error: str | None = field(default=None, repr=False)
+    waiting: Waiting | None = field(default=None, repr=False, metadata=read_by(Waiting.read))
     history: tuple[Attempt, ...] = field(
         default=(), repr=False, metadata=read_by(many(Attempt.read))
     )

@@ -12,7 +12,16 @@ from msgspec.structs import replace
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
-from duewheel.rules.tasks.task import Attempt, Occurrence, Plan, Reservation, Status, Task
+from duewheel.rules.tasks.task import (
+    Attempt,
+    Occurrence,
+    Plan,
+    PostponedBy,
+    Postponement,
+    Reservation,
+    Status,
+    Task,
+)
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.stores.tasks import codec
 from tests.support.cases import each_case
@@ -73,6 +82,8 @@ tasks = st.builds(
     expires_after_seconds=st.none() | seconds,
     tolerance_seconds=st.none() | st.integers(0, 3_600),
     priority=st.none() | st.sampled_from(Priority),
+    postponement=st.none()
+    | st.builds(Postponement, by=st.sampled_from(PostponedBy), until_ms=numbers),
     requested_ms=st.none() | numbers,
     status=st.sampled_from(Status),
     reason=st.none() | texts,
@@ -124,6 +135,7 @@ ATTRIBUTES = {
     "expires_after": "N",
     "tolerance": "S",
     "priority": "S",
+    "waits_for": "S",
     "history": "S",
     "payload": "S",
     "reason": "S",
@@ -179,6 +191,19 @@ def test_a_due_instant_that_an_older_release_set_counts_alone() -> None:
     assert codec.task_from(item).due_at_ms == 4_000
     moved = codec.task_from(item | {"due_ms": {"N": "7000"}})
     assert (moved.due_at_ms, moved.tolerance_seconds) == (7_000, 60)
+
+
+def test_a_reason_of_a_newer_release_is_left_out() -> None:
+    task = Task.at(address_at(5_000, bytes(TOKEN_BYTES)), "orders", 5_000, 0)
+    item = item_of(task) | {"waits_for": {"S": '["full-moon",6000]'}}
+    assert codec.task_from(item).postponement is None
+
+
+@each_case("row", ["[]", '["slow-lane"]', '["slow-lane",-1]', '["slow-lane",1,1]', "[1,1]", "1"])
+def test_a_damaged_reason_makes_the_item_unreadable(row: str) -> None:
+    task = Task.at(address_at(0, bytes(TOKEN_BYTES)), "orders", 0, 0)
+    with pytest.raises(UnreadableItem):
+        codec.task_from(item_of(task) | {"waits_for": {"S": row}})
 
 
 @each_case(

@@ -9,7 +9,8 @@ import click
 from duewheel.cli import arguments
 from duewheel.cli.arguments import due_arguments, found_task, named_task, task_id_of
 from duewheel.cli.framework import Group, client, output
-from duewheel.cli.shown import here
+from duewheel.cli.shown import as_text, here
+from duewheel.cli.waiting import why
 from duewheel.cli.watching import watch
 from duewheel.requests import UNSET, Priority
 from duewheel.values import Task
@@ -81,10 +82,14 @@ def create(business: str, due: datetime | timedelta, replace: bool, **given: Any
 @task.command()
 @click.argument("name", metavar="TASK")
 def get(name: str) -> None:
-    """Show a task with its last attempts."""
+    """Show a task with its last attempts, and why it waits."""
     found = found_task(client(), name)
-    output().value(found, "history")
-    if found.history and not output().is_json:
+    output().value(found, "history", "waiting")
+    if output().is_json:
+        return
+    if found.waiting:
+        click.echo(f"why: {as_text(why(found.waiting))}")
+    if found.history:
         columns = ("at", "outcome", "status_code", "lateness_ms", "duration_ms", "note")
         output().rows(found.history, columns)
 

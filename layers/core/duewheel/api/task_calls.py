@@ -85,9 +85,7 @@ def list_tasks(request: Request) -> Answer:
 
 
 def read_task(request: Request, task_id: str) -> Answer:
-    return Answer(
-        200, task_text(creating.change_pending().find(address_of_task(task_id), request.permit))
-    )
+    return _read(creating.change_pending().find(address_of_task(task_id), request.permit))
 
 
 def cancel_task(request: Request, task_id: str) -> Answer:
@@ -116,7 +114,7 @@ def put_task_by_key(request: Request, biz_type: str, key: str) -> Answer:
 
 def read_task_by_key(_: Request, biz_type: str, key: str) -> Answer:
     checked = checked_biz_type(biz_type), checked_key(key)
-    return Answer(200, task_text(creating.keyed_tasks().read(*checked)))
+    return _read(creating.keyed_tasks().read(*checked))
 
 
 def cancel_task_by_key(_: Request, biz_type: str, key: str) -> Answer:
@@ -136,6 +134,10 @@ def cancel_tasks_by_key_prefix(request: Request, biz_type: str) -> Answer:
     cancel = wiring.key_prefix().cancel
     cancelled = cancel(checked_biz_type(biz_type), query.key_prefix, query.cursor)
     return Answer(200, encoded(cancelled), log_fields={"key_prefix": query.key_prefix})
+
+
+def _read(task: Task) -> Answer:
+    return Answer(200, task_text(task, wiring.why_waiting()(task)))
 
 
 def _changed(task: Task) -> Answer:

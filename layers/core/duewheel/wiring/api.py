@@ -36,7 +36,7 @@ from duewheel.wiring.process import (
     settings,
 )
 from duewheel.wiring.timers import change_timer, count_outcomes, run_list, timers
-from duewheel.wiring.wheel import entry_writer, keys, loads, read_second, statistics, tasks
+from duewheel.wiring.wheel import entry_writer, keys, loads, pages, read_second, statistics, tasks
 from duewheel.workflows.access.api_keys import IssueKeys, ListKeys
 from duewheel.workflows.businesses.configure import ConfigureBusiness
 from duewheel.workflows.businesses.read import ReadBusinesses
@@ -50,6 +50,7 @@ from duewheel.workflows.tasks.change_task import ChangeTask
 from duewheel.workflows.tasks.dead_tasks import DeadTasks, RedriveTask
 from duewheel.workflows.tasks.key_prefix import KeyPrefix
 from duewheel.workflows.tasks.list_tasks import READERS, ListTasks
+from duewheel.workflows.tasks.why_waiting import WhyWaiting
 from duewheel.workflows.timers.read_timers import ReadTimers
 from duewheel.workflows.wheel.read_status import ReadWheel
 
@@ -78,6 +79,17 @@ def change_task() -> ChangeTask:
 @once
 def redrive_task() -> RedriveTask:
     return RedriveTask(clock(), tasks(), keys(), entry_writer())
+
+
+@once
+def why_waiting() -> WhyWaiting:
+    return WhyWaiting(
+        clock=clock(),
+        store=replace(businesses(), reads_health=True),
+        pages=pages(),
+        pointers=pointers(),
+        origin=origin(),
+    )
 
 
 @once

@@ -11,6 +11,7 @@ from duewheel.interface.http import compact, encoded
 from duewheel.interface.problems import problem_of
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
+from duewheel.rules.delivery.waiting import Reason, Stage, Wait
 from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339, rfc3339_or_none
 from duewheel.rules.names import BizType, TimerId
@@ -28,6 +29,21 @@ class AttemptView(Struct, kw_only=True):
     status_code: int | None
     duration_ms: int
     note: Annotated[str, Meta(max_length=NOTE_CHARACTERS_MAX)]
+
+
+class WaitingView(Struct, kw_only=True):
+    """Why the task is not called yet. The members that do not belong to the reason are left out."""
+
+    reason: Reason
+    expected_at: (
+        Annotated[Instant, says("When it is called, or tries again; null if that is not known.")]
+        | None
+    )
+    stage: Annotated[Stage, says("Of `backlog`: what it waits for.")] | UnsetType = UNSET
+    host: Annotated[str, says("Of `open-breaker`.")] | UnsetType = UNSET
+    until: Annotated[Instant, says("Of `open-breaker`: when a probe is due.")] | UnsetType = UNSET
+    run: Annotated[str, says("Of `calling`: the run that has it.")] | UnsetType = UNSET
+    since: Annotated[Instant, says("Of `calling`: when the run took it.")] | UnsetType = UNSET
 
 
 class TaskView(Struct, kw_only=True):
@@ -59,6 +75,10 @@ class TaskView(Struct, kw_only=True):
     expires_at: Annotated[Instant, says("When the record may be deleted.")] | None
     lateness_ms: Count | None
     last_error: str | None
+    waiting: (
+        Annotated[WaitingView, says("Only the calls that read one task have it, while it waits.")]
+        | UnsetType
+    ) = UNSET
     history: Annotated[
         list[AttemptView], Meta(max_length=HISTORY_MAX, description="The last attempts.")
     ]
@@ -105,8 +125,11 @@ class RedrivenView(Struct):
     cursor: Cursor
 
 
-def task_text(task: Task) -> str:
-    return encoded(_task_view(task))
+def task_text(task: Task, waiting: Wait | None = None) -> str:
+    view = _task_view(task)
+    if waiting is not None:
+        view.waiting = _waiting_view(waiting)
+    return encoded(view)
 
 
 def page_text(tasks: Iterable[Task], cursor: str | None) -> str:
@@ -172,6 +195,21 @@ def _task_view(task: Task) -> TaskView:
         view.timer_id = occurrence.timer_id
         view.occurrence_at = rfc3339(occurrence.second * 1000)
         view.number = None if occurrence.manual else occurrence.number
+    return view
+
+
+def _waiting_view(waiting: Wait) -> WaitingView:
+    view = WaitingView(reason=waiting.reason, expected_at=rfc3339_or_none(waiting.expected_ms))
+    if waiting.stage is not None:
+        view.stage = waiting.stage
+    if waiting.host is not None:
+        view.host = waiting.host
+    if waiting.until_ms is not None:
+        view.until = rfc3339(waiting.until_ms)
+    if waiting.run is not None:
+        view.run = waiting.run
+    if waiting.since_ms is not None:
+        view.since = rfc3339(waiting.since_ms)
     return view
 
 

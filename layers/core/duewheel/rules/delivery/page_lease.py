@@ -33,6 +33,7 @@ class PageLease(Struct, frozen=True):
     tries: int = 0  # how often it was begun
     resends: int = 0
     resent_ms: int = 0
+    begun_ms: int | None = None  # by the present owner; None of an older release
 
 
 class LeaseLost(Exception):

@@ -13,7 +13,14 @@ from msgspec.structs import replace
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.retry import delay_ms
 from duewheel.rules.callbacks.types import RetryPolicy
-from duewheel.rules.tasks.task import Attempt, Reservation, Status, Task
+from duewheel.rules.tasks.task import (
+    Attempt,
+    PostponedBy,
+    Postponement,
+    Reservation,
+    Status,
+    Task,
+)
 from duewheel.rules.tolerance import Window
 from duewheel.rules.wheel.addresses import Address
 
@@ -134,6 +141,7 @@ def rescheduled(task: Task, reservation: Reservation, now_ms: int) -> Task:
         task,
         next_ms=reservation.at_ms,
         reservation=reservation,
+        postponement=None,
         parked=False,
         updated_ms=now_ms,
         version=task.version + 1,
@@ -142,7 +150,14 @@ def rescheduled(task: Task, reservation: Reservation, now_ms: int) -> Task:
 
 def parked(task: Task, now_ms: int) -> Task:
     """It fell due while its business was paused, and keeps that entry."""
-    return replace(task, parked=True, reservation=None, updated_ms=now_ms, version=task.version + 1)
+    return replace(
+        task,
+        parked=True,
+        reservation=None,
+        postponement=None,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
 
 
 def released(task: Task, next_ms: int, now_ms: int) -> Task:
@@ -150,18 +165,23 @@ def released(task: Task, next_ms: int, now_ms: int) -> Task:
     return replace(task, parked=False, next_ms=next_ms, updated_ms=now_ms, version=task.version + 1)
 
 
-def postponed(task: Task, next_ms: int, now_ms: int) -> Task:
+def postponed(task: Task, next_ms: int, now_ms: int, by: PostponedBy | None = None) -> Task:
     """Not called yet, and no attempt is used up: the breaker of its host is open, or its lane is
     full. Its reservation was for another instant, and is dropped. It still needs an entry."""
     return replace(
-        task, next_ms=next_ms, reservation=None, updated_ms=now_ms, version=task.version + 1
+        task,
+        next_ms=next_ms,
+        reservation=None,
+        postponement=None if by is None else Postponement(by, next_ms),
+        updated_ms=now_ms,
+        version=task.version + 1,
     )
 
 
-def postponed_by_lateness(task: Task, now_ms: int) -> Task:
+def postponed_by_lateness(task: Task, now_ms: int, by: PostponedBy | None = None) -> Task:
     """About as long as it is late already: so it falls due a few times only, however long its lane
     is overloaded."""
-    return postponed(task, now_ms + lateness_wait_ms(task, now_ms), now_ms)
+    return postponed(task, now_ms + lateness_wait_ms(task, now_ms), now_ms, by)
 
 
 def lateness_wait_ms(task: Task, now_ms: int) -> int:
@@ -173,7 +193,7 @@ def postponed_unbegun(tasks: Sequence[Task], now_ms: int) -> list[tuple[Task, Ta
     under way; each with what it becomes. They fall due soon, and spread."""
     waits_ms = [UNBEGUN_WAIT_MS + UNBEGUN_WAIT_MS * n // len(tasks) for n in range(len(tasks))]
     return [
-        (task, postponed(task, now_ms + wait_ms, now_ms))
+        (task, postponed(task, now_ms + wait_ms, now_ms, PostponedBy.CONCURRENCY))
         for task, wait_ms in zip(tasks, waits_ms, strict=True)
     ]
 
@@ -249,6 +269,7 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
         history=(*task.history, attempt)[-HISTORY_MAX:],
         last_error=attempt.note or None,
         reservation=None,
+        postponement=None,
     )
 
 
@@ -265,6 +286,7 @@ def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> T
         updated_ms=now_ms,
         expires_at=now_ms // 1000 + retention_seconds,
         reservation=None,
+        postponement=None,
         parked=False,
         version=task.version + 1,
     )

@@ -45,6 +45,22 @@ class Reservation(Struct, frozen=True):
     is_turn: bool = False
 
 
+class PostponedBy(StrEnum):
+    """Why a task got a later instant without an attempt. Stored."""
+
+    OPEN_BREAKER = "open-breaker"
+    SLOW_LANE = "slow-lane"
+    CONCURRENCY = "concurrency"
+    FLOW_KEY = "flow-key"
+
+
+class Postponement(Struct, frozen=True):
+    """Why a task waits for this instant. Another instant is not explained by it."""
+
+    by: PostponedBy
+    until_ms: int
+
+
 class Occurrence(Struct, frozen=True):
     """The second of a schedule that this task is for, which jitter may postpone, and its number. An
     occurrence that was run by hand has no number. `indexed`: it is in the index of its timer;
@@ -116,6 +132,7 @@ class Task(Struct, frozen=True, kw_only=True):
     digest: str | None = None
     max_due_ms: int | None = None
     reservation: Reservation | None = None  # good only while `next_ms` is its instant
+    postponement: Postponement | None = None  # good only while `next_ms` is its instant
     parked: bool = False  # it fell due while its business was paused
     notice_of: str | None = None  # the dead task whose death this one reports
     redrives: int = 0

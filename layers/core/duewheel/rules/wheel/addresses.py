@@ -237,6 +237,11 @@ def second_range(second: int) -> tuple[str, str]:
     return f"{second:011d}#", f"{second:011d}\x7f"
 
 
+def leases_range(second: int) -> tuple[str, str]:
+    """Bounds of the leases of its pages."""
+    return f"{second:011d}~", f"{second:011d}\x7f"
+
+
 def is_among_entries_of(place: str, second: int) -> bool:
     """Whether it may bound a page of this second: a reader that stops there stays in the slice."""
     low, high = entries_range(second)

@@ -34,7 +34,7 @@ _NAMES = {
     f"#{name}": name
     for name in (
         *("owner", "until_ms", "done", "after", "end", "rest", "slow"),
-        *("tries", "resends", "resent_ms", "expires_at"),
+        *("tries", "resends", "resent_ms", "expires_at", "begun_ms"),
     )
 }
 
@@ -93,8 +93,8 @@ class PageLeaseStore(Struct, frozen=True):
             ":tries_max": {"N": str(TRIES_MAX)},
         }
         update = (
-            "SET #owner = :owner, #until_ms = :until_ms, #expires_at = :expires_at, "
-            "#tries = if_not_exists(#tries, :zero) + :one"
+            "SET #owner = :owner, #until_ms = :until_ms, #begun_ms = :now, "
+            "#expires_at = :expires_at, #tries = if_not_exists(#tries, :zero) + :one"
         )
         if page.after is not None:
             update += ", #after = :after"
@@ -229,6 +229,21 @@ class PageLeaseStore(Struct, frozen=True):
             if "owner" in item
         }
 
+    def of_slice(self, second: int, shard: int) -> list[PageLease]:
+        """Those of a slice, as far as one query reads. Damaged ones are reported."""
+        low, high = addresses.leases_range(second)
+        answer: Any = self.client.query(
+            TableName=self.table,
+            KeyConditionExpression="slot = :slot AND place BETWEEN :low AND :high",
+            ExpressionAttributeValues={
+                ":slot": {"S": addresses.slot(second, shard, self.buckets)},
+                ":low": {"S": low},
+                ":high": {"S": high},
+            },
+            ConsistentRead=True,
+        )
+        return item_attributes.readable_ones(answer["Items"], lease_from)
+
     def _note(
         self, lease: PageLease, after: PageLease, assignment: str, value: Any
     ) -> PageLease | None:
@@ -295,6 +310,7 @@ def lease_from(item: Item) -> PageLease:
         tries=_number(item, "tries"),
         resends=_number(item, "resends"),
         resent_ms=_number(item, "resent_ms"),
+        begun_ms=item_attributes.number(item, "begun_ms") if "begun_ms" in item else None,
     )
 
 

@@ -22,6 +22,8 @@ from duewheel.rules.tasks.lifecycle import HISTORY_MAX
 from duewheel.rules.tasks.task import (
     Attempt,
     Occurrence,
+    PostponedBy,
+    Postponement,
     Reservation,
     Status,
     Task,
@@ -108,6 +110,7 @@ class TaskRow(HomeRow, kw_only=True):
     promise: S[Source] | None = None
     line: S[Source] | None = None
     tolerance: S[Source] | None = None
+    waits_for: S[Source] | None = None
     notice_of: S[Text] | None = None
     timer: S[TimerId] | None = None
     occurrence: S[Source] | None = None
@@ -155,6 +158,7 @@ _revivals = Decoder(Annotated[tuple[tuple[Second, Second], ...], Meta(max_length
 _turn = Decoder(tuple[InstantMs, Version])
 _place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
 _occurrence = Decoder(_OccurrenceRow)
+_waits_for = Decoder(tuple[Text, InstantMs])
 _tolerance = Decoder(tuple[_Tolerance | None, InstantMs | None, InstantMs])
 
 
@@ -200,6 +204,12 @@ def _tolerance_of(row: TaskRow) -> tuple[int | None, int | None]:
     found = decoded("tolerance", row.tolerance, _tolerance.decode)
     seconds, requested_ms, due_ms = found or (None, None, None)
     return seconds, requested_ms if due_ms == row.due_ms.N else None
+
+
+def _postponement_from(source: str) -> Postponement | None:
+    """None for a word of a newer release."""
+    word, until_ms = _waits_for.decode(source)
+    return Postponement(PostponedBy(word), until_ms) if word in set(PostponedBy) else None
 
 
 def _occurrence_row(occurrence: Occurrence) -> tuple[int | str, ...]:
@@ -342,6 +352,9 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item[name] = {"S": compact(_promise_row(task.reservation))}
     if task.priority is not None:
         item["priority"] = {"S": task.priority}
+    if task.postponement is not None:
+        row = task.postponement.by, task.postponement.until_ms
+        item["waits_for"] = {"S": compact(row)}
     if task.parked:
         item["parked"] = {"BOOL": True}
     if task.history:
@@ -412,6 +425,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         revivals=decoded("revivals", row.revivals, _revivals.decode) or (),
         history=decoded("history", row.history, _history) or (),
         reservation=_promise(row),
+        postponement=decoded("waits_for", row.waits_for, _postponement_from),
         parked=row.parked is not None and row.parked.BOOL,
         occurrence=_occurrence_of(row),
         plan=decoded("plan", row.plan, plan_from),

@@ -26,7 +26,7 @@ from duewheel.rules.delivery.circuit_breaker import (
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
 from duewheel.rules.tasks.lifecycle import is_expired
-from duewheel.rules.tasks.task import Task
+from duewheel.rules.tasks.task import PostponedBy, Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
 from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate
@@ -160,7 +160,8 @@ class CircuitBreaker(Gate):
             breaker = self._breaker(business.biz_type, host)
             instants = rules.postponed_instants_ms(breaker, of_host, now_ms, self._random_unit())
             for task, instant_ms in zip(of_host, instants, strict=True):
-                changes.append((task, lifecycle.postponed(task, instant_ms, now_ms)))
+                after = lifecycle.postponed(task, instant_ms, now_ms, PostponedBy.OPEN_BREAKER)
+                changes.append((task, after))
         logger.info(
             "calls blocked by open breaker",
             action="spare",

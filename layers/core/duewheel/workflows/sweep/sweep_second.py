@@ -16,6 +16,7 @@ from duewheel.rules.sweep.horizon import is_waited_for
 from duewheel.rules.sweep.minute_statistics import SeenTasks
 from duewheel.rules.sweep.resends import Unbegun, has_room
 from duewheel.rules.sweep.verdict import HomeState, SeenEntry, Verdict, Waiting, judge_slice
+from duewheel.rules.tasks.task import PostponedBy
 from duewheel.rules.wheel.addresses import Address, is_passed_on
 from duewheel.rules.wheel.open_places import Why
 from duewheel.stores.delivery.page_leases import PageLeaseStore
@@ -41,7 +42,7 @@ class PostponePage(Struct, frozen=True):
         read = self.tasks.get_many(home.home for home in homes)
         found = [(read[home.home], home) for home in homes if home.home in read]
         judged = [task for task, home in found if task.version == home.version]
-        done = self.reschedule.postponed(judged)()
+        done = self.reschedule.postponed(judged, PostponedBy.SLOW_LANE)()
         logger.warning(
             "page of the slow lane postponed",
             action="slow-late",

@@ -13,7 +13,7 @@ from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.metrics import LIMITER_WAITS, counts
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.task import Reservation, Task
+from duewheel.rules.tasks.task import PostponedBy, Reservation, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
@@ -43,10 +43,11 @@ class Reschedule(Struct, frozen=True):
             [(task, lifecycle.rescheduled(task, to, now_ms)) for task, to in reserved], once
         )
 
-    def postponed(self, tasks: Sequence[Task]) -> Tries[Change]:
+    def postponed(self, tasks: Sequence[Task], by: PostponedBy | None = None) -> Tries[Change]:
         """By about as long as each is late."""
         now_ms = self.clock.now_ms()
-        return self.tries([(one, lifecycle.postponed_by_lateness(one, now_ms)) for one in tasks])
+        changes = [(one, lifecycle.postponed_by_lateness(one, now_ms, by)) for one in tasks]
+        return self.tries(changes)
 
     def tries(self, changes: Sequence[Change]) -> Tries[Change]:
         """Each task becomes the second of its pair, with an entry at its instant. True for a task

@@ -11,6 +11,7 @@ import { taskActions } from "./task_actions.js";
 import { taskFacts, taskCallback, taskHead } from "./task_facts.js";
 import { payloadView } from "./task_payload.js";
 import { timeline } from "./task_timeline.js";
+import { waiting } from "./task_waiting.js";
 
 const EVERY_MS = 3000;
 const ENDED = new Set(["delivered", "cancelled", "expired"]); // a dead one may be redriven by another
@@ -52,6 +53,7 @@ export async function taskPage({ place, parameters, signal }) {
 function taskView({ members: task }, actions, payload, failed) {
   return [
     taskHead(task),
+    waiting(task),
     failed && el("div", { "data-key": "problem" }, problem(failed)),
     actions,
     el(

@@ -1,0 +1,38 @@
+"""Why a task waits, as a sentence."""
+
+from duewheel.cli.shown import here
+from duewheel.values import Waiting
+
+_REASONS = {
+    "paused": "its business is paused",
+    "rate": "its business has reached its calls a second",
+    "concurrency": "its business has too many calls or look-ups of host names under way",
+    "flow-key": "other tasks of its flow key come first",
+    "open-breaker": "its host keeps failing and is not called",
+    "slow-lane": "it waits for a notifier of the slow lane",
+    "backlog": "it is in a backlog",
+    "retry": "its last attempt failed",
+    "calling": "a notifier has it, and calls it now",
+}
+_STAGES = {
+    "dispatch": "the scheduler has not come to its second",
+    "notifier": "no notifier has begun its page",
+    "place": "it got a place among others",
+    "sweep": "its message was lost; the sweep sends it again",
+}
+
+
+def why(waiting: Waiting) -> str:
+    """A reason of a newer service is shown as it is."""
+    words = [_REASONS.get(waiting.reason, waiting.reason)]
+    if waiting.stage is not None:
+        words.append(_STAGES.get(waiting.stage, waiting.stage))
+    if waiting.host is not None:
+        words.append(f"host {waiting.host}")
+    if waiting.until is not None:
+        words.append(f"probed from {here(waiting.until)} on")
+    if waiting.since is not None:
+        words.append(f"since {here(waiting.since)}")
+    if waiting.expected_at is not None:
+        words.append(f"next {here(waiting.expected_at)}")
+    return ", ".join(words)

@@ -1,0 +1,37 @@
+// Why a task is not called yet, as a sentence.
+
+import { countdown } from "../../parts/countdown.js";
+import { el } from "../../parts/elements.js";
+import { instant } from "../../parts/instants.js";
+
+const REASONS = {
+  paused: "its business is paused.",
+  rate: "its business has reached its calls a second.",
+  concurrency: "its business has too many calls or look-ups of host names under way.",
+  "flow-key": "other tasks of its flow key come first.",
+  "slow-lane": "no notifier of the slow lane has begun it.",
+  retry: "its last attempt failed.",
+};
+const STAGES = {
+  dispatch: "the scheduler has not come to its second.",
+  notifier: "no notifier has begun its page.",
+  place: "it got a place among other tasks.",
+  sweep: "its message was lost; the sweep sends it again.",
+};
+
+export function waiting({ waiting: found }) {
+  if (!found) return null;
+  return el("p", { class: "waiting", "data-key": "waiting" }, sentence(found), found.expected_at && [" It is expected ", instant(found.expected_at, { milliseconds: true }), ", ", countdown(found.expected_at), "."]);
+}
+
+function sentence(found) {
+  if (found.reason === "calling") return ["It is being called: a notifier has it", found.since && [" since ", instant(found.since)], "."];
+  return ["It waits: ", why(found)];
+}
+
+// A reason of a newer service is shown as it is.
+function why({ reason, stage, host, until }) {
+  if (reason === "open-breaker") return ["its host ", el("code", {}, host ?? "–"), " keeps failing and is not called.", until && [" A probe is due ", instant(until), "."]];
+  if (reason === "backlog") return ["there is a backlog; ", STAGES[stage] ?? stage];
+  return REASONS[reason] ?? reason;
+}

@@ -1,0 +1,51 @@
+"""Find out why a task waits.
+
+The settings and the health of its business are one request; for a task whose instant has passed the
+leases of its slice are another; the time pointer is a third if no run has begun its page. A task
+that does not wait costs none.
+"""
+
+from msgspec import Struct
+
+from duewheel.clock import Clock
+from duewheel.rules.delivery.waiting import (
+    Facts,
+    Wait,
+    is_overdue,
+    is_waiting,
+    page_of,
+    waiting,
+)
+from duewheel.rules.tasks.task import Task
+from duewheel.stores.businesses.settings import BusinessStore
+from duewheel.stores.delivery.page_leases import PageLeaseStore
+from duewheel.stores.dynamodb import unavailable_when_throttled
+from duewheel.stores.wheel.pointers import TIME, PointerStore
+
+
+class WhyWaiting(Struct, frozen=True, kw_only=True):
+    """`store` reads the health as well."""
+
+    clock: Clock
+    store: BusinessStore
+    pages: PageLeaseStore
+    pointers: PointerStore
+    origin: int
+
+    def __call__(self, task: Task) -> Wait | None:
+        now_ms = self.clock.now_ms()
+        if not is_waiting(task, now_ms):
+            return None
+        with unavailable_when_throttled():
+            return waiting(task, self._facts(task, now_ms))
+
+    def _facts(self, task: Task, now_ms: int) -> Facts:
+        business = self.store.read_many([task.biz_type])[task.biz_type]
+        if business.paused or not is_overdue(task, now_ms):
+            return Facts(now_ms=now_ms, business=business)
+        entry = task.entry
+        lease = page_of(entry, self.pages.of_slice(entry.second, entry.shard))
+        dispatched = None
+        if lease is None and not entry.direct:
+            dispatched = self.pointers.read(TIME, self.origin).position
+        return Facts(now_ms=now_ms, business=business, lease=lease, dispatched_second=dispatched)
