@@ -62,6 +62,38 @@ def test_a_change_keeps_the_omitted_fields(client: Duewheel, biz_type: str) -> N
     assert changed.callback["url"] == f"{HOOK}/2"
 
 
+def test_a_pending_task_says_why_it_waits(client: Duewheel, biz_type: str, stack_url: str) -> None:
+    nowhere = "http://127.0.0.1:1/"
+    made = client.tasks.create(
+        biz_type, delay=5, callback=nowhere, retry={"delays_seconds": [DAY.total_seconds()]}
+    )
+    assert client.tasks.get(made.task_id).waiting is None
+    advance(stack_url, timedelta(seconds=10))
+    failed = client.tasks.get(made.task_id)
+    assert failed.waiting is not None
+    assert (failed.waiting.reason, failed.waiting.expected_at) == ("retry", failed.next_at)
+    client.businesses.pause(biz_type)
+    paused = client.tasks.get(made.task_id).waiting
+    assert paused is not None
+    assert (paused.reason, paused.expected_at, paused.extra) == ("paused", None, {})
+
+
+def test_a_business_without_settings_is_read_and_listed_as_soon_as_it_had_a_task(
+    client: Duewheel, biz_type: str, stack_url: str
+) -> None:
+    made = client.tasks.create(biz_type, delay=5, callback=HOOK)
+    assert client.businesses.get(biz_type).last_task_at is None
+    client.tasks.cancel(made.task_id)
+    advance(stack_url, 10 * MINUTE)
+    found = client.businesses.get(biz_type)
+    assert (found.version, found.own, found.created_at, found.extra) == (0, (), None, {})
+    assert found.usage is not None
+    assert (found.usage.calls, found.usage.dispatch_lag_seconds) == (None, 0)
+    assert found.last_task_at == made.due_at.replace(second=0, microsecond=0)
+    (listed,) = [one for one in client.businesses.list() if one.biz_type == biz_type]
+    assert (listed.last_task_at, listed.usage) == (found.last_task_at, None)
+
+
 def test_a_cancel_may_be_repeated(client: Duewheel, biz_type: str) -> None:
     made = client.tasks.create(biz_type, delay=DAY, callback=HOOK)
     assert client.tasks.cancel(made.task_id).status == "cancelled"

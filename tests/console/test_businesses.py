@@ -35,7 +35,9 @@ def tasks_of(service: Service, name: str, count: int, **more: object) -> list[st
 
 def test_the_empty_list_of_businesses_opens_one_by_its_name(viewer: Viewer) -> None:
     viewer.open("businesses")
-    expect(viewer.page.locator(".empty")).to_have_text("No business has settings of its own yet.")
+    expect(viewer.page.locator(".empty")).to_have_text(
+        "No business has settings of its own, or has had tasks, yet."
+    )
     viewer.fill("Name of a business", "unlisted")
     viewer.page.keyboard.press("Enter")
     expect(viewer.page.locator("main h1")).to_have_text("unlisted")
@@ -231,6 +233,39 @@ def test_a_refresh_keeps_focus_and_open_details_and_the_last_values(
     viewer.page.clock.run_for(6_000)
     expect(viewer.part("State").get_by_role("alert")).to_contain_text("failed unexpectedly")
     expect(viewer.fact("Its tasks are")).to_contain_text("paused")
+
+
+def test_a_business_that_only_has_tasks_is_listed_and_shown_like_any_other(
+    viewer: Viewer, service: Service
+) -> None:
+    tasks_of(service, "just-tasked", 1)
+    service.advance(300)
+    viewer.open("businesses")
+    row = viewer.rows("Businesses").filter(has_text="just-tasked")
+    expect(row).to_contain_text("none of its own")
+    expect(row.locator("time")).to_have_count(1)
+    row.get_by_role("link", name="just-tasked").click()
+    expect(viewer.fact("Breakers")).to_have_text("none open: no host is blocked")
+    expect(viewer.fact("Last task")).to_contain_text("in the minute of")
+    expect(viewer.fact("The service")).to_contain_text("dispatches on time")
+    expect(viewer.part("Settings that hold")).to_contain_text("no settings of its own")
+    expect(viewer.page.get_by_role("button", name="Delete")).to_have_count(0)
+    viewer.page.get_by_role("link", name="Configure it").click()
+    viewer.press("Save")
+    expect(viewer.page.get_by_role("button", name="Delete")).to_be_visible()
+
+
+def test_the_limits_show_how_much_of_each_is_used(viewer: Viewer, service: Service) -> None:
+    configured(service, "limited", calls_per_second=0.1, creates_per_second=0.1, creates_burst=4)
+    tasks_of(service, "limited", 3)
+    service.advance(10)
+    viewer.open("businesses/limited")
+    rows = viewer.rows("Limits")
+    expect(rows.nth(0)).to_contain_text("tasks wait in its line")
+    expect(rows.nth(1)).to_contain_text("no limit to be used")
+    expect(rows.nth(2)).to_contain_text("all turns are free in")
+    expect(rows.nth(3)).to_contain_text("2 taken (50 % of the limit)")
+    expect(viewer.part("The last 24 hours")).not_to_contain_text("not counted")
 
 
 @pytest.mark.parametrize("path", ["businesses", "businesses/narrow", "businesses/nobody"])

@@ -90,7 +90,14 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
         "retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses", "batch",
     ):  # fmt: skip
         assert business[name] == EVERYTHING[name]
-    assert sent("GET", PATH)[1] == {**business, "breakers": []}
+    usage = {
+        "calls": None,
+        "creates": None,
+        "calls_in_flight": None,
+        "dispatch_lag_seconds": 10,
+        "oldest_open_seconds": None,
+    }
+    assert sent("GET", PATH)[1] == {**business, "last_task_at": None, "usage": usage}
     assert sent("GET", PATH)[2]["etag"] == '"2"'
 
 
@@ -198,6 +205,17 @@ def test_a_business_without_settings_is_unknown(wired: ManualClock) -> None:
     assert call("GET", "/v1/businesses/Orders")[1]["field"] == "biz_type"
 
 
+def test_a_business_that_only_has_tasks_is_read_with_the_defaults(wired: ManualClock) -> None:
+    create(callback=HOOK)
+    status, business, headers = sent("GET", PATH)
+    assert (status, headers["etag"]) == (200, '"0"')
+    assert (business["version"], business["own"], business["created_at"]) == (0, [], None)
+    assert put({}, if_match="*")[0] == 412
+    status, configured, _ = put({}, if_match=headers["etag"])
+    assert (status, configured["version"]) == (201, 1)
+    assert put({}, if_match='"0"')[0] == 412
+
+
 def test_businesses_are_listed_by_name_in_pages(wired: ManualClock) -> None:
     for name in ("c", "a", "b"):
         put({}, f"/v1/businesses/{name}")
@@ -224,7 +242,8 @@ def test_a_delete_is_refused_while_tasks_are_pending_unless_it_cancels_them(
         200,
         {"done": True, "timers": 0, "cancelled": 2, "too_late": [], "cursor": None},
     )
-    assert call("GET", PATH)[0] == 404
+    status, left = call("GET", PATH)
+    assert (status, left["version"], left["own"]) == (200, 0, []), "its tasks are kept"
     task = call("GET", f"/v1/tasks/{tasks[0]['task_id']}")[1]
     assert (task["status"], task["reason"]) == ("cancelled", "cancelled with its business")
     assert put({})[1]["version"] == 1

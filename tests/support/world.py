@@ -101,6 +101,7 @@ class World:
     pausing = Part(wired_businesses.pausing)
     pointers = Part(process.pointers)
     queues = Part(process.queues)
+    read_businesses = Part(api.read_businesses)
     read_changes = Part(api.read_changes)
     read_second = Part(wheel.read_second)
     read_statistics = Part(api.read_statistics)

@@ -85,7 +85,39 @@ class Breaker(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CallRate(Value):
+    free_in_ms: int
+    waiting: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateRate(Value):
+    taken: int
+    all_free_in_ms: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permits(Value):
+    used: int
+    waiting: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage(Value):
+    """How much of its limits a business uses; None where it has no limit."""
+
+    calls: CallRate | None = field(default=None, metadata=read_by(CallRate.read))
+    creates: CreateRate | None = field(default=None, metadata=read_by(CreateRate.read))
+    calls_in_flight: Permits | None = field(default=None, metadata=read_by(Permits.read))
+    dispatch_lag_seconds: int = 0
+    oldest_open_seconds: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Business(Value):
+    """`version` 0: it has no settings. Only a read and a list have `last_task_at`, and only a read
+    `usage`."""
+
     biz_type: str
     version: int
     paused: bool = False
@@ -119,6 +151,8 @@ class Business(Value):
     )
     created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    last_task_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    usage: Usage | None = field(default=None, repr=False, metadata=read_by(Usage.read))
 
 
 @dataclass(frozen=True, kw_only=True)

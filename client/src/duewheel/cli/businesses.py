@@ -12,7 +12,10 @@ from duewheel.cli.framework import Group, client, output
 from duewheel.requests import BusinessSettings
 from duewheel.values import Change
 
-COLUMNS = ("biz_type", "version", "paused", "lane", "calls_per_second", "updated_at")
+COLUMNS = (
+    *("biz_type", "version", "paused", "lane", "calls_per_second"),
+    *("updated_at", "last_task_at"),
+)
 DEAD_COLUMNS = ("task_id", "due_at", "settled_at", "reason", "attempts", "last_error")
 CHANGE_COLUMNS = ("version", "at", "by", "did", "fields")
 SETTINGS = frozenset(BusinessSettings.__annotations__)
@@ -26,14 +29,14 @@ def business() -> None:
 
 @business.command(name="list")
 def list_businesses() -> None:
-    """List the businesses that have settings."""
+    """List the businesses that have settings, or have had tasks (version 0 without settings)."""
     output().rows(client().businesses.list(), COLUMNS)
 
 
 @business.command()
 @click.argument("name", metavar="BUSINESS")
 def get(name: str) -> None:
-    """Show a business's settings and its open circuit breakers."""
+    """Show a business's settings, its open circuit breakers, and the use of its limits."""
     output().value(client().businesses.get(name))
 
 

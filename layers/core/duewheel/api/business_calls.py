@@ -7,7 +7,8 @@ from duewheel.interface.businesses.business_view import (
     BusinessesView,
     BusinessView,
     business_answer,
-    business_view,
+    read_answer,
+    seen_view,
 )
 from duewheel.interface.history.changes_view import ChangesView, changes_view
 from duewheel.interface.http import (
@@ -53,13 +54,13 @@ from duewheel.workflows.sweep.delete_business import BusinessDeletion
 def list_businesses(request: Request) -> Answer:
     page = wiring.read_businesses().page(read_query(request.query, PageQuery), request.access)
     now_ms = process.clock().now_ms()
-    views = [business_view(business, now_ms) for business in page.businesses]
+    views = [seen_view(seen, now_ms) for seen in page.businesses]
     return json_answer(BusinessesView(views, page.cursor))
 
 
 def read_business(_: Request, biz_type: str) -> Answer:
-    business = wiring.read_businesses().one(checked_biz_type(biz_type))
-    return business_answer(business, process.clock().now_ms())
+    found = wiring.read_businesses().one(checked_biz_type(biz_type))
+    return read_answer(found, process.clock().now_ms())
 
 
 def configure_business(request: Request, biz_type: str) -> Answer:

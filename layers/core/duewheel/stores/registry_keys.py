@@ -19,6 +19,7 @@ def key(kind: str, record: str) -> dict[str, Any]:
 SHAPE = key("wheel", "shape")
 BUSINESS_KIND = "business"  # one partition, so that they are listed in order
 API_KEY_KIND = "api-key"  # one partition; the authorizer's role may reach no other
+SEEN_KIND = "seen"  # one partition, so that they are listed in order
 PARKING_KIND = "parking"  # one partition: the sweeper reads it each minute
 _HEALTH = "standing#"
 _TIMER = "timer#"
@@ -74,6 +75,11 @@ def api_key_id_of(item: Mapping[str, Any]) -> str:
 
 def parking(biz_type: str) -> dict[str, Any]:
     return key(PARKING_KIND, biz_type)
+
+
+def seen(biz_type: str) -> dict[str, Any]:
+    """That it has had tasks."""
+    return key(SEEN_KIND, biz_type)
 
 
 def health(biz_type: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from duewheel.wiring.businesses import (
     parking_records,
     pausing,
     secret_store,
+    seen_businesses,
 )
 from duewheel.wiring.creating import admission, cancel_task, change_pending
 from duewheel.wiring.process import (
@@ -36,10 +37,21 @@ from duewheel.wiring.process import (
     settings,
 )
 from duewheel.wiring.timers import change_timer, count_outcomes, run_list, timers
-from duewheel.wiring.wheel import entry_writer, keys, loads, pages, read_second, statistics, tasks
+from duewheel.wiring.wheel import (
+    entry_writer,
+    keys,
+    loads,
+    pages,
+    read_second,
+    statistics,
+    tasks,
+    turns,
+)
 from duewheel.workflows.access.api_keys import IssueKeys, ListKeys
 from duewheel.workflows.businesses.configure import ConfigureBusiness
-from duewheel.workflows.businesses.read import ReadBusinesses
+from duewheel.workflows.businesses.read import READERS as SIGN_READERS
+from duewheel.workflows.businesses.read import ReadBusinesses, Signs
+from duewheel.workflows.businesses.read_usage import ReadUsage
 from duewheel.workflows.history.read_changes import ReadChanges
 from duewheel.workflows.sweep.audit import READERS as AUDIT_READERS
 from duewheel.workflows.sweep.audit import Audit
@@ -93,12 +105,18 @@ def why_waiting() -> WhyWaiting:
 
 
 @once
+def list_index() -> ListIndex:
+    config = settings()
+    return ListIndex(dynamodb(), config.wheel_table, config.buckets)
+
+
+@once
 def list_tasks() -> ListTasks:
     config = settings()
     origin()  # with other BUCKETS the index would name homes that do not exist
     return ListTasks(
         clock=clock(),
-        index=ListIndex(dynamodb(), config.wheel_table, config.buckets),
+        index=list_index(),
         tasks=tasks(),
         readers=ThreadPoolExecutor(READERS),
         secret=cursor_secret(),
@@ -125,7 +143,20 @@ def configure_business() -> ConfigureBusiness:
 
 @once
 def read_businesses() -> ReadBusinesses:
-    return ReadBusinesses(replace(businesses(), reads_health=True), cursor_secret())
+    signs = Signs(
+        seen=seen_businesses(),
+        statistics=statistics(),
+        timers=timers(),
+        index=list_index() if settings().list_index else None,
+        readers=ThreadPoolExecutor(SIGN_READERS),
+    )
+    read_usage = ReadUsage(clock=clock(), turns=turns(), pointers=pointers(), origin=origin())
+    return ReadBusinesses(
+        store=replace(businesses(), reads_health=True),
+        signs=signs,
+        read_usage=read_usage,
+        secret=cursor_secret(),
+    )
 
 
 @once

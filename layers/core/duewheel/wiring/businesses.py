@@ -12,6 +12,7 @@ from duewheel.stores.businesses.health import HealthStore
 from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.businesses.secret_store import SecretKey, SecretStore, SecretTable
 from duewheel.stores.businesses.settings import BusinessStore
+from duewheel.stores.sweep.seen_businesses import SeenBusinesses
 from duewheel.wiring.process import (
     clock,
     dynamodb,
@@ -46,6 +47,11 @@ def business_cache() -> BusinessCache:
 def businesses_with_health() -> BusinessCache:
     """The notifier reads the health of a business with its settings."""
     return BusinessCache(replace(businesses(), reads_health=True), clock())
+
+
+@once
+def seen_businesses() -> SeenBusinesses:
+    return SeenBusinesses(client=dynamodb(), clock=clock(), table=settings().registry_table)
 
 
 @once

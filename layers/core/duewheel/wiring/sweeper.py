@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from duewheel.wiring.businesses import businesses, pausing
+from duewheel.wiring.businesses import businesses, pausing, seen_businesses
 from duewheel.wiring.process import (
     aws_time,
     clock,
@@ -41,7 +41,13 @@ def sweep_second() -> SweepSecond:
 
 @once
 def record_statistics() -> RecordStatistics:
-    return RecordStatistics(clock(), statistics(), tasks(), ThreadPoolExecutor(WRITERS))
+    return RecordStatistics(
+        clock=clock(),
+        statistics=statistics(),
+        tasks=tasks(),
+        seen=seen_businesses(),
+        writers=ThreadPoolExecutor(WRITERS),
+    )
 
 
 @once

@@ -2,20 +2,22 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
 from duewheel.interface.http import Answer, encoded
 from duewheel.rules.businesses.lanes import ChosenBy
 from duewheel.rules.businesses.requests import StatusList
 from duewheel.rules.businesses.settings import Business, Own
+from duewheel.rules.businesses.usage import Usage
 from duewheel.rules.callbacks.batch import BatchBody, shown_batch
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.fields import Count, Cursor, Instant, says
-from duewheel.rules.instants import rfc3339
+from duewheel.rules.instants import rfc3339, rfc3339_or_none
 from duewheel.rules.names import BizType
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.wheel.queue_messages import Lane
+from duewheel.workflows.businesses.read import Seen, SeenWithUsage
 
 _SETTINGS = Own.__struct_fields__
 
@@ -24,6 +26,35 @@ class BreakerView(Struct):
     host: str
     since: Instant
     until: Instant
+
+
+class CallRateView(Struct):
+    free_in_ms: Annotated[Count, says("Until the next free turn.")]
+    waiting: Annotated[Count, says("About how many tasks have places in its line.")]
+
+
+class CreateRateView(Struct):
+    taken: Annotated[Count, says("Of `creates_burst`.")]
+    all_free_in_ms: Annotated[Count, says("Until none of them is taken.")]
+
+
+class PermitsView(Struct):
+    used: Count
+    waiting: Count
+
+
+class UsageView(Struct, kw_only=True):
+    """How much of its limits a business uses; null where it has no limit."""
+
+    calls: CallRateView | None
+    creates: CreateRateView | None
+    calls_in_flight: Annotated[PermitsView, says("Null also where it is not counted.")] | None
+    dispatch_lag_seconds: Annotated[
+        Count, says("Of the whole service: how far dispatching is behind.")
+    ]
+    oldest_open_seconds: (
+        Annotated[Count, says("Of the whole service: the age of the oldest open place.")] | None
+    )
 
 
 class BusinessView(Struct, kw_only=True):
@@ -55,8 +86,14 @@ class BusinessView(Struct, kw_only=True):
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]
         says("What is set, and no default."),
     ]
-    created_at: Instant
-    updated_at: Instant
+    created_at: Annotated[Instant, says("Null, as `updated_at`, without settings.")] | None
+    updated_at: Instant | None
+    last_task_at: (
+        Annotated[Instant, says("The last minute that was counted. Of a read or a list.")]
+        | UnsetType
+        | None
+    ) = UNSET
+    usage: Annotated[UsageView, says("Of the call that reads one business.")] | UnsetType = UNSET
 
 
 class BusinessesView(Struct):
@@ -65,8 +102,17 @@ class BusinessesView(Struct):
 
 
 def business_answer(business: Business, now_ms: int, status: int = 200) -> Answer:
-    view = encoded(business_view(business, now_ms))
-    return Answer(status, view, headers={"etag": f'"{business.version}"'})
+    return _answer(business_view(business, now_ms), status)
+
+
+def read_answer(found: SeenWithUsage, now_ms: int) -> Answer:
+    view = seen_view(found.seen, now_ms)
+    view.usage = _usage_view(found.usage)
+    return _answer(view, 200)
+
+
+def _answer(view: BusinessView, status: int) -> Answer:
+    return Answer(status, encoded(view), headers={"etag": f'"{view.version}"'})
 
 
 def business_view(business: Business, now_ms: int) -> BusinessView:
@@ -102,8 +148,30 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
             for one in business.health.breakers
         ],
         own=[name for name in _SETTINGS if getattr(own, name) is not None],
-        created_at=rfc3339(business.created_ms),
-        updated_at=rfc3339(business.updated_ms),
+        created_at=rfc3339(business.created_ms) if business.version else None,
+        updated_at=rfc3339(business.updated_ms) if business.version else None,
+    )
+
+
+def seen_view(seen: Seen, now_ms: int) -> BusinessView:
+    view = business_view(seen.business, now_ms)
+    view.last_task_at = rfc3339_or_none(seen.last_task_ms)
+    return view
+
+
+def _usage_view(usage: Usage) -> UsageView:
+    return UsageView(
+        calls=CallRateView(calls.free_in_ms, calls.waiting) if (calls := usage.calls) else None,
+        creates=(
+            CreateRateView(creates.taken, creates.free_in_ms)
+            if (creates := usage.creates)
+            else None
+        ),
+        calls_in_flight=(
+            PermitsView(permits.used, permits.waiting) if (permits := usage.permits) else None
+        ),
+        dispatch_lag_seconds=usage.dispatch_lag_seconds,
+        oldest_open_seconds=usage.oldest_open_seconds,
     )
 
 

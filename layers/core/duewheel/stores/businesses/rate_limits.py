@@ -44,6 +44,15 @@ class RateLimitStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
+    def cursors(self, biz_type: str) -> tuple[Cursors | None, Cursors | None]:
+        """Of its calls and of its creates, as they were a moment ago."""
+        keys = {limit: registry_keys.turns(limit, biz_type) for limit in (CALLS, CREATES)}
+        request: Any = {self.table: {"Keys": list(keys.values())}}
+        answer: Any = self.client.batch_get_item(RequestItems=request)
+        found = {item["record"]["S"]: item for item in answer["Responses"].get(self.table, [])}
+        calls, creates = (found.get(limit) for limit in (CALLS, CREATES))
+        return calls and _cursors(calls), creates and _cursors(creates)
+
     def reserve(
         self, limit: str, biz_type: str, rate: RateLimit, count: int, now_us: int, ahead_us: int
     ) -> ReservedTurns | RateLimited:

@@ -63,6 +63,20 @@ class StatisticsStore(Struct, frozen=True):
             minutes += [stats for item in items if (stats := _readable(item)) is not None]
         return minutes
 
+    def last_minute(self, biz_type: str, day: int) -> int | None:
+        """The last minute of that day in which there was something, in minutes since the epoch."""
+        answer = self.client.query(
+            TableName=self.table,
+            KeyConditionExpression="#kind = :kind",
+            ExpressionAttributeNames={"#kind": "kind"},
+            ExpressionAttributeValues={
+                ":kind": {"S": registry_keys.statistics_kind(biz_type, day)}
+            },
+            ScanIndexForward=False,
+            Limit=1,
+        )
+        return next((int(item["record"]["S"]) for item in answer["Items"]), None)
+
     def _day(self, biz_type: str, day: int, first_minute: int, last_minute: int) -> list[Item]:
         # A whole day is about 400 KB, which is less than the megabyte that one query reads.
         answer = self.client.query(

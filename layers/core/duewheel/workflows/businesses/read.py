@@ -1,59 +1,145 @@
-"""Read businesses: one by its name, or all of them in pages, with their health."""
+"""Read businesses: one by its name, or all of them in pages, with their health.
 
-from collections.abc import Sequence
+A business is known by its settings, and as well without them by any other sign: its health, the
+tasks that the sweep has counted, its timers, a task in the list index.
+"""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from duewheel.fan_out import fan_out
 from duewheel.rules import cursors
 from duewheel.rules.access.grants import Access
+from duewheel.rules.businesses.health import NO_HEALTH
 from duewheel.rules.businesses.settings import Business
+from duewheel.rules.businesses.usage import Usage
 from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import UnknownBusiness
+from duewheel.rules.tasks.listing import ListQuery, Stretch, stretches
 from duewheel.stores.businesses.settings import BusinessStore
+from duewheel.stores.sweep.minute_statistics import StatisticsStore
+from duewheel.stores.sweep.seen_businesses import SeenBusinesses
+from duewheel.stores.tasks.indexes import ListIndex
+from duewheel.stores.timers.timers import TimerStore
+from duewheel.workflows.businesses.read_usage import ReadUsage
 from duewheel.workflows.filtered_page import within_reach
 
 NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the defaults."
+NO_SIGN = "It has no settings, and no task or timer of it is known; its tasks run by the defaults."
+READERS = 16
 
 _QUESTION = ("businesses",)
 
 
+class Seen(Struct, frozen=True):
+    """A business, and the beginning of the last minute in which a task of it fell due or failed."""
+
+    business: Business
+    last_task_ms: int | None
+
+
+class SeenWithUsage(Struct, frozen=True):
+    seen: Seen
+    usage: Usage
+
+
 class BusinessPage(Struct, frozen=True):
-    businesses: list[Business]
+    businesses: list[Seen]
     cursor: str | None
 
 
-class ReadBusinesses(Struct, frozen=True):
+class Signs(Struct, frozen=True, kw_only=True):
+    """What shows that there is a business. `index` is None while the list index is off."""
+
+    seen: SeenBusinesses
+    statistics: StatisticsStore
+    timers: TimerStore
+    index: ListIndex | None
+    readers: ThreadPoolExecutor
+
+    def last_task_ms(self, biz_type: str, day: int | None) -> int | None:
+        minute = None if day is None else self.statistics.last_minute(biz_type, day)
+        return None if minute is None else minute * 60_000
+
+    def last_tasks_ms(self, days: Mapping[str, int]) -> dict[str, int | None]:
+        found = fan_out(self.readers, self.last_task_ms, days, days.values())
+        return dict(zip(days, found, strict=True))
+
+    def has_timer_or_task(self, biz_type: str) -> bool:
+        """Also of tasks that are not due yet. One request, and sixteen if it finds no timer."""
+        lines, _ = self.timers.page(biz_type, "", None, 1)
+        return bool(lines) or self._has_listed_task(biz_type)
+
+    def _has_listed_task(self, biz_type: str) -> bool:
+        index = self.index
+        if index is None:
+            return False
+
+        def has_some(stretch: Stretch) -> bool:
+            return bool(index.first_keys(stretch, 1).keys)
+
+        return any(fan_out(self.readers, has_some, stretches(ListQuery(biz_type), None)))
+
+
+class ReadBusinesses(Struct, frozen=True, kw_only=True):
     """`store` reads the health as well."""
 
     store: BusinessStore
+    signs: Signs
+    read_usage: ReadUsage
     secret: bytes
 
-    def one(self, biz_type: str) -> Business:
-        """By its current record, with its health."""
-        business = self.store.read_whole(biz_type)
-        if not business.version:
-            raise UnknownBusiness(NOT_CONFIGURED, "biz_type")
-        return self.with_health([business])[0]
+    def one(self, biz_type: str) -> SeenWithUsage:
+        """By its current record, with its health. Of version 0 if it has no settings."""
+        (business,) = self.with_health([self.store.read_whole(biz_type)])
+        day = self.signs.seen.day_of(biz_type)
+        is_known = business.version or business.health != NO_HEALTH or day is not None
+        if not is_known and not self.signs.has_timer_or_task(biz_type):
+            raise UnknownBusiness(NO_SIGN, "biz_type")
+        last_task_ms = self.signs.last_task_ms(biz_type, day)
+        return SeenWithUsage(Seen(business, last_task_ms), self.read_usage(business))
 
     def with_health(self, businesses: Sequence[Business]) -> list[Business]:
         read = self.store.read_many(business.biz_type for business in businesses)
         return [replace(business, health=read[business.biz_type].health) for business in businesses]
 
     def page(self, query: PageQuery, access: Access) -> BusinessPage:
-        """In the order of their names, those within reach. Damaged records are reported and left
-        out."""
+        """In the order of their names, those within reach: with settings, or with tasks that were
+        due. Damaged records are reported and left out."""
+        days: dict[str, int] = {}
+
+        def read(after: str | None, limit: int) -> tuple[list[Business], str | None]:
+            return self._page(after, limit, days)
+
         found, last = within_reach(
-            self._page,
+            read,
             lambda business: access.reaches(business.biz_type),
             lambda business: business.biz_type,
             cursors.opened(query.cursor, _QUESTION, self.secret),
             query.limit,
         )
         readable = [business for business in found if business.damaged is None]
+        shown = {one.biz_type: days[one.biz_type] for one in readable if one.biz_type in days}
+        last_ms = self.signs.last_tasks_ms(shown)
         cursor = cursors.sealed(last, _QUESTION, self.secret)
-        return BusinessPage(self.with_health(readable), cursor)
+        businesses = self.with_health(readable)
+        return BusinessPage([Seen(one, last_ms.get(one.biz_type)) for one in businesses], cursor)
 
-    def _page(self, after: str | None, limit: int) -> tuple[list[Business], str | None]:
-        found, goes_on = self.store.page(after, limit)
-        return found, found[-1].biz_type if goes_on else None
+    def _page(
+        self, after: str | None, limit: int, days: dict[str, int]
+    ) -> tuple[list[Business], str | None]:
+        """Of both lists, the names up to where one of them has more."""
+        configured, goes_on = self.store.page(after, limit)
+        seen, last_seen = self.signs.seen.page(after, limit)
+        days |= seen
+        by_name = {biz_type: Business(biz_type, self.store.defaults) for biz_type in seen}
+        by_name |= {business.biz_type: business for business in configured}
+        ends = [configured[-1].biz_type] if goes_on else []
+        ends += [last_seen] if last_seen is not None else []
+        if not ends:
+            return [by_name[name] for name in sorted(by_name)], None
+        end = min(ends)
+        return [by_name[name] for name in sorted(by_name) if name <= end], end

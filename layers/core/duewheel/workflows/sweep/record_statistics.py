@@ -27,6 +27,7 @@ from duewheel.rules.sweep.minute_statistics import (
     merge_into,
 )
 from duewheel.stores.sweep.minute_statistics import StatisticsStore
+from duewheel.stores.sweep.seen_businesses import SeenBusinesses
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.sweep.sweep_second import SweptSecond
 
@@ -38,10 +39,11 @@ class StatisticsContended(Exception):
     """Another sweeper keeps writing the same minutes; the next run continues."""
 
 
-class RecordStatistics(Struct, frozen=True):
+class RecordStatistics(Struct, frozen=True, kw_only=True):
     clock: Clock
     statistics: StatisticsStore
     tasks: TaskStore
+    seen: SeenBusinesses
     writers: ThreadPoolExecutor
 
     def __call__(
@@ -102,5 +104,6 @@ class RecordStatistics(Struct, frozen=True):
             stored = self.statistics.read(name)
             after = brought_up(stored.stats)
             if after == stored.stats or self.statistics.write(stored, after):
+                self.seen.note(*name)
                 return
         raise StatisticsContended(f"the minute {name} changed {_TRIES} times")

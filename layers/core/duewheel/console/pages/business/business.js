@@ -1,7 +1,7 @@
 // A business: whether it is paused, its settings, the outcome of its tasks.
 
 import { el, fill } from "../../parts/elements.js";
-import { instant } from "../../parts/instants.js";
+import { instant, span } from "../../parts/instants.js";
 import { once } from "../../parts/once.js";
 import { confirmed } from "../../parts/outcomes.js";
 import { link } from "../../parts/router.js";
@@ -41,7 +41,7 @@ export async function businessPage({ place, parameters: { name }, signal }) {
   await Promise.all([state, day, kept].map(({ run }) => run()));
 }
 
-// `null` where it has no settings: then its tasks run by the defaults.
+// `null` where nothing is known of it. Without settings it has version 0, and its tasks run by the defaults.
 export async function read(name, signal) {
   try {
     return await call("GET", ["businesses", name], { signal });
@@ -57,14 +57,28 @@ function standing(found, actions) {
     facts([
       ["Its tasks are", isPaused ? [badge("paused"), " parked when they fall due, until it is resumed"] : "called when they fall due"],
       found && ["Lane", lane(found.members)],
-      ["Breakers", found ? breakers(found.members.breakers) : "shown of a business with settings of its own"],
+      found && ["Breakers", breakers(found.members.breakers)],
+      found && ["Last task", found.members.last_task_at ? ["fell due or failed in the minute of ", instant(found.members.last_task_at)] : "none was counted in the last 90 days"],
+      found && ["The service", service(found.members.usage)],
     ]),
     el(
       "div",
       { class: "buttons" },
       el("button", { type: "button", on: { click: isPaused ? actions.resume : actions.pause } }, isPaused ? "Resume" : "Pause"),
-      found && el("button", { type: "button", class: "danger", on: { click: actions.remove } }, "Delete"),
+      isConfigured(found) && el("button", { type: "button", class: "danger", on: { click: actions.remove } }, "Delete"),
     ),
+  ];
+}
+
+export function isConfigured(found) {
+  return found !== null && found.members.version > 0;
+}
+
+// What delays the tasks of all businesses.
+function service({ dispatch_lag_seconds: behind, oldest_open_seconds: open }) {
+  return [
+    behind > 1 ? [badge("late", "warn"), ` dispatches ${span(behind * 1000)} late`] : "dispatches on time",
+    open !== null && `; the sweep waits for something for ${span(open * 1000)}`,
   ];
 }
 
@@ -79,7 +93,7 @@ const BREAKERS = [
 ];
 
 function holding(name, found) {
-  if (found !== null) return settings(found.members);
+  if (isConfigured(found)) return settings(found.members);
   const configure = el("a", { href: link(["businesses", name, "edit"]) }, "Configure it");
   return empty("It has no settings of its own; its tasks run by the defaults of the service.", el("p", {}, configure));
 }

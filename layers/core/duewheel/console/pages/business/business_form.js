@@ -8,7 +8,7 @@ import { told } from "../../parts/outcomes.js";
 import { link, go } from "../../parts/router.js";
 import { call, Problem } from "../../parts/service.js";
 import { loading, problem } from "../../parts/states.js";
-import { read } from "./business.js";
+import { isConfigured, read } from "./business.js";
 import { settingFields, wantedSettings } from "./business_fields.js";
 import { businessHead } from "./business_head.js";
 
@@ -37,7 +37,7 @@ async function load({ name, body, signal }) {
   const leave = el("a", { class: "button", href: link(["businesses", name]) }, "Leave as it is");
   const element = form([fields, conflict], "Save", submit, { also: leave, class: "settings", "aria-label": "Settings" });
   const before = wantedSettings(values(element));
-  const intro = found === null ? "It has no settings of its own yet. " : "";
+  const intro = !isConfigured(found) ? "It has no settings of its own yet. " : "";
   fill(
     body,
     el("p", { class: "hint" }, `${intro}What is left blank is the service's default. A change holds within five seconds, also for tasks that are pending already.`),
@@ -46,8 +46,8 @@ async function load({ name, body, signal }) {
 }
 
 async function save({ name, found, changed, conflict, anew, signal }) {
-  if (Object.keys(changed).length === 0 && found !== null) return void told("Nothing differs: nothing was saved.");
-  const headers = found === null ? { "If-None-Match": "*" } : { "If-Match": found.etag };
+  if (Object.keys(changed).length === 0 && isConfigured(found)) return void told("Nothing differs: nothing was saved.");
+  const headers = !isConfigured(found) ? { "If-None-Match": "*" } : { "If-Match": found.etag };
   try {
     await call("PUT", ["businesses", name], { body: changed, headers });
   } catch (error) {

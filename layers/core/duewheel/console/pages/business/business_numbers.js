@@ -39,15 +39,15 @@ function lateness({ delivered, lateness: { sum_ms: sum, max_ms: max } }) {
   return `Delivered on average ${span(Math.round(sum / delivered))} after the due instant, ${span(max)} at the most.`;
 }
 
-// The limits beside their use in the statistics, which count due tasks and no creates.
+// The limits beside their use: calls by the statistics, turns and permits by the records that all processes share.
 export function limits(business, day) {
   const { lately, busiest } = rates(day);
   const seen = `${perSecond(lately)} in the last ${LATELY_MINUTES} minutes, ${perSecond(busiest)} in the busiest minute of the last hour`;
   return table("Limits", LIMITS, [
-    { said: "Calls a second", limit: business?.calls_per_second, seen: [seen, used(busiest, business?.calls_per_second)] },
-    { said: "Calls in flight", limit: business?.calls_in_flight, seen: "not counted" },
-    { said: "Creates a second", limit: business?.creates_per_second, seen: "not counted" },
-    { said: "Creates at once after a pause", limit: business?.creates_burst, seen: "not counted" },
+    { said: "Calls a second", limit: business?.calls_per_second, seen: [seen, used(busiest, business?.calls_per_second), line(business?.usage?.calls)] },
+    { said: "Calls in flight", limit: business?.calls_in_flight, seen: permits(business) },
+    { said: "Creates a second", limit: business?.creates_per_second, seen: turns(business?.usage?.creates) },
+    { said: "Creates at once after a pause", limit: business?.creates_burst, seen: burst(business) },
   ], { key: ({ said }) => said });
 }
 
@@ -56,6 +56,36 @@ const LIMITS = [
   ["Set to", ({ limit }) => el("span", { class: "whole" }, limit?.toLocaleString("en-GB") ?? "no limit")],
   ["Seen", ({ seen }) => seen],
 ];
+
+function line(calls) {
+  if (!calls) return null;
+  const many = calls.waiting === 1 ? "1 task waits" : `${calls.waiting.toLocaleString("en-GB")} tasks wait`;
+  return el("div", {}, calls.waiting > 0 ? `${many} in its line; ` : "nobody waits in its line; ", freeIn(calls));
+}
+
+function permits({ calls_in_flight: limit = null, usage } = {}) {
+  const found = usage?.calls_in_flight;
+  if (found) return `${found.used} under way${used(found.used, limit)}, ${found.waiting} wait`;
+  return limit === null ? quiet("no limit to be used") : quiet("kept by each page for itself");
+}
+
+function turns(creates) {
+  if (!creates) return quiet("no limit to be used");
+  return creates.taken > 0 ? `all turns are free in ${span(creates.all_free_in_ms)}` : "all turns are free";
+}
+
+function burst({ creates_burst: limit = null, usage } = {}) {
+  const creates = usage?.creates;
+  return creates ? `${creates.taken.toLocaleString("en-GB")} taken${used(creates.taken, limit)}` : quiet("no limit to be used");
+}
+
+function freeIn({ free_in_ms: wait }) {
+  return wait > 0 ? `a turn is free in ${span(wait)}` : "a turn is free now";
+}
+
+function quiet(said) {
+  return el("span", { class: "quiet" }, said);
+}
 
 function rates({ to, minutes }) {
   const endMs = Date.parse(to);

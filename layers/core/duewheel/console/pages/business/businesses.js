@@ -1,4 +1,4 @@
-// The businesses that are configured, and a way to any other by its name.
+// The businesses that have settings or have had tasks, and a way to any other by its name.
 
 import { el, fill } from "../../parts/elements.js";
 import { text } from "../../parts/form.js";
@@ -21,9 +21,9 @@ export async function businessesPage({ place, query, signal }) {
   await list.run();
 }
 
-// A business needs no settings to have tasks, and is not listed without them.
+// A business needs no settings to have tasks, and is listed once one was due.
 function byName() {
-  const hint = "Any business may be used without settings of its own; only those that have some are listed.";
+  const hint = "Any business may be used without settings of its own; listed are those that have some, or have had tasks.";
   const name = text("biz_type", "Name of a business", "", { hint });
   const control = name.querySelector("input");
   const open = (...more) => {
@@ -42,7 +42,7 @@ function byName() {
 
 function listed({ businesses, cursor }, here) {
   const pages = pager(here, cursor, (to) => link(["businesses"], { cursor: to }));
-  if (businesses.length === 0) return [empty(here ? "No businesses on this page." : "No business has settings of its own yet."), here && pages];
+  if (businesses.length === 0) return [empty(here ? "No businesses on this page." : "No business has settings of its own, or has had tasks, yet."), here && pages];
   return [table("Businesses", COLUMNS, businesses, { key: (row) => row.biz_type }), pages];
 }
 
@@ -52,7 +52,8 @@ const COLUMNS = [
   ["Lane", (row) => lane(row)],
   ["Breakers", (row) => (row.breakers.length === 0 ? "none open" : [badge(`${row.breakers.length} open`, "bad"), " ", row.breakers.map(({ host }) => host).join(", ")])],
   ["Calls a second", (row) => row.calls_per_second ?? "no limit"],
-  ["Changed", (row) => instant(row.updated_at)],
+  ["Settings", (row) => (row.version > 0 ? ["changed ", instant(row.updated_at)] : el("span", { class: "quiet" }, "none of its own"))],
+  ["Last task", (row) => instant(row.last_task_at)],
 ];
 
 export function lane({ lane: chosen, lane_by: by }) {

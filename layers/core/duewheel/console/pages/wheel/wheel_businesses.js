@@ -48,7 +48,7 @@ function heldBack({ settings, problem }) {
     settings.calls_in_flight !== null && el("span", { class: "held" }, `${settings.calls_in_flight} calls in flight`),
     settings.creates_per_second !== null && el("span", { class: "held" }, `${settings.creates_per_second} creates a second`),
   ].flat().filter(Boolean);
-  return said.length === 0 ? el("span", { class: "quiet" }, "–") : el("div", { class: "holds" }, said);
+  return said.length === 0 ? el("span", { class: "quiet" }, settings.version === 0 ? "no settings" : "–") : el("div", { class: "holds" }, said);
 }
 
 const LANE_BY = { setting: "setting", observed: "observation" };
