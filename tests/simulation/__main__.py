@@ -81,6 +81,8 @@ def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
         f"  of messages: lost {len(messages.lost)}, made twice {len(messages.made_twice)}, ", end=""
     )
     print(f"misjudged {len(messages.misjudged)}")
+    waits = ", ".join(f"{n} {reason}" for reason, n in report.reasons.most_common())
+    print(f"  seen to wait: {waits or 'none'}, for no reason {len(report.silent)}")
     print("  faults: " + ", ".join(f"{n} {name}" for name, n in faults.injected.most_common()))
     print(f"  {seconds:.0f} s of virtual time", end="")
     print(f", {report.invocations_beside} invocations of {soak.beside}" if soak.beside else "")

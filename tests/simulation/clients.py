@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from duewheel.rules.instants import ms_from_rfc3339
+from duewheel.rules.wheel.timing import SKEW_MS
 from tests.simulation.faults import FLAKY_HOST
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
 from tests.simulation.owners import BATCHED, DORMANT, LIMITED, NARROW, Owners
@@ -24,6 +25,7 @@ RECEIVERS_OF_BATCHES = (*RECEIVERS, *("partly/1",) * 8, *("rubbish/1",) * 2, *("
 HOSTS = ("receiver.example",) * 5 + (FLAKY_HOST,)
 RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40
+CLOCKS_DIFFER_MS = 2 * SKEW_MS
 CROWD_EVERY_SECONDS = 30
 PRIORITIES = (None, None, "high", "low")  # None: that of the business
 TOLERANCES = (None,) * 8 + (0, 1, 20, 60)  # in seconds; None: that of the business
@@ -43,6 +45,7 @@ class Clients:
         has_tolerances: bool = True,
         has_priorities: bool = True,
         has_batches: bool = True,
+        has_reasons: bool = True,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
@@ -50,6 +53,7 @@ class Clients:
         self.tolerances: Sequence[int | None] = TOLERANCES if has_tolerances else (None,)
         self.priorities: Sequence[str | None] = PRIORITIES if has_priorities else (None,)
         self.has_batches = has_batches
+        self._has_reasons = has_reasons
         self._service = service
         self._chance = Random(seed)
         self._chance_of_priority = Random(seed)  # beside, so that all else stays as it was
@@ -80,7 +84,12 @@ class Clients:
     def _any_story(self) -> Story:
         stories = (self._batch, self._batch, self._left_alone, self._steered, self._watched)
         stories += (self._repeated, self._revived, self._crowded, self.senders.send_some)
-        stories += (self._once, self.owners.pause_one, self.owners.run_a_timer)
+        stories += (
+            self._watched_waiting,
+            self._once,
+            self.owners.pause_one,
+            self.owners.run_a_timer,
+        )
         if self._far_seconds is not None:
             stories += (self._far,)
         return self._chance.choice(stories)
@@ -155,6 +164,30 @@ class Clients:
                     known.dues.append(_due(asked, AT_ONCE_MS))
                 case _:
                     await self._move(known, path, self._chance.uniform(0, 60))
+
+    async def _watched_waiting(self) -> None:
+        """Created, and read until it has ended; its first calls mostly fail."""
+        known = await self._create(
+            self._chance.uniform(0, 10), self._chance.choice(("busy/3", "ok"))
+        )
+        for _ in range(12):
+            await asyncio.sleep(self._chance.uniform(2, 8))
+            if known is not None and not await self._waits(f"/v1/tasks/{known.task_id}"):
+                return
+
+    async def _waits(self, path: str) -> bool:
+        """A task that is overdue, by any clock, says why it waits. False once it has ended."""
+        before_ms = self._now_ms() - CLOCKS_DIFFER_MS
+        asked, task = await self._ask("GET", path)
+        if not asked.is_granted:
+            return True
+        if task["status"] != "pending":
+            return False
+        if "waiting" in task:
+            self.ledger.reasons[task["waiting"]["reason"]] += 1
+        elif self._has_reasons and ms_from_rfc3339(task["next_at"]) < before_ms:
+            self.ledger.silent.append(path)
+        return True
 
     async def _move(self, known: Known, path: str, in_seconds: float) -> None:
         due_ms = self._now_ms() + round(in_seconds * 1000)

@@ -4,6 +4,7 @@ An instant of a task is certain from the moment its request was answered with 2x
 answer was lost may or may not have been carried out, and both are allowed for.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 AT_ONCE_MS = 0  # a run or a redrive: from then on the call may be made at any instant
@@ -109,6 +110,8 @@ class Ledger:
         # Of tasks that were requested under idempotency keys, by their numbers: the answer.
         self.once: dict[int, str | None] = {}
         self.answered_otherwise: list[str] = []
+        self.reasons: Counter[str] = Counter()  # of tasks that were seen to wait
+        self.silent: list[str] = []  # overdue, and said no reason
 
     def created(self, task_id: str, due: DueAsked) -> Known:
         known = self.tasks.setdefault(task_id, Known(task_id, []))

@@ -130,6 +130,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
             has_tolerances=has_tolerances,
             has_priorities=all(release.has("rules.priority") for release in releases),
             has_batches=all(release.has("rules.callbacks.batch") for release in releases),
+            has_reasons=all(release.has("rules.delivery.waiting") for release in releases),
         )
         expiry = Expiry(service, soak.day_seconds)
         sweep = SweepWatch(service)

@@ -27,6 +27,7 @@ class Report:
     batched: int = 0  # calls that others shared a request with
     largest_lateness_ms: int = 0
     sweep_behind_seconds: float = 0.0  # less the time in which it was broken itself
+    reasons: Counter[str] = field(default_factory=Counter)  # of tasks that were seen to wait
     messages: MessageReport = field(default_factory=MessageReport)
     # Each of these is a broken promise:
     lost: list[str] = field(default_factory=list)
@@ -39,6 +40,7 @@ class Report:
     deleted_wrongly: list[str] = field(default_factory=list)  # by time, or not
     inconsistent: list[str] = field(default_factory=list)  # as the service's own audit says
     not_once: list[str] = field(default_factory=list)  # under an idempotency key
+    silent: list[str] = field(default_factory=list)  # overdue tasks that said no reason
 
     @property
     def _sweep_behind(self) -> list[str]:
@@ -59,6 +61,7 @@ class Report:
             *self._sweep_behind,
             *(f"inconsistent: {each}" for each in self.inconsistent),
             *(f"not once under its idempotency key: {each}" for each in self.not_once),
+            *(f"waits and does not say why: {each}" for each in self.silent),
             *self.messages.broken,
         ]
 
@@ -79,6 +82,8 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
     for call in calls:
         by_task[call.task_id].append(call)
     report = Report(created=len(ledger.tasks), calls=len(calls))
+    report.silent += ledger.silent
+    report.reasons = ledger.reasons
     report.not_once += [*ledger.answered_otherwise, *_created_again(ledger, tasks.values())]
     for task_id, task in tasks.items():
         report.by_status[task.status.value] += 1

@@ -58,7 +58,7 @@ function standing(found, actions) {
       ["Its tasks are", isPaused ? [badge("paused"), " parked when they fall due, until it is resumed"] : "called when they fall due"],
       found && ["Lane", lane(found.members)],
       found && ["Breakers", breakers(found.members.breakers)],
-      found && ["Last task", found.members.last_task_at ? ["fell due or failed in the minute of ", instant(found.members.last_task_at)] : "none was counted in the last 90 days"],
+      found && ["Last task", found.members.last_task_at ? ["fell due or failed in the minute of ", instant(found.members.last_task_at)] : "none is counted in the last 90 days; a task is counted two minutes after it fell due"],
       found && ["The service", service(found.members.usage)],
     ]),
     el(

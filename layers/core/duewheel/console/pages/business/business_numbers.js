@@ -60,7 +60,7 @@ const LIMITS = [
 function line(calls) {
   if (!calls) return null;
   const many = calls.waiting === 1 ? "1 task waits" : `${calls.waiting.toLocaleString("en-GB")} tasks wait`;
-  return el("div", {}, calls.waiting > 0 ? `${many} in its line; ` : "nobody waits in its line; ", freeIn(calls));
+  return el("div", {}, calls.waiting > 0 ? `${many} in its line; ` : "no task waits in its line; ", freeIn(calls));
 }
 
 function permits({ calls_in_flight: limit = null, usage } = {}) {
