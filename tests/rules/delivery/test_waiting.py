@@ -76,6 +76,9 @@ def test_a_task_with_a_later_instant_has_the_reason_that_was_recorded(
 def test_every_reason_for_a_postponement_is_said() -> None:
     said = {waiting(postponed(TASK, LATER_MS, NOW_MS, by), facts()) for by in PostponedBy}
     assert len(said) == len(PostponedBy)
+    released = postponed(TASK, LATER_MS, NOW_MS, PostponedBy.RELEASE)
+    place = Wait(reason=Reason.BACKLOG, expected_ms=LATER_MS, stage=Stage.PLACE)
+    assert waiting(replace(released, history=(FAILED,)), facts()) == place
 
 
 def test_a_pause_comes_before_every_other_reason() -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.health import Breaker, BusinessHealth
@@ -14,6 +15,7 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.rules.wheel.timing import DIRECT_LATE_MS
 from tests.support.receiver import BUSY, OK, Received
+from tests.support.recorder import Call
 from tests.support.world import CALLER, FAR_MS, World
 
 HOST = "receiver.example"
@@ -213,6 +215,20 @@ def take(world: World, task: Task) -> PageLease:
     taken = world.pages.take(page, "crashed", world.clock.now_ms(), LEASE_MS)
     assert isinstance(taken, PageLease)
     return taken
+
+
+def test_a_reason_that_cannot_be_read_leaves_the_task_readable(world: World) -> None:
+    task = world.created(in_ms=FAR_MS)
+    world.clock.set_ms(task.due_ms)
+    found = world.read(task)
+    for refused in ("BatchGetItem", "Query", "GetItem"):
+
+        def refuse(call: Call, refused: str = refused) -> None:
+            if call.operation == refused:
+                raise ClientError({"Error": {"Code": "InternalServerError"}}, refused)
+
+        world.recorder.before = refuse
+        assert world.why_waiting(found) == Wait(reason=Reason.UNKNOWN)
 
 
 def test_a_direct_task_whose_message_is_lost_waits_for_the_sweep(world: World) -> None:

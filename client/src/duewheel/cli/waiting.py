@@ -12,6 +12,7 @@ _REASONS = {
     "slow-lane": "it waits for a notifier of the slow lane",
     "backlog": "it is in a backlog",
     "retry": "its last attempt failed",
+    "unknown": "its reason could not be read",
     "calling": "a notifier has it, and calls it now",
 }
 _STAGES = {

@@ -40,6 +40,7 @@ class Reason(StrEnum):
     BACKLOG = "backlog"
     RETRY = "retry"
     CALLING = "calling"
+    UNKNOWN = "unknown"  # it could not be read
 
 
 class Stage(StrEnum):
@@ -138,8 +139,8 @@ def _postponed(task: Task, business: Business) -> Wait:
 
 
 def _recorded(task: Task) -> Reason | None:
-    """The reason for its instant. None if it was not recorded: by an older release, or since it got
-    a place among the tasks that were released."""
+    """The reason for its instant. None for a place among released tasks, and if it was not
+    recorded."""
     postponement, reservation = task.postponement, task.reservation
     if postponement is not None and postponement.until_ms == task.next_ms:
         return _reason(postponement.by)
@@ -150,7 +151,7 @@ def _recorded(task: Task) -> Reason | None:
     return None
 
 
-def _reason(by: PostponedBy) -> Reason:
+def _reason(by: PostponedBy) -> Reason | None:
     """A limit that postpones tasks adds its word to `PostponedBy`, and passes it to
     `lifecycle.postponed`."""
     match by:
@@ -162,6 +163,8 @@ def _reason(by: PostponedBy) -> Reason:
             return Reason.CONCURRENCY
         case PostponedBy.FLOW_KEY:
             return Reason.FLOW_KEY
+        case PostponedBy.RELEASE:
+            return None
     assert_never(by)
 
 

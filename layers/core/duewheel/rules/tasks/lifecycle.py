@@ -162,7 +162,15 @@ def parked(task: Task, now_ms: int) -> Task:
 
 def released(task: Task, next_ms: int, now_ms: int) -> Task:
     """No longer parked. It still needs an entry."""
-    return replace(task, parked=False, next_ms=next_ms, updated_ms=now_ms, version=task.version + 1)
+    is_later = next_ms != task.next_ms
+    return replace(
+        task,
+        parked=False,
+        next_ms=next_ms,
+        postponement=Postponement(PostponedBy.RELEASE, next_ms) if is_later else None,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
 
 
 def postponed(task: Task, next_ms: int, now_ms: int, by: PostponedBy | None = None) -> Task:

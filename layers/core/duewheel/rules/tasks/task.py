@@ -51,6 +51,7 @@ class PostponedBy(StrEnum):
     OPEN_BREAKER = "open-breaker"
     SLOW_LANE = "slow-lane"
     CONCURRENCY = "concurrency"
+    RELEASE = "release"  # it has a place among tasks that were parked
     FLOW_KEY = "flow-key"
 
 

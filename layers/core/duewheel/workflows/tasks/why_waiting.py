@@ -8,8 +8,10 @@ that does not wait costs none.
 from msgspec import Struct
 
 from duewheel.clock import Clock
+from duewheel.log import logger
 from duewheel.rules.delivery.waiting import (
     Facts,
+    Reason,
     Wait,
     is_overdue,
     is_waiting,
@@ -19,7 +21,6 @@ from duewheel.rules.delivery.waiting import (
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.delivery.page_leases import PageLeaseStore
-from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.wheel.pointers import TIME, PointerStore
 
 
@@ -36,8 +37,11 @@ class WhyWaiting(Struct, frozen=True, kw_only=True):
         now_ms = self.clock.now_ms()
         if not is_waiting(task, now_ms):
             return None
-        with unavailable_when_throttled():
+        try:
             return waiting(task, self._facts(task, now_ms))
+        except Exception:  # noqa: BLE001 - logged; the task itself was read
+            logger.exception("reason not read", action="why-unknown", task_id=task.task_id)
+            return Wait(reason=Reason.UNKNOWN)
 
     def _facts(self, task: Task, now_ms: int) -> Facts:
         business = self.store.read_many([task.biz_type])[task.biz_type]

@@ -11,6 +11,7 @@ const REASONS = {
   "flow-key": "other tasks of its flow key come first.",
   "slow-lane": "no notifier of the slow lane has begun it.",
   retry: "its last attempt failed.",
+  unknown: "the reason could not be read.",
 };
 const STAGES = {
   dispatch: "the scheduler has not come to its second.",
