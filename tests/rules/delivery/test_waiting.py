@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from duewheel.rules.businesses.settings import Business, Defaults, Own
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.delivery.page_lease import PageLease
+from duewheel.rules.delivery.permits import VERSION
 from duewheel.rules.delivery.waiting import (
     Facts,
     Reason,
@@ -55,6 +56,10 @@ def test_a_live_task_waits_from_its_due_instant_on(task: Task, expected: bool) -
         (postponed(TASK, LATER_MS, NOW_MS, PostponedBy.CONCURRENCY), Reason.CONCURRENCY),
         (postponed(TASK, LATER_MS, NOW_MS, PostponedBy.FLOW_KEY), Reason.FLOW_KEY),
         (replace(TASK, next_ms=LATER_MS, reservation=Reservation(LATER_MS, 1)), Reason.RATE),
+        (
+            replace(TASK, next_ms=LATER_MS, reservation=Reservation(LATER_MS, VERSION)),
+            Reason.CONCURRENCY,
+        ),
         (replace(TASK, next_ms=LATER_MS, history=(FAILED,)), Reason.RETRY),
         # Its instant was changed by a release that does not know the reason.
         (

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from duewheel.rules.access.grants import ALL, ANYTHING, Access, Grant, Right
 from duewheel.rules.businesses.health import Breaker, BusinessHealth
-from duewheel.rules.businesses.usage import RateUsage
+from duewheel.rules.delivery.usage import RateUsage
 from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.rules.sweep.minute_statistics import KEPT_DAYS

@@ -9,11 +9,13 @@ from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.delivery.page_lease import LEASE_MS, PageLease
+from duewheel.rules.delivery.permits import Holding, Permits
 from duewheel.rules.delivery.waiting import Reason, Stage, Wait
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.rules.wheel.timing import DIRECT_LATE_MS
+from duewheel.stores.businesses.permits import PermitStore
 from tests.support.receiver import BUSY, OK, Received
 from tests.support.recorder import Call
 from tests.support.world import CALLER, FAR_MS, World
@@ -135,6 +137,27 @@ def test_a_task_whose_call_could_not_begin_waits_for_other_calls(world: World) -
     world.come_up(task)
     expected = Wait(reason=Reason.CONCURRENCY, expected_ms=world.read(task).next_ms)
     assert why(world, task) == expected
+
+
+def test_a_task_without_a_permit_waits_for_other_calls_and_the_business_shows_them(
+    world: World,
+) -> None:
+    world.configured("orders", calls_in_flight=2)
+    task = world.created(in_ms=FAR_MS)
+    world.dispatch_until(task.due_ms // 1000)
+    others = Permits(version=1, held={"other": Holding(2, task.due_ms + 60_000)})
+    store = PermitStore(world.dynamodb, world.settings.registry_table)
+    store.change("orders", lambda _: others)
+    store.line_up("orders", 30, task.due_ms, 1_000_000, is_late=False)
+    (message,) = world.receive()
+    world.handle(message)
+    found = world.read(task)
+    waiting = Wait(reason=Reason.CONCURRENCY, expected_ms=found.next_ms)
+    assert world.why_waiting(found) == waiting
+    usage = world.read_businesses.one("orders").usage
+    assert usage.permits is not None
+    assert usage.permits.used == 2
+    assert usage.permits.waiting >= 1
 
 
 def test_a_task_of_the_slow_lane_waits_for_it_until_it_is_begun_or_postponed(

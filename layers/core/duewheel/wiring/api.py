@@ -13,6 +13,7 @@ from duewheel.rules.access.grants import Access, Callers
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
+from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.secrets import CURSOR, read_or_record
 from duewheel.stores.sweep.audit_reads import AuditStore
@@ -150,7 +151,13 @@ def read_businesses() -> ReadBusinesses:
         index=list_index() if settings().list_index else None,
         readers=ThreadPoolExecutor(SIGN_READERS),
     )
-    read_usage = ReadUsage(clock=clock(), turns=turns(), pointers=pointers(), origin=origin())
+    read_usage = ReadUsage(
+        clock=clock(),
+        turns=turns(),
+        permits=PermitStore(dynamodb(), settings().registry_table),
+        pointers=pointers(),
+        origin=origin(),
+    )
     return ReadBusinesses(
         store=replace(businesses(), reads_health=True),
         signs=signs,

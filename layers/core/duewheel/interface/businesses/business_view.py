@@ -12,6 +12,7 @@ from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.businesses.usage import Usage
 from duewheel.rules.callbacks.batch import BatchBody, shown_batch
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
+from duewheel.rules.delivery.usage import Usage
 from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339, rfc3339_or_none
 from duewheel.rules.names import BizType
@@ -48,7 +49,7 @@ class UsageView(Struct, kw_only=True):
 
     calls: CallRateView | None
     creates: CreateRateView | None
-    calls_in_flight: Annotated[PermitsView, says("Null also where it is not counted.")] | None
+    calls_in_flight: PermitsView | None
     dispatch_lag_seconds: Annotated[
         Count, says("Of the whole service: how far dispatching is behind.")
     ]

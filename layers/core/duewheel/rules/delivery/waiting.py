@@ -15,6 +15,7 @@ from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.delivery.circuit_breaker import host_of
 from duewheel.rules.delivery.page_lease import PageLease
+from duewheel.rules.delivery.permits import is_placed
 from duewheel.rules.tasks.effective_callback import callback_to_make
 from duewheel.rules.tasks.task import PostponedBy, Task
 from duewheel.rules.wheel import timing
@@ -145,7 +146,7 @@ def _recorded(task: Task) -> Reason | None:
     if postponement is not None and postponement.until_ms == task.next_ms:
         return _reason(postponement.by)
     if reservation is not None and reservation.at_ms == task.next_ms:
-        return Reason.RATE
+        return Reason.CONCURRENCY if is_placed(task) else Reason.RATE
     if task.history and task.history[-1].outcome == Verdict.RETRY:
         return Reason.RETRY
     return None

@@ -15,7 +15,7 @@ from duewheel.rules import cursors
 from duewheel.rules.access.grants import Access
 from duewheel.rules.businesses.health import NO_HEALTH
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.businesses.usage import Usage
+from duewheel.rules.delivery.usage import Usage
 from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.rules.tasks.listing import ListQuery, Stretch, stretches

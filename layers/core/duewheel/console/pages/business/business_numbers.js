@@ -65,8 +65,7 @@ function line(calls) {
 
 function permits({ calls_in_flight: limit = null, usage } = {}) {
   const found = usage?.calls_in_flight;
-  if (found) return `${found.used} under way${used(found.used, limit)}, ${found.waiting} wait`;
-  return limit === null ? quiet("no limit to be used") : quiet("kept by each page for itself");
+  return found ? `${found.used} under way${used(found.used, limit)}, ${found.waiting === 1 ? "1 waits" : `${found.waiting.toLocaleString("en-GB")} wait`}` : quiet("no limit to be used");
 }
 
 function turns(creates) {

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from duewheel.rules.businesses.rate_limit import US_PER_MS, Cursors, RateLimit
+from duewheel.rules.delivery.permits import Permits
 
 
 class RateUsage(Struct, frozen=True):
@@ -15,15 +16,15 @@ class RateUsage(Struct, frozen=True):
 
 
 class PermitUsage(Struct, frozen=True):
-    """Of a limit of calls in flight."""
+    """Of a limit of calls in flight: permits that are held, and about how many tasks wait for one,
+    in a run or in the line."""
 
     used: int
     waiting: int
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """None: there is no such limit. `permits`: filled in by the limit of calls in flight, once it
-    is kept over all notifiers. `dispatch_lag_seconds`, `oldest_open_seconds`: of the whole
+    """None: there is no such limit. `dispatch_lag_seconds`, `oldest_open_seconds`: of the whole
     service: how far the time pointer is behind, and how old the oldest open place is."""
 
     calls: RateUsage | None = None
@@ -47,3 +48,18 @@ def rate_usage(rate: RateLimit | None, cursors: Cursors | None, now_ms: int) -> 
         free_in_ms=-(-(free_us - now_us) // US_PER_MS),
         waiting=sum(-(-line_us // interval_us) for line_us in lines),
     )
+
+
+def permit_usage(limit: int | None, permits: Permits, now_ms: int) -> PermitUsage | None:
+    if limit is None:
+        return None
+    held = [one for one in permits.held.values() if one.counts_at(now_ms)]
+    ends_us = (permits.line_us, permits.late_us)
+    in_line = sum(places_ahead(end_us, now_ms, permits.interval_us(limit)) for end_us in ends_us)
+    return PermitUsage(
+        used=sum(one.count for one in held), waiting=sum(one.waiting for one in held) + in_line
+    )
+
+
+def places_ahead(end_us: int, now_ms: int, interval_us: int) -> int:
+    return max(0, -(-(end_us - now_ms * US_PER_MS) // interval_us))

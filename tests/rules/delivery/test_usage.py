@@ -1,7 +1,8 @@
 """How much of a rate is in use follows from its cursors."""
 
 from duewheel.rules.businesses.rate_limit import Cursors, RateLimit
-from duewheel.rules.businesses.usage import RateUsage, rate_usage
+from duewheel.rules.delivery.permits import Holding, Permits
+from duewheel.rules.delivery.usage import PermitUsage, RateUsage, permit_usage, rate_usage
 from tests.support.cases import each_case
 
 NOW_MS = 1_000_000
@@ -38,3 +39,20 @@ def test_turns_and_lines_that_lie_ahead_are_in_use(
 
 def test_without_a_limit_there_is_no_use_of_it() -> None:
     assert rate_usage(None, cursors(9), NOW_MS) is None
+
+
+@each_case(
+    "seen, expected",
+    [
+        (Permits(), PermitUsage(0, 0)),
+        (Permits(held={"a": Holding(2, NOW_MS, waiting=3)}), PermitUsage(2, 3)),
+        (Permits(held={"a": Holding(2, NOW_MS - 60_000, waiting=3)}), PermitUsage(0, 0)),
+        (Permits(call_us=1_000_000, line_us=NOW_US + 800_000), PermitUsage(0, 2)),
+        (Permits(call_us=1_000_000, line_us=NOW_US - 1, late_us=NOW_US + 1), PermitUsage(0, 1)),
+    ],
+)
+def test_permits_that_are_held_and_tasks_that_wait_for_them_are_in_use(
+    seen: Permits, expected: PermitUsage
+) -> None:
+    assert permit_usage(2, seen, NOW_MS) == expected
+    assert permit_usage(None, seen, NOW_MS) is None
