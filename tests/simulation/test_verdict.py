@@ -222,6 +222,8 @@ def test_high_priority_that_is_later_than_low_is_found(
     ]
     assert bool(list(low_before_high(tasks))) is is_wrong
     assert list(low_before_high(tasks[1:])) == [], "too few to compare"
+
+
 def test_an_overdue_task_that_says_no_reason_is_a_broken_promise() -> None:
     made = Ledger()
     made.silent.append("/v1/tasks/a")

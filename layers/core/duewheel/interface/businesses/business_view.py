@@ -9,7 +9,6 @@ from duewheel.interface.http import Answer, encoded
 from duewheel.rules.businesses.lanes import ChosenBy
 from duewheel.rules.businesses.requests import StatusList
 from duewheel.rules.businesses.settings import Business, Own
-from duewheel.rules.businesses.usage import Usage
 from duewheel.rules.callbacks.batch import BatchBody, shown_batch
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.delivery.usage import Usage

@@ -347,19 +347,17 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["dead_biz"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
     if task.retry is not None:
         item["retry"] = {"S": retry_text(task.retry)}
-    if task.reservation is not None:
-        name = _TURN if task.reservation.is_turn else _PLACE_IN_LINE
-        item[name] = {"S": compact(_promise_row(task.reservation))}
     if task.priority is not None:
         item["priority"] = {"S": task.priority}
-    if task.postponement is not None:
-        row = task.postponement.by, task.postponement.until_ms
-        item["waits_for"] = {"S": compact(row)}
-    if task.parked:
-        item["parked"] = {"BOOL": True}
     if task.history:
         item["history"] = {"S": compact(list(map(_attempt_row, task.history)))}
-    return item | _plain_attributes(task) | _lateness_allowed(task) | _of_a_timer(task)
+    return (
+        item
+        | _plain_attributes(task)
+        | _why_it_waits(task)
+        | _lateness_allowed(task)
+        | _of_a_timer(task)
+    )
 
 
 def _version(task: Task) -> int:
@@ -370,6 +368,19 @@ def _version(task: Task) -> int:
     if isinstance(task.callback, AwsCallback):
         return target_of(task.callback).item_version
     return USUAL_VERSION
+
+
+def _why_it_waits(task: Task) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    if task.reservation is not None:
+        name = _TURN if task.reservation.is_turn else _PLACE_IN_LINE
+        item[name] = {"S": compact(_promise_row(task.reservation))}
+    if task.postponement is not None:
+        row = task.postponement.by, task.postponement.until_ms
+        item["waits_for"] = {"S": compact(row)}
+    if task.parked:
+        item["parked"] = {"BOOL": True}
+    return item
 
 
 def _lateness_allowed(task: Task) -> dict[str, Any]:
