@@ -165,6 +165,7 @@ FIELDS = f"""
 `due_at`, `due_ms`, `max_due_at` | from 1970 to {AHEAD_DAYS_MAX:,} days ahead
 `delay_seconds` | {task(delay_seconds=-1)} ({AHEAD_DAYS_MAX:,} days)
 `expires_after_seconds` | {task(expires_after_seconds=0)} ({AHEAD_DAYS_MAX:,} days)
+`flow_key` | {task(flow_key="")}
 `tolerance_seconds` | {task(tolerance_seconds=-1)}, in whole seconds
 URL | {url.URL_LENGTH_MAX:,} characters, {url._HOST_LENGTH_MAX} of them its host
 headers | {callbacks.HEADERS_MAX}, and {callbacks.HEADERS_BYTES_MAX:,} bytes of names and values

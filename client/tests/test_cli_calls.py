@@ -18,6 +18,7 @@ def bodies(script: Script) -> list[object]:
 def test_create_sends_the_task_and_prints_its_id() -> None:
     script = Script(made())
     arguments = ["--due", "in 2h", "--payload", '{"a": [1.0]}', "--callback", "https://x.example/"]
+    arguments += ["--flow-key", "customer-7"]
     text = done("task", "create", "orders/order-17:close", *arguments, script=script)
     assert ID in text
     assert bodies(script) == [
@@ -27,6 +28,7 @@ def test_create_sends_the_task_and_prints_its_id() -> None:
             "delay_seconds": 7200,
             "payload": {"a": [1.0]},
             "callback": {"url": "https://x.example/"},
+            "flow_key": "customer-7",
         }
     ]
 

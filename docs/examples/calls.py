@@ -31,6 +31,7 @@ def creating(teller: Teller) -> None:
         "expires_after_seconds": 3600,
         "tolerance_seconds": 60,
         "priority": "high",
+        "flow_key": "customer-7",
     }
     teller.example("create-with-all-fields", "POST", "/v1/tasks", whole)
     key = {"Idempotency-Key": "8e03978e-40d5-43dd-bc93-6894a57f9324"}

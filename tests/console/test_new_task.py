@@ -84,6 +84,16 @@ def test_a_task_gets_the_priority_that_was_chosen(
     assert task["priority"] == "low"
 
 
+def test_a_task_gets_its_flow_key(viewer: Viewer, service: Service, business: str) -> None:
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/{business}")
+    viewer.field("Flow key").fill("customer-7")
+    viewer.press("Create")
+    expect(viewer.fact("Flow key")).to_have_text("customer-7")
+    (task,) = _all(service, business)
+    assert task["flow_key"] == "customer-7"
+
+
 @pytest.mark.parametrize("payload", ["{order: 17}", '1, "key": "smuggled"', MARKUP])
 def test_a_payload_that_is_no_json_is_refused_at_its_field(
     viewer: Viewer, service: Service, business: str, payload: str

@@ -78,6 +78,7 @@ def test_a_minimal_timer_is_returned_with_all_defaults(wired: ManualClock) -> No
         "disable_on_stop": False,
         "tolerance_seconds": 0,
         "priority": None,
+        "flow_key": None,
         "enabled": True,
         "state": "enabled",
         "next_at": "2027-01-16T03:00:00.000Z",

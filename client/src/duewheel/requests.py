@@ -87,6 +87,7 @@ class TimerFields(Schedule, total=False):
     disable_on_stop: bool | None
     tolerance_seconds: Seconds | None
     priority: Priority | None
+    flow_key: str | None
     enabled: bool
 
 
@@ -111,6 +112,7 @@ class NewTask:
     expires_after: Seconds | None = None
     tolerance: Seconds | None = None
     priority: Priority | None = None
+    flow_key: str | None = None
 
     def body(self) -> dict[str, Any]:
         given = {
@@ -122,6 +124,7 @@ class NewTask:
             "expires_after_seconds": self.expires_after,
             "tolerance_seconds": self.tolerance,
             "priority": self.priority,
+            "flow_key": self.flow_key,
         }
         body = {name: plain(value) for name, value in given.items() if value is not None}
         return body if self.payload is UNSET else {**body, "payload": self.payload}

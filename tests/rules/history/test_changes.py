@@ -145,6 +145,7 @@ OTHER_RULES: dict[str, tuple[Any, tuple[Any, Any] | None]] = {
     "disable_on_stop": (True, (False, True)),
     "tolerance_seconds": (60, (0, 60)),
     "priority": (Priority.LOW, (None, "low")),
+    "flow_key": ("a", (None, "a")),
 }
 OTHER_SCHEDULE: dict[str, tuple[str, Any, tuple[Any, Any]]] = {
     "cron": ("cron", "0 4 * * *", ("0 3 * * *", "0 4 * * *")),

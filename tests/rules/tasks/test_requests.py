@@ -74,6 +74,7 @@ def test_all_fields_of_a_request_are_read() -> None:
         retry={"attempts": 3, "first_delay_seconds": 0.5, "factor": 3, "max_delay_seconds": 9},
         expires_after_seconds=60.5,
         tolerance_seconds=60,
+        flow_key="eu/customer-7",
     )
     assert single_request(text, NOW_MS) == NewTask(
         biz_type="orders",
@@ -87,6 +88,7 @@ def test_all_fields_of_a_request_are_read() -> None:
         retry=RetryPolicy(3, 0.5, factor=3.0, delay_max_seconds=9.0),
         expires_after_seconds=60.5,
         tolerance_seconds=60,
+        flow_key="eu/customer-7",
     )
 
 
@@ -244,6 +246,12 @@ def test_invalid_json_is_malformed(source: str) -> None:
         (body(tolerance_seconds=1.5), "tolerance_seconds"),
         (body(tolerance_seconds="60"), "tolerance_seconds"),
         (body(tolerance_seconds=None), "tolerance_seconds"),
+        (body(flow_key=""), "flow_key"),
+        (body(flow_key="k" * 129), "flow_key"),
+        (body(flow_key="a b"), "flow_key"),
+        (body(flow_key="ä"), "flow_key"),
+        (body(flow_key=7), "flow_key"),
+        (body(flow_key=None), "flow_key"),
     ],
 )
 def test_a_bad_field_is_refused_by_its_path(text: str, field: str) -> None:

@@ -212,6 +212,7 @@ def test_a_call_has_payload_callback_and_policy_of_its_timer() -> None:
         retry=RetryPolicy(attempts_max=2),
         expires_after_seconds=5.0,
         jitter_seconds=10,
+        flow_key="customer-7",
     )
     one = occurrence(of, ZERO, 17)
     task = occurrence_task(of, one, 0)
@@ -222,6 +223,7 @@ def test_a_call_has_payload_callback_and_policy_of_its_timer() -> None:
     )
     assert (call.callback, call.retry) == (of.rules.callback, of.rules.retry)
     assert call.expires_after_seconds == 5.0
+    assert call.flow_key == "customer-7"
     assert with_timer_fields(replace(task, redrives=1), one, of).expires_after_seconds is None
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.names import FLOW_KEY
 from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import (
@@ -85,6 +86,7 @@ tasks = st.builds(
     postponement=st.none()
     | st.builds(Postponement, by=st.sampled_from(PostponedBy), until_ms=numbers),
     requested_ms=st.none() | numbers,
+    flow_key=st.none() | st.from_regex(FLOW_KEY, fullmatch=True),
     status=st.sampled_from(Status),
     reason=st.none() | texts,
     attempts=st.integers(0, 100),
@@ -136,6 +138,7 @@ ATTRIBUTES = {
     "tolerance": "S",
     "priority": "S",
     "waits_for": "S",
+    "flow_key": "S",
     "history": "S",
     "payload": "S",
     "reason": "S",

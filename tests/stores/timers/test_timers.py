@@ -44,6 +44,7 @@ EVERYTHING = Rules(
     disable_on_stop=True,
     tolerance_seconds=60,
     priority=Priority.LOW,
+    flow_key="eu/customer-7",
 )
 INTERVAL = Rules(
     "beat", Schedule(every_seconds=1, anchor_second=1_800_000_000), callback=LambdaCallback("f")

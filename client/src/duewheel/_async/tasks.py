@@ -38,6 +38,7 @@ class AsyncTasks:
         expires_after: Seconds | None = None,
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
+        flow_key: str | None = None,
         once: bool | str = False,
     ) -> Task:
         """Exactly one of `due_at`, `due_ms` and `delay` is needed.
@@ -58,6 +59,7 @@ class AsyncTasks:
             expires_after=expires_after,
             tolerance=tolerance,
             priority=priority,
+            flow_key=flow_key,
         )
         return await self._creating.one(task, once)
 
@@ -167,6 +169,7 @@ class AsyncTasks:
         expires_after: Seconds | None = None,
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
+        flow_key: str | None = None,
         max_due_at: datetime | None = None,
     ) -> Task:
         """Create the key's task, or replace the live one by this."""
@@ -181,6 +184,7 @@ class AsyncTasks:
             expires_after=expires_after,
             tolerance=tolerance,
             priority=priority,
+            flow_key=flow_key,
         )
         return await self._creating.put(task, key, max_due_at)
 
@@ -226,6 +230,7 @@ class AsyncTasks:
         callback: Callback | None = None,
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
+        flow_key: str | None = None,
         max_due_at: datetime | None = None,
     ) -> AsyncWatchdog:
         """A task that is called `timeout` after the last beat. The first beat creates it."""
@@ -236,5 +241,6 @@ class AsyncTasks:
             callback=callback,
             tolerance=tolerance,
             priority=priority,
+            flow_key=flow_key,
         )
         return AsyncWatchdog(self._transport, task, key, max_due_at)

@@ -39,6 +39,7 @@ class Tasks:
         expires_after: Seconds | None = None,
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
+        flow_key: str | None = None,
         once: bool | str = False,
     ) -> Task:
         """Exactly one of `due_at`, `due_ms` and `delay` is needed.
@@ -59,6 +60,7 @@ class Tasks:
             expires_after=expires_after,
             tolerance=tolerance,
             priority=priority,
+            flow_key=flow_key,
         )
         return self._creating.one(task, once)
 
@@ -166,6 +168,7 @@ class Tasks:
         expires_after: Seconds | None = None,
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
+        flow_key: str | None = None,
         max_due_at: datetime | None = None,
     ) -> Task:
         """Create the key's task, or replace the live one by this."""
@@ -180,6 +183,7 @@ class Tasks:
             expires_after=expires_after,
             tolerance=tolerance,
             priority=priority,
+            flow_key=flow_key,
         )
         return self._creating.put(task, key, max_due_at)
 
@@ -221,6 +225,7 @@ class Tasks:
         callback: Callback | None = None,
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
+        flow_key: str | None = None,
         max_due_at: datetime | None = None,
     ) -> Watchdog:
         """A task that is called `timeout` after the last beat. The first beat creates it."""
@@ -231,5 +236,6 @@ class Tasks:
             callback=callback,
             tolerance=tolerance,
             priority=priority,
+            flow_key=flow_key,
         )
         return Watchdog(self._transport, task, key, max_due_at)

@@ -15,6 +15,7 @@ KEPT = (
     "expires_after_seconds",
     "tolerance_seconds",
     "priority",
+    "flow_key",
 )
 
 

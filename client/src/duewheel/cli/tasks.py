@@ -65,6 +65,7 @@ def task() -> None:
     type=click.Choice(PRIORITIES),
     help="Which tasks are served first where there is no room for all.",
 )
+@click.option("--flow-key", metavar="KEY", help="Whose limits and pause it follows.")
 @click.option("--replace", is_flag=True, help="Replace the live task of this key, if there is one.")
 def create(business: str, due: datetime | timedelta, replace: bool, **given: Any) -> None:
     """Make a task. A key of your own makes it findable, and safe to make twice."""

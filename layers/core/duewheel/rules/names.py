@@ -14,6 +14,8 @@ BIZ_TYPE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 KEY = re.compile(r"[A-Za-z0-9._:~-]{1,128}")
 
+FLOW_KEY = re.compile(r"[!-~]{1,128}")
+
 TIMER_ID = re.compile(r"[1-9][0-9]{0,15}")
 TimerId = Annotated[str, says(pattern=whole_text(TIMER_ID))]
 
@@ -24,11 +26,15 @@ AHEAD_SECONDS_MAX = AHEAD_DAYS_MAX * 86_400
 
 KEY_IS = "1 to 128 of A-Z, a-z, 0-9, '.', '_', ':', '~' and '-'"
 
+FLOW_KEY_IS = "1 to 128 visible characters of ASCII"
+
 BIZ_TYPE_IS = "1 to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
 
 BizType = Annotated[str, Meta(pattern=whole_text(BIZ_TYPE), description=BIZ_TYPE_IS)]
 
 TaskKey = Annotated[str, Meta(pattern=whole_text(KEY), description=KEY_IS)]
+
+FlowKey = Annotated[str, Meta(pattern=whole_text(FLOW_KEY), description=FLOW_KEY_IS)]
 
 
 def checked_biz_type(biz_type: str, path: str = "biz_type") -> str:

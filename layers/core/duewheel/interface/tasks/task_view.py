@@ -14,7 +14,7 @@ from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.delivery.waiting import Reason, Stage, Wait
 from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339, rfc3339_or_none
-from duewheel.rules.names import BizType, TimerId
+from duewheel.rules.names import BizType, FlowKey, TimerId
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
@@ -47,8 +47,8 @@ class WaitingView(Struct, kw_only=True):
 
 
 class TaskView(Struct, kw_only=True):
-    """`retry`, `expires_after_seconds`, `tolerance_seconds` and `priority` are there only if the
-    request or the timer set them."""
+    """`retry`, `expires_after_seconds`, `tolerance_seconds`, `priority` and `flow_key` are there
+    only if the request or the timer set them."""
 
     task_id: str
     biz_type: BizType
@@ -65,6 +65,7 @@ class TaskView(Struct, kw_only=True):
     expires_after_seconds: float | UnsetType = UNSET
     tolerance_seconds: Count | UnsetType = UNSET
     priority: PriorityField | UnsetType = UNSET
+    flow_key: FlowKey | UnsetType = UNSET
     notice_of: Annotated[str, says("The dead task that this notice tells of.")] | UnsetType = UNSET
     timer_id: TimerId | UnsetType = UNSET
     occurrence_at: Instant | UnsetType = UNSET
@@ -189,6 +190,8 @@ def _task_view(task: Task) -> TaskView:
         view.tolerance_seconds = task.tolerance_seconds
     if task.priority is not None:
         view.priority = task.priority
+    if task.flow_key is not None:
+        view.flow_key = task.flow_key
     if task.notice_of is not None:
         view.notice_of = task.notice_of
     if (occurrence := task.occurrence) is not None:

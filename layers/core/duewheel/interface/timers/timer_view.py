@@ -11,7 +11,7 @@ from duewheel.interface.tasks.task_view import shown_payload
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.fields import Count, Cursor, Date, Instant, says
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.names import BizType, TimerId
+from duewheel.rules.names import BizType, FlowKey, TimerId
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.timers.requests import State
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap
@@ -54,6 +54,7 @@ class TimerView(Struct, kw_only=True):
     disable_on_stop: bool
     tolerance_seconds: Count
     priority: Annotated[PriorityField, says("null: that of its business.")] | None
+    flow_key: FlowKey | None
     enabled: bool
     state: State
     next_at: Instant | None
@@ -118,6 +119,7 @@ def _timer_view(shown: ShownTimer) -> TimerView:
         disable_on_stop=rules.disable_on_stop,
         tolerance_seconds=rules.tolerance_seconds,
         priority=rules.priority,
+        flow_key=rules.flow_key,
         enabled=timer.enabled,
         state=shown.state,
         next_at=_instant(shown.next_second),

@@ -33,6 +33,7 @@ from duewheel.rules.fields import (
 from duewheel.rules.names import (
     AHEAD_SECONDS_MAX,
     BizType,
+    FlowKey,
     TaskKey,
     checked_biz_type,
     checked_key,
@@ -76,6 +77,7 @@ class TaskBody(DueBody):
     expires_after_seconds: ExpiresAfter | UnsetType = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType = UNSET
     priority: PriorityField | UnsetType = UNSET
+    flow_key: FlowKey | UnsetType = UNSET
 
 
 class NewTaskBody(TaskBody, kw_only=True):
@@ -191,6 +193,7 @@ def _task(
         expires_after_seconds=given(body.expires_after_seconds, None),
         tolerance_seconds=tolerance_seconds,
         priority=given(body.priority, None),
+        flow_key=given(body.flow_key, None),
     )
     if (reason := unsuitable(new.callback, new.payload)) is not None:
         raise invalid(joined_path(path, "payload"), reason)

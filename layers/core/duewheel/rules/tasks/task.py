@@ -143,6 +143,7 @@ class Task(Struct, frozen=True, kw_only=True):
     plan: Plan | None = None
     first_second: int | None = None  # in which it first falls due, if not its home's
     priority: Priority | None = None  # None: its business's
+    flow_key: str | None = None
     version: int = 1
 
     @classmethod
@@ -204,6 +205,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
     digest: str | None = None  # of all members but `biz_type` and `key`; with a key only
     max_due_ms: int | None = None  # how far a watchdog may be pushed out
     priority: Priority | None = None  # None: its business's
+    flow_key: str | None = None
 
     @property
     def window(self) -> Window:
@@ -225,6 +227,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
             retry=self.retry,
             expires_after_seconds=self.expires_after_seconds,
             tolerance_seconds=self.tolerance_seconds,
+            flow_key=self.flow_key,
             requested_ms=None if due_ms == self.due_ms else self.due_ms,
             priority=self.priority,
         )

@@ -41,6 +41,7 @@ def rescheduled(task: Task, new: NewTask, now_ms: int, place: Place) -> Task:
         expires_after_seconds=new.expires_after_seconds,
         tolerance_seconds=new.tolerance_seconds,
         priority=new.priority,
+        flow_key=new.flow_key,
         digest=new.digest,
         max_due_ms=bound_ms,
         updated_ms=now_ms,

@@ -83,6 +83,7 @@ def _settings(rules: Rules) -> dict[str, Any]:
         "disable_on_stop": rules.disable_on_stop,
         "tolerance_seconds": rules.tolerance_seconds,
         "priority": rules.priority,
+        "flow_key": rules.flow_key,
     }
     return {
         **{name: plain(value) for name, value in shown.items()},

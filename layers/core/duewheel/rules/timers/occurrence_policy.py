@@ -69,8 +69,8 @@ def reason_of_misfires(rules: Rules) -> Reason:
 
 
 def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
-    """The occurrence with payload, callback, retry policy, grace, tolerance and priority of its
-    timer. A redrive has no grace."""
+    """The occurrence with what its timer says: payload, callback, retry policy, grace, tolerance,
+    priority and flow key. A redrive has no grace."""
     rules = timer.rules
     return replace(
         task,
@@ -80,6 +80,7 @@ def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
         expires_after_seconds=None if task.redrives else rules.expires_after_seconds,
         tolerance_seconds=rules.tolerance_seconds or None,
         priority=rules.priority,
+        flow_key=rules.flow_key,
     )
 
 

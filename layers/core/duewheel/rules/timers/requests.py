@@ -28,7 +28,7 @@ from duewheel.rules.fields import (
     members,
     says,
 )
-from duewheel.rules.names import BizType, name_of, printable_name
+from duewheel.rules.names import BizType, FlowKey, name_of, printable_name
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.query_string import PageQuery, Query
 from duewheel.rules.refusals import MalformedBody
@@ -112,6 +112,7 @@ class TimerBody(ScheduleBody):
     disable_on_stop: bool | UnsetType | None = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
     priority: PriorityField | UnsetType | None = UNSET
+    flow_key: FlowKey | UnsetType | None = UNSET
     enabled: bool | UnsetType | None = UNSET
 
 

@@ -50,6 +50,7 @@ class Rules(Struct, frozen=True):
     disable_on_stop: bool = False
     tolerance_seconds: int = 0
     priority: Priority | None = None  # None: its business's
+    flow_key: str | None = None  # of its occurrences
 
     @property
     def late_seconds_max(self) -> int:

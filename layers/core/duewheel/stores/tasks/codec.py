@@ -15,7 +15,7 @@ from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.callbacks.types import AwsCallback, Callback
 from duewheel.rules.fields import whole_text
-from duewheel.rules.names import KEY, TIMER_ID, BizType, TaskKey
+from duewheel.rules.names import KEY, TIMER_ID, BizType, FlowKey, TaskKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.sweep.verdict import HomeState, Reentry
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX
@@ -112,6 +112,7 @@ class TaskRow(HomeRow, kw_only=True):
     tolerance: S[Source] | None = None
     waits_for: S[Source] | None = None
     notice_of: S[Text] | None = None
+    flow_key: S[FlowKey] | None = None
     timer: S[TimerId] | None = None
     occurrence: S[Source] | None = None
     plan: S[Source] | None = None
@@ -245,6 +246,7 @@ _TEXTS = {
     "key": "key",
     "digest": "digest",
     "notice_of": "notice_of",
+    "flow_key": "flow_key",
 }
 # attributes that are fields
 _ALWAYS = ("due_ms", "next_ms", "created_ms", "updated_ms", "attempts", "version")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
+from duewheel.rules.names import FlowKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.timers.schedule import Schedule, cron_of
 from duewheel.rules.timers.time_zones import zone_named
@@ -44,6 +45,8 @@ class _Row(Struct, forbid_unknown_fields=True):
     disable_on_stop: bool = BLANK.disable_on_stop
     # An older release must not use the timer without it: it would plan other seconds.
     tolerance_seconds: Second = BLANK.tolerance_seconds
+    # Nor without it: it would call the runs beside the limits of the key.
+    flow_key: FlowKey | None = None
 
 
 def rules_row(rules: Rules) -> dict[str, Any]:

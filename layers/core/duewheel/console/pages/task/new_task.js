@@ -27,6 +27,7 @@ export async function newTaskPage({ place, query, signal }) {
     ),
     text("tolerance_seconds", "Called later by up to (seconds)", "", { hint: "To share a second with others, which costs less; nothing: what the business says", inputmode: "numeric" }),
     choice("priority", "Priority", [["", "as the business says"], "high", "normal", "low"], "", { hint: "Which tasks are served first where there is no room for all" }),
+    text("flow_key", "Flow key", "", { hint: "Whose limits and pause it follows; nothing: only those of the business" }),
   ];
   const submit = async (given) => {
     const { status, members } = await send(bodyOf(given, due.members()));
@@ -52,7 +53,8 @@ function bodyOf(given, due) {
   const method = given["callback.method"];
   const callback = url || method ? { callback: { ...(url && { url }), ...(method && { method }) } } : {};
   const tolerance = given.tolerance_seconds && { tolerance_seconds: typedNumber(given.tolerance_seconds) };
-  const members = JSON.stringify({ biz_type: given.biz_type, ...due, ...(given.key && { key: given.key }), ...tolerance, ...(given.priority && { priority: given.priority }), ...callback });
+  const flow = given.flow_key && { flow_key: given.flow_key };
+  const members = JSON.stringify({ biz_type: given.biz_type, ...due, ...(given.key && { key: given.key }), ...tolerance, ...(given.priority && { priority: given.priority }), ...flow, ...callback });
   if (given.payload === "") return members;
   checkJson(given.payload);
   return `${members.slice(0, -1)},"payload":${given.payload}}`;

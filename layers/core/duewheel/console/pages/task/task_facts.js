@@ -19,6 +19,7 @@ export function taskFacts(task) {
   return facts([
     ["Task id", el("code", {}, task.task_id)],
     task.key !== null && ["Key", el("code", {}, task.key)],
+    task.flow_key !== undefined && ["Flow key", el("code", {}, task.flow_key)],
     ["Business", el("a", { href: link(["businesses", task.biz_type]) }, task.biz_type)],
     task.timer_id && ["Timer", el("a", { href: link(["timers", task.timer_id]) }, task.timer_id)],
     task.timer_id && ["Occurrence", [instant(task.occurrence_at), task.number === null ? " · run by hand" : ` · number ${task.number}`]],

@@ -16,7 +16,7 @@ export const BLANK = {
   name: "", cron: null, every_seconds: null, timezone: "UTC", start_at: null, end_at: null, max_runs: null,
   jitter_seconds: 0, callback: null, retry: null, expires_after_seconds: null, dst_gap: "shift", dst_overlap: "first",
   misfire: "latest", grace_seconds: 60, overlap: "allow", exclude: [], disable_on_stop: false,
-  tolerance_seconds: 0, priority: null,
+  tolerance_seconds: 0, priority: null, flow_key: null,
 };
 const WHOLE = { inputmode: "numeric" };
 const GAPS = [["shift", "the first instant after it"], ["skip", "not at all"]];
@@ -57,6 +57,7 @@ function rarer(timer) {
       text("max_runs", "Occurrences in all", shown(timer.max_runs), { ...WHOLE, placeholder: "no limit" }),
       text("jitter_seconds", "Put off by up to (seconds)", shown(timer.jitter_seconds), WHOLE),
       text("tolerance_seconds", "Tolerance, to share seconds (seconds)", shown(timer.tolerance_seconds), WHOLE),
+      text("flow_key", "Flow key", timer.flow_key ?? "", { placeholder: "none" }),
       choice("misfire", "Of those that are late", MISFIRES, timer.misfire),
       text("grace_seconds", "Late is beyond (seconds)", shown(timer.grace_seconds), WHOLE),
       choice("priority", "Priority", PRIORITIES, timer.priority ?? ""),
@@ -88,6 +89,7 @@ export function typedMembers(values) {
     ...typedSchedule(values),
     jitter_seconds: typedNumber(values.jitter_seconds),
     tolerance_seconds: typedNumber(values.tolerance_seconds),
+    flow_key: values.flow_key || null,
     misfire,
     grace_seconds: typedNumber(values.grace_seconds),
     overlap,

@@ -53,6 +53,7 @@ function how(timer) {
     ["Misfires", `${MISFIRE[timer.misfire]}, beyond a grace of ${span(timer.grace_seconds * 1000)}`],
     ["Overlap", timer.overlap === "skip" ? "skipped while an earlier run is pending" : "allowed"],
     ["Priority", timer.priority ?? "as the business says"],
+    ["Flow key", timer.flow_key === null ? "none" : el("code", {}, timer.flow_key)],
     ["Retry", retry(timer.retry)],
     ["Expires", timer.expires_after_seconds === null ? "never" : `${span(timer.expires_after_seconds * 1000)} after it is due`],
     ["A stop disables it", timer.disable_on_stop ? "yes" : "no"],
