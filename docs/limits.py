@@ -11,6 +11,7 @@ from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
 from duewheel.rules.access import requests as access_requests
 from duewheel.rules.access.api_keys import KEPT_DAYS
 from duewheel.rules.businesses import requests as business_requests
+from duewheel.rules.businesses.flow import PAUSED_MAX, PREFIXES_MAX
 from duewheel.rules.callbacks import batch, outcome, retry, url
 from duewheel.rules.callbacks import requests as callbacks
 from duewheel.rules.callbacks.aws import message
@@ -180,6 +181,7 @@ and values
 `retry.max_delay_seconds` | from the first delay to {retry.RETRY_DELAY_SECONDS_MAX:,}, by default \
 {USUAL.delay_max_seconds:,.0f}
 `retry.max_age_seconds` | {retried(max_age_seconds=0)}
+`flow.prefixes`, `paused_flow_keys` | {PREFIXES_MAX} prefixes; {PAUSED_MAX} paused keys
 settings of a business | hold within {KEPT_MS // 1000} s everywhere
 `retention_days` | {business(retention_days=0)}
 `timeout_seconds` | {business(timeout_seconds=0)}: half of the notifier's timeout

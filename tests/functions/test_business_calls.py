@@ -72,6 +72,8 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
         "tolerance_seconds": 0,
         "priority": "normal",
         "batch": None,
+        "flow": None,
+        "paused_flow_keys": [],
         "breakers": [],
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",

@@ -61,6 +61,8 @@ class BusinessSettings(TypedDict, total=False):
     tolerance_seconds: Seconds | None
     priority: Priority | None
     batch: Mapping[str, int] | None
+    flow: Mapping[str, Any] | None
+    paused_flow_keys: Mapping[str, Literal[True] | None] | None
 
 
 class Schedule(TypedDict, total=False):

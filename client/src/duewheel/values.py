@@ -147,6 +147,8 @@ class Business(Value):
     tolerance_seconds: int = field(default=0, repr=False)
     priority: str = field(default="normal", repr=False)
     batch: Mapping[str, int] | None = field(default=None, repr=False)
+    flow: Mapping[str, Any] | None = field(default=None, repr=False)
+    paused_flow_keys: tuple[str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
     breakers: tuple[Breaker, ...] = field(
         default=(), repr=False, metadata=read_by(many(Breaker.read))
     )

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.change_records import business_configured
+from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
@@ -51,6 +52,11 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "tolerance_seconds": (60, 60),
     "priority": (Priority.HIGH, "high"),
     "batch": (Batch(10), {"tasks_max": 10}),
+    "flow": (
+        Flow(FlowLimits(calls_per_second=2.0), {"eu/": FlowLimits(in_order=True)}),
+        {"default": {"calls_per_second": 2}, "prefixes": {"eu/": {"in_order": True}}},
+    ),
+    "paused_flow_keys": (("a", "b"), ["a", "b"]),
 }
 ONLY_NAMED = {"callback", "on_dead", "signing_secrets", "secrets"}
 

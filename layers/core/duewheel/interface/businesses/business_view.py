@@ -6,6 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
 from duewheel.interface.http import Answer, encoded
+from duewheel.rules.businesses.flow import Flow, FlowBody
 from duewheel.rules.businesses.lanes import ChosenBy
 from duewheel.rules.businesses.requests import StatusList
 from duewheel.rules.businesses.settings import Business, Own
@@ -14,7 +15,7 @@ from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.delivery.usage import Usage
 from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339, rfc3339_or_none
-from duewheel.rules.names import BizType
+from duewheel.rules.names import BizType, FlowKey
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.workflows.businesses.read import Seen, SeenWithUsage
@@ -81,6 +82,8 @@ class BusinessView(Struct, kw_only=True):
     tolerance_seconds: Count
     priority: PriorityField
     batch: BatchBody | None
+    flow: FlowBody | None
+    paused_flow_keys: list[FlowKey]
     breakers: Annotated[list[BreakerView], says("Only the call that reads one business has them.")]
     own: Annotated[
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]
@@ -143,6 +146,8 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         tolerance_seconds=business.tolerance_seconds,
         priority=business.priority,
         batch=None if own.batch is None else shown_batch(own.batch),
+        flow=None if own.flow is None else _flow_view(own.flow),
+        paused_flow_keys=list(business.paused_flow_keys),
         breakers=[
             BreakerView(one.host, rfc3339(one.since_ms), rfc3339(one.until_ms))
             for one in business.health.breakers
@@ -173,6 +178,10 @@ def _usage_view(usage: Usage) -> UsageView:
         dispatch_lag_seconds=usage.dispatch_lag_seconds,
         oldest_open_seconds=usage.oldest_open_seconds,
     )
+
+
+def _flow_view(flow: Flow) -> FlowBody:
+    return FlowBody(flow.default, dict(flow.prefixes))
 
 
 def _number(value: float | None) -> float | None:

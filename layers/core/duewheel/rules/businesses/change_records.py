@@ -33,6 +33,8 @@ _SHOWN = {
     "tolerance_seconds",
     "priority",
     "batch",
+    "flow",
+    "paused_flow_keys",
 }
 
 

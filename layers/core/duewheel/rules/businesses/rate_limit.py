@@ -9,6 +9,8 @@ from msgspec import Struct
 
 US_PER_MS = 1_000
 US_PER_SECOND = 1_000_000
+RATE_MIN = 0.001  # one in a thousand seconds
+RATE_MAX = 100_000
 
 
 class RateLimit(Struct, frozen=True):

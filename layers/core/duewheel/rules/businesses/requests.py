@@ -10,6 +10,13 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duewheel.rules.businesses import trusted_origins
+from duewheel.rules.businesses.flow import (
+    PAUSED_MAX,
+    FlowBody,
+    flow_from,
+    paused_keys_from,
+)
+from duewheel.rules.businesses.rate_limit import RATE_MAX, RATE_MIN
 from duewheel.rules.businesses.settings import (
     IN_FLIGHT_MAX,
     RETENTION_DAYS_MAX,
@@ -46,14 +53,13 @@ from duewheel.rules.fields import (
     says,
     whole_text,
 )
+from duewheel.rules.names import FLOW_KEY
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.query_string import Query
 from duewheel.rules.tolerance import ToleranceSeconds
 from duewheel.rules.wheel.queue_messages import Lane
 
 TIMEOUT_SECONDS_MIN = 0.1
-RATE_MIN = 0.001  # one in a thousand seconds
-RATE_MAX = 100_000
 BURST_MAX = 1_000_000
 
 _Rate = Annotated[float, Meta(ge=RATE_MIN, le=RATE_MAX)]
@@ -108,6 +114,16 @@ _SigningSecrets = Annotated[
         f"{SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} random bytes.",
     ),
 ]
+_PausedKeys = Annotated[
+    dict[
+        Annotated[str, says(pattern=whole_text(FLOW_KEY))],
+        Annotated[Any, says(enum=[True, None])],
+    ],
+    says(
+        "Flow keys: `true` pauses the calls of their tasks, `null` resumes them. "
+        f"At most {PAUSED_MAX} together."
+    ),
+]
 _Timeout = Annotated[
     float,
     says("At most what the deployment allows.", minimum=TIMEOUT_SECONDS_MIN),
@@ -140,6 +156,8 @@ class BusinessChangeBody(RequestBody):
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
     priority: PriorityField | UnsetType | None = UNSET
     batch: BatchBody | UnsetType | None = UNSET
+    flow: FlowBody | UnsetType | None = UNSET
+    paused_flow_keys: _PausedKeys | UnsetType | None = UNSET
 
 
 def business_change(
@@ -161,6 +179,8 @@ def business_change(
         "signing_secrets": _signing_secrets,
         "secrets": _named_secrets,
         "batch": lambda body, _: batch_from(body),
+        "flow": flow_from,
+        "paused_flow_keys": paused_keys_from,
     }
     return {
         name: checked[name](value, name) if name in checked and value is not None else value

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules.businesses import trusted_origins as origins
+from duewheel.rules.businesses.flow import Flow, FlowLimits, merged_keys
 from duewheel.rules.businesses.health import NO_HEALTH, BusinessHealth
 from duewheel.rules.businesses.lanes import LaneChoice, lane_choice
 from duewheel.rules.businesses.rate_limit import RateLimit
@@ -72,6 +73,8 @@ class Own(Struct, frozen=True):
     tolerance_seconds: int | None = None
     priority: Priority | None = None
     batch: Batch | None = None  # None: each task has a call of its own
+    flow: Flow | None = None  # the limits of its flow keys
+    paused_flow_keys: tuple[str, ...] | None = None
 
     @property
     def stored_secrets(self) -> frozenset[bytes]:
@@ -160,6 +163,22 @@ class Business(Struct, frozen=True):
         """Whether its tasks are parked when they fall due."""
         return bool(self.own.paused)
 
+    @property
+    def paused_flow_keys(self) -> tuple[str, ...]:
+        return self.own.paused_flow_keys or ()
+
+    def pauses(self, flow_key: str | None) -> bool:
+        """Whether tasks of this flow key are parked, though the business is not paused."""
+        return flow_key is not None and flow_key in self.paused_flow_keys
+
+    def flow_limits(self, flow_key: str) -> FlowLimits | None:
+        return None if self.own.flow is None else self.own.flow.limits(flow_key)
+
+    def key_rate(self, flow_key: str | None) -> RateLimit | None:
+        limits = None if flow_key is None else self.flow_limits(flow_key)
+        per_second = None if limits is None else limits.calls_per_second
+        return None if per_second is None else RateLimit(per_second, self.updated_ms)
+
     def lane_at(self, now_ms: int) -> LaneChoice:
         return lane_choice(self.own.lane, self.health.slow_until_ms, now_ms)
 
@@ -185,13 +204,16 @@ class Business(Struct, frozen=True):
 
 
 def changed(business: Business, change: Mapping[str, Any], now_ms: int) -> Business:
-    """The business with these settings changed, checked as a whole. Named secrets that the change
-    does not name stay.
+    """The business with these settings changed, checked as a whole. Named secrets and
+    paused flow keys that the change does not name stay.
 
     Its instant never repeats: rate limits compare instants to find the newer settings.
     """
     if (secrets := change.get("secrets")) is not None:
         change = {**change, "secrets": merged(business.own.secrets or (), secrets)}
+    if (keys := change.get("paused_flow_keys")) is not None:
+        own = business.paused_flow_keys
+        change = {**change, "paused_flow_keys": merged_keys(own, keys, "paused_flow_keys")}
     after = replace(
         business,
         own=replace(business.own, **change),

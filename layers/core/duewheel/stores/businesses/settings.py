@@ -17,11 +17,13 @@ from duewheel.rules.businesses.change_records import (
     business_configured,
     business_named,
 )
+from duewheel.rules.businesses.flow import PAUSED_MAX, Flow
 from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.history.changes import Change, deleted
+from duewheel.rules.names import FlowKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tolerance import TOLERANCE_SECONDS_MAX
@@ -169,7 +171,15 @@ _CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "on_dead": (callback_row, callback_of_row),
 }
 # Separate attributes: an older release ignores them, instead of reporting the record as damaged.
-_BESIDE = ("trusted_origins", "secrets", "tolerance_seconds", "priority", "batch")
+_BESIDE = (
+    "trusted_origins",
+    "secrets",
+    "tolerance_seconds",
+    "priority",
+    "batch",
+    "flow",
+    "paused_flow_keys",
+)
 
 _Count = Annotated[int, Meta(ge=1, le=INSTANT_MS_MAX)]
 _Rate = Annotated[float, Meta(gt=0, le=DURATION_SECONDS_MAX)]
@@ -199,6 +209,8 @@ class _Row(Struct, forbid_unknown_fields=True):
     tolerance_seconds: Annotated[int, Meta(ge=0, le=TOLERANCE_SECONDS_MAX)] | None = None
     priority: Priority | None = None
     batch: Batch | None = None
+    flow: Flow | None = None
+    paused_flow_keys: Annotated[tuple[FlowKey, ...], Meta(max_length=PAUSED_MAX)] | None = None
 
 
 def _attributes(own: Own) -> dict[str, Any]:
