@@ -52,8 +52,9 @@ def secret(name: str) -> dict[str, Any]:
     return key("secret", name)
 
 
-def turns(limit: str, biz_type: str) -> dict[str, Any]:
-    return key(f"turns#{biz_type}", limit)
+def turns(limit: str, scope: str) -> dict[str, Any]:
+    """`scope`: a business, or one of its flow keys."""
+    return key(f"turns#{scope}", limit)
 
 
 def permits(scope: str) -> dict[str, Any]:

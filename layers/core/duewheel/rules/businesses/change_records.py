@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from msgspec import to_builtins
+
+from duewheel.rules.businesses.flow import Flow
 from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.history.changes import (
     Change,
@@ -65,6 +68,10 @@ def _settings(own: Own) -> dict[str, Any]:
     """By the names of requests; null is the default, as it is there."""
     values = {name: getattr(own, name) for name in Own.__struct_fields__}
     return {
-        name: plain(value) if name in _SHOWN or value is None else Hidden(value)
+        name: plain(_members(value)) if name in _SHOWN or value is None else Hidden(value)
         for name, value in values.items()
     }
+
+
+def _members(value: Any) -> Any:
+    return to_builtins(value) if isinstance(value, Flow) else value

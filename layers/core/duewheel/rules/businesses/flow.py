@@ -56,6 +56,10 @@ def scope_of(biz_type: str, flow_key: str | None = None) -> str:
     return biz_type if flow_key is None else f"{biz_type}#{flow_key}"
 
 
+def is_of_key(scope: str) -> bool:
+    return "#" in scope
+
+
 def flow_from(body: FlowBody, path: str) -> Flow:
     if body.default is not None:
         _check(body.default, joined_path(path, "default"))

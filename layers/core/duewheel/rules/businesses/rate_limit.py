@@ -6,6 +6,7 @@ interval apart, so no second has more than the rate. A turn that was not used in
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 US_PER_MS = 1_000
 US_PER_SECOND = 1_000_000
@@ -69,6 +70,21 @@ class Cursors(Struct, frozen=True):
     line_us: int = 0
     late_us: int = 0
     has_lines: bool = True  # False: an older release reset the record
+
+    @property
+    def last_us(self) -> int:
+        return max(self.free_us, self.line_us, self.late_us)
+
+    def moved(self, moves: "Moves") -> "Cursors":
+        def after(step: "Step | None", cursor_us: int) -> int:
+            return cursor_us if step is None else step.moved(cursor_us)
+
+        return replace(
+            self,
+            free_us=after(moves.free, self.free_us),
+            line_us=after(moves.line, self.line_us),
+            late_us=after(moves.late, self.late_us),
+        )
 
 
 class Step(Struct, frozen=True):

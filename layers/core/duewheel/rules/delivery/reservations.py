@@ -93,6 +93,16 @@ def slack_us(interval_us: int) -> int:
     return min(interval_us, SLACK_US_MAX)
 
 
+def not_before(task: Task, from_ms: int) -> Task:
+    """The task as if it were due at that instant, if that is later. It keeps its place."""
+    if from_ms <= task.next_ms:
+        return task
+    held = task.reservation
+    if held is not None and held.at_ms == task.next_ms:
+        held = replace(held, at_ms=from_ms)
+    return replace(task, next_ms=from_ms, reservation=held)
+
+
 def guessed(tasks: Sequence[Task], seen: Cursors, now_ms: int) -> Cursors:
     """Where the cursors probably are: tasks of a line follow each other without a gap."""
     if tries(tasks[0], seen.version) is Tries.FIRST:

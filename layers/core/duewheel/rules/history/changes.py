@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from duewheel.rules.businesses.flow import Flow
 from duewheel.rules.callbacks.batch import Batch, shown_batch
 from duewheel.rules.callbacks.retry import number_said, shown_retry
 from duewheel.rules.callbacks.types import RetryPolicy
@@ -94,8 +93,6 @@ def plain(value: Any) -> Any:
             return {name: plain(member) for name, member in members.items()}
         case Batch():
             return to_builtins(shown_batch(value))
-        case Flow():
-            return plain(to_builtins(value))
         case dict():
             return {name: plain(member) for name, member in value.items()}
         case tuple():

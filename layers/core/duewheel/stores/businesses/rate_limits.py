@@ -1,8 +1,9 @@
 """The next free turn of each limit: one record, moved on by conditional writes.
 
 However many turns are taken, it is one write, or two after a pause. An SDK retry may move a record
-on twice; then some turns stay unused, which no promise forbids. A record has no TTL: without the
-record, reserved turns would be reserved again.
+on twice; then some turns stay unused, which no promise forbids. The record of a business has no
+TTL: without it, reserved turns would be reserved again. That of a flow key expires a week after the
+last instant that it holds.
 
 The record of calls also holds the ends of two lines (`rules/delivery/reservations.py`).
 `lines_version` is the version of the settings that they belong to: an older release resets
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from duewheel.rules.businesses.flow import is_of_key
 from duewheel.rules.businesses.rate_limit import (
+    US_PER_SECOND,
     Cursors,
     Moves,
     RateLimit,
@@ -36,6 +39,8 @@ CALLS = "calls"
 CREATES = "creates"
 LINES = {Rank.HIGH: "high-calls", Rank.LOW: "low-calls"}  # of these priorities
 
+KEY_KEPT_SECONDS = 7 * 86_400
+
 _TRIES = 10
 _NAMES = {"#free": "free_us", "#interval": "interval_us", "#version": "version"}
 
@@ -54,23 +59,27 @@ class RateLimitStore(Struct, frozen=True):
         return calls and _cursors(calls), creates and _cursors(creates)
 
     def reserve(
-        self, limit: str, biz_type: str, rate: RateLimit, count: int, now_us: int, ahead_us: int
+        self, limit: str, scope: str, rate: RateLimit, count: int, now_us: int, ahead_us: int
     ) -> ReservedTurns | RateLimited:
         """`count` turns, all of which end within `ahead_us`, or none. A record of newer settings
         than the caller's takes precedence."""
-        key = registry_keys.turns(limit, biz_type)
+        key = registry_keys.turns(limit, scope)
         interval_us, version = rate.interval_us, rate.version
         for number in range(_TRIES):
             cost_us = count * interval_us
             if cost_us > ahead_us:
                 return shortage(now_us, now_us, ahead_us, interval_us)
             move = _moved_on if number % 2 == 0 else _begun_anew
+            update = move(interval_us, version, cost_us, now_us, ahead_us)
+            if is_of_key(scope):
+                end_us = now_us + cost_us
+                update = _expiring(update, end_us // US_PER_SECOND + KEY_KEPT_SECONDS)
             result = write_if(
                 self.client.update_item,
                 TableName=self.table,
                 Key=key,
                 ReturnValues="UPDATED_NEW",
-                **move(interval_us, version, cost_us, now_us, ahead_us),
+                **update,
             )
             if isinstance(result, Written):
                 free_us = int(result.attributes["free_us"]["N"])
@@ -82,29 +91,34 @@ class RateLimitStore(Struct, frozen=True):
                 version = int(current["version"]["N"])
             elif _is_short(current, version, now_us + ahead_us - cost_us):
                 return shortage(int(current["free_us"]["N"]), now_us, ahead_us, interval_us)
-        raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were taken")
+        raise Throttled(f"the turns of {scope} moved {_TRIES} times while some were taken")
 
     def move(
-        self, biz_type: str, rate: RateLimit, plan: Callable[[Cursors], Moves], guess: Cursors
+        self, scope: str, rate: RateLimit, plan: Callable[[Cursors], Moves], guess: Cursors
     ) -> tuple[Cursors, Cursors]:
         """Move the cursors of its calls as planned. Returns the cursors of the plan, and those
         after the write. A wrong guess costs a second write. If nothing is to be moved, nothing is
         written."""
-        key = registry_keys.turns(CALLS, biz_type)
+        key = registry_keys.turns(CALLS, scope)
         seen, is_there = guess, True
         for _ in range(_TRIES):
             moves = plan(seen)
             if moves == Moves():
                 return seen, seen
+            update = _moved(seen, moves) if is_there else _as_planned(seen, moves)
+            if is_of_key(scope):
+                update = _expiring(update, _expires_at(seen.moved(moves)))
             result = write_if(
                 self.client.update_item,
                 TableName=self.table,
                 Key=key,
                 ReturnValues="ALL_NEW",
-                **(_moved(seen, moves) if is_there else _as_planned(seen, moves)),
+                **update,
             )
             if isinstance(result, Written):
-                return seen, _cursors(result.attributes)
+                after = _cursors(result.attributes)
+                self._keep_for(key, after, result.attributes)
+                return seen, after
             item = result.item
             is_there = item is not None and int(item["version"]["N"]) >= rate.version
             seen = (
@@ -112,9 +126,23 @@ class RateLimitStore(Struct, frozen=True):
                 if item is not None and is_there
                 else Cursors(rate.interval_us, rate.version)
             )
-        raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were planned")
+        raise Throttled(f"the turns of {scope} moved {_TRIES} times while some were planned")
 
-    def line_up(self, biz_type: str, rate: RateLimit, count: int, from_us: int) -> ReservedTurns:
+    def _keep_for(self, key: dict[str, Any], cursors: Cursors, item: Item) -> None:
+        """Others may have moved the cursors further than the plan saw."""
+        expires_at = _expires_at(cursors)
+        if "expires_at" in item and int(item["expires_at"]["N"]) < expires_at:
+            write_if(
+                self.client.update_item,
+                TableName=self.table,
+                Key=key,
+                UpdateExpression="SET #expires = :expires",
+                ConditionExpression="#expires < :expires",
+                ExpressionAttributeNames={"#expires": "expires_at"},
+                ExpressionAttributeValues={":expires": {"N": str(expires_at)}},
+            )
+
+    def line_up(self, scope: str, rate: RateLimit, count: int, from_us: int) -> ReservedTurns:
         """So many places at the end of the line of its calls, none before `from_us`."""
 
         def plan(seen: Cursors) -> Moves:
@@ -122,7 +150,7 @@ class RateLimitStore(Struct, frozen=True):
             return Moves(line=lengthened(seen.line_us, max(from_us, seen.free_us), cost_us))
 
         guess = Cursors(rate.interval_us, rate.version, line_us=from_us)
-        _, after = self.move(biz_type, rate, plan, guess)
+        _, after = self.move(scope, rate, plan, guess)
         return places(after.line_us, count, after)
 
 
@@ -234,6 +262,26 @@ def _as_planned(seen: Cursors, moves: Moves) -> dict[str, Any]:
         {f"#{name}": attribute for name, attribute in names.items()},
         {f":{name}": value for name, value in values.items()},
     )
+
+
+def _expires_at(cursors: Cursors) -> int:
+    """In seconds since the epoch."""
+    return -(-cursors.last_us // US_PER_SECOND) + KEY_KEPT_SECONDS
+
+
+def _expiring(update: dict[str, Any], expires_at: int) -> dict[str, Any]:
+    return {
+        **update,
+        "UpdateExpression": f"{update['UpdateExpression']}, #expires = :expires",
+        "ExpressionAttributeNames": {
+            **update["ExpressionAttributeNames"],
+            "#expires": "expires_at",
+        },
+        "ExpressionAttributeValues": {
+            **update["ExpressionAttributeValues"],
+            ":expires": {"N": str(expires_at)},
+        },
+    }
 
 
 def _after(step: Step | None) -> int:

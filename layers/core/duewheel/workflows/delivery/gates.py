@@ -9,15 +9,19 @@ before its call, which may have waited (`confirm`).
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
+from duewheel.rules.businesses.flow import scope_of
 from duewheel.rules.businesses.rate_limit import (
+    US_PER_MS,
     US_PER_SECOND,
     Cursors,
+    RateLimit,
     RateLimited,
     ReservedTurns,
 )
@@ -31,8 +35,10 @@ from duewheel.rules.delivery.reservations import (
     guessed,
     holds_turn,
     lined_up_apart,
+    not_before,
     planned,
     reserved_apart,
+    slack_us,
 )
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.stores.businesses.cache import BusinessCache
@@ -315,13 +321,19 @@ class LimitCallRate:
         rate = business.call_rate
         if rate is None:
             return [(task, task.next_ms) for task in tasks], []
+        return self.within(tasks, business, business.biz_type, rate)
+
+    def within(
+        self, tasks: Sequence[Task], business: Business, scope: str, rate: RateLimit
+    ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]:
+        """`scope`: a business, or one of its flow keys."""
         now_ms = self._clock.now_ms()
         with_turns = [task for task in tasks if holds_turn(task, rate.version, now_ms)]
         others = [task for task in tasks if not holds_turn(task, rate.version, now_ms)]
         soon = [(task, task.next_ms) for task in with_turns]
         if not others:
             return soon, []
-        seen = self._seen.pop(business.biz_type, None)
+        seen = self._seen.pop(scope, None)
         if seen is None or seen.version < rate.version:
             seen = Cursors(rate.interval_us, rate.version)
 
@@ -329,47 +341,89 @@ class LimitCallRate:
             return planned(others, cursors, now_ms, lambda task: rank(task, business, now_ms))
 
         seen, after = self._turns.move(
-            business.biz_type,
+            scope,
             rate,
             lambda cursors: plan_by(cursors).moves,
             guessed(others, seen, now_ms),
         )
-        self._remember(business.biz_type, after)
+        self._remember(scope, after)
         plan = plan_by(seen)
         at_their_turn, later = allocate(plan, seen, after)
         for line, some, from_us in lined_up_apart(plan, after, now_ms):
-            turns = self._turns.reserve(
-                LINES[line], business.biz_type, rate, len(some), from_us, LINE_US_MAX
-            )
+            turns = self._turns.reserve(LINES[line], scope, rate, len(some), from_us, LINE_US_MAX)
             if isinstance(turns, RateLimited):
-                raise Throttled(f"a line of {business.biz_type} is full")
+                raise Throttled(f"a line of {scope} is full")
             later += reserved_apart(some, turns)
         return [*soon, *at_their_turn], later
 
-    def _remember(self, biz_type: str, cursors: Cursors) -> None:
-        self._seen[biz_type] = cursors
+    def _remember(self, scope: str, cursors: Cursors) -> None:
+        self._seen[scope] = cursors
         if len(self._seen) > CURSORS_KEPT_MAX:
             del self._seen[next(iter(self._seen))]
 
 
 class RateLimitGate(Gate, Struct, frozen=True):
-    """A probe is called without a turn."""
+    """A task takes a turn of its flow key, then one of its business, as far as these have a rate.
+    If its key has none, it takes none of its business, so no other key waits for it. If only its
+    business has none, the turn of its key is lost. A turn of the business that is much later than
+    that of the key costs another turn of the key. A probe is called without turns."""
 
     limit: LimitCallRate
     reschedule: Reschedule
     retry_throttled: RetryThrottled
 
     async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
-        tasks = [call.task for call in calls if call.probe is None]
-        if run.business.call_rate is None or not tasks:
-            return calls
-        limit = partial(self.limit, tasks, run.business)
-        soon, later = await self.retry_throttled(limit, run.page.deadline_ms)
-        for reserved in with_riders(later, calls):
-            run.put_aside(reserved, self._reschedule)
-        by_task = {call.task.home: call for call in calls}
         probes = [call for call in calls if call.probe is not None]
-        return [*probes, *(replace(by_task[task.home], from_ms=ms) for task, ms in soon)]
+        others = [call for call in calls if call.probe is None]
+        by_key = await self._take_of_keys(others, run)
+        rate = run.business.call_rate
+        if rate is None or not by_key:
+            return [*probes, *by_key]
+        taken = await self._take(by_key, run, run.business.biz_type, rate)
+        turn_ms = {call.task.home: call.from_ms for call in by_key}
+        late = [call for call in taken if self._is_late(call, turn_ms[call.task.home], run)]
+        again = await self._take_of_keys(late, run) if late else []
+        return [*probes, *(call for call in taken if call not in late), *again]
+
+    def _is_late(self, call: Call, turn_ms: int, run: BusinessRun) -> bool:
+        """Whether the turn of its key is so long past that calls of the key could crowd."""
+        rate = run.business.key_rate(call.task.flow_key)
+        if rate is None:
+            return False
+        return (call.from_ms - turn_ms) * US_PER_MS > slack_us(rate.interval_us)
+
+    async def _take_of_keys(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+        """One write for each key that has a rate."""
+        free: list[Call] = []
+        by_key: dict[str, list[Call]] = {}
+        rates: dict[str, RateLimit] = {}
+        for call in calls:
+            key, rate = call.task.flow_key, run.business.key_rate(call.task.flow_key)
+            if key is None or rate is None:
+                free.append(call)
+                continue
+            rates[key] = rate
+            by_key.setdefault(key, []).append(call)
+        if not by_key:
+            return calls
+        taken = await gather_all(
+            self._take(some, run, scope_of(run.business.biz_type, key), rates[key])
+            for key, some in by_key.items()
+        )
+        return sorted([*free, *chain.from_iterable(taken)], key=lambda call: call.from_ms)
+
+    async def _take(
+        self, calls: list[Call], run: BusinessRun, scope: str, rate: RateLimit
+    ) -> list[Call]:
+        """The calls with their turns; the others are put aside."""
+        by_home = {call.task.home: call for call in calls}
+        shifted = [not_before(call.task, call.from_ms) for call in calls]
+        limit = partial(self.limit.within, shifted, run.business, scope, rate)
+        soon, later = await self.retry_throttled(limit, run.page.deadline_ms)
+        places = [(by_home[task.home].task, place) for task, place in later]
+        for reserved in with_riders(places, calls):
+            run.put_aside(reserved, self._reschedule)
+        return [replace(by_home[task.home], from_ms=from_ms) for task, from_ms in soon]
 
     async def _reschedule(self, reserved: list[tuple[Task, Reservation]], run: BusinessRun) -> None:
         await self.retry_throttled(self.reschedule.reserved(reserved), run.page.deadline_ms)
