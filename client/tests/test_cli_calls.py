@@ -299,3 +299,15 @@ def test_wheel_shows_the_open_places_of_the_sweep() -> None:
     *_, header, row = text.splitlines()
     assert header.split() == ["at", "shard", "page", "since", "why"]
     assert (row.split()[2:4], row.split()[-1]) == (["3", "2r"], "held")
+
+
+def test_a_flow_key_is_paused_and_resumed_alone() -> None:
+    script = Script(*[httpx.Response(200, json={"biz_type": "orders", "version": 2})] * 2)
+    text = done("business", "pause", "orders", "--flow-key", "eu/7", script=script)
+    text += done("business", "resume", "orders", "--flow-key", "eu/7", script=script)
+    assert "eu/7 of orders is paused" in text
+    assert "eu/7 of orders is resumed" in text
+    assert bodies(script) == [
+        {"paused_flow_keys": {"eu/7": True}},
+        {"paused_flow_keys": {"eu/7": None}},
+    ]

@@ -71,8 +71,8 @@ class Mend(Struct, frozen=True):
     def _request_release(self, found: Sequence[tuple[Task, frozenset[Wrong]]]) -> None:
         """Request it before parking, as notifiers do: it drops needlessly parked items."""
         if self.run.writes:
-            for biz_type in {task.biz_type for task, wrong in found if wrong & PARKED}:
-                self._records.mark(biz_type, secrets.token_urlsafe(PAUSE_MARK_BYTES))
+            for scope in {task.parked_scope for task, wrong in found if wrong & PARKED}:
+                self._records.mark(scope, secrets.token_urlsafe(PAUSE_MARK_BYTES))
 
     def _mend(self, pointers: Pointers, found: tuple[Task, frozenset[Wrong]]) -> str:
         task, wrong = found

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.businesses.flow import PAUSED_MAX, Flow, FlowLimits, scope_of
+from duewheel.rules.businesses.flow import PAUSED_MAX, Flow, FlowLimits
 from duewheel.rules.businesses.rate_limit import RateLimit
 from duewheel.rules.businesses.requests import business_change
 from duewheel.rules.businesses.settings import Business, Defaults, Own, changed
+from duewheel.rules.names import parts_of, scope_of
 from duewheel.rules.refusals import InvalidField
 from tests.support.cases import each_case
 
@@ -17,6 +18,7 @@ DEFAULTS = Defaults(30, 10.0, 30.0)
 BLANK = Business("orders", DEFAULTS)
 FIVE = FlowLimits(calls_per_second=5.0)
 TWENTY = FlowLimits(calls_per_second=20.0)
+FIVE_OF_A_BODY = {"calls_per_second": 5.0}
 ONE = FlowLimits(calls_in_flight=1, in_order=True)
 
 
@@ -50,7 +52,7 @@ def test_the_longest_prefix_replaces_the_default_as_a_whole(
 
 
 def test_a_key_that_no_prefix_has_is_not_limited_without_a_default() -> None:
-    business = replace(BLANK, own=Own(flow=Flow(None, {"eu/": TWENTY})), updated_ms=7)
+    business = replace(BLANK, own=Own(flow=Flow(None, {"eu/": TWENTY}, 7)), updated_ms=9)
     assert business.flow_limits("us/1") is None
     assert business.key_rate("us/1") is business.key_rate(None) is BLANK.key_rate("eu/1") is None
     assert business.key_rate("eu/1") == RateLimit(20.0, 7)
@@ -85,6 +87,15 @@ def test_limits_that_say_nothing_or_contradict_each_other_are_refused(
     with pytest.raises(InvalidField) as refusal:
         read(flow=flow)
     assert refusal.value.field == field
+
+
+def test_turns_begin_anew_only_with_other_limits() -> None:
+    business = after(BLANK, flow={"default": {"calls_per_second": 5}})
+    first = business.key_rate("a")
+    business = after(business, paused_flow_keys={"a": True}, flow={"default": FIVE_OF_A_BODY})
+    assert business.key_rate("a") == first
+    business = after(business, flow={"default": {"calls_per_second": 6}})
+    assert business.key_rate("a") == RateLimit(6.0, business.updated_ms)
 
 
 def test_a_limit_of_zero_is_refused_with_the_way_to_pause() -> None:
@@ -128,3 +139,9 @@ def test_more_paused_keys_than_are_kept_are_refused() -> None:
 def test_the_scopes_of_keys_and_businesses_differ() -> None:
     scopes = [scope_of("a"), scope_of("a", "b"), scope_of("a", "b#c"), scope_of("a.b")]
     assert len(set(scopes)) == len(scopes)
+    assert [parts_of(scope) for scope in scopes] == [
+        ("a", None),
+        ("a", "b"),
+        ("a", "b#c"),
+        ("a.b", None),
+    ]

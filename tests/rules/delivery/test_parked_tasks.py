@@ -9,14 +9,23 @@ from duewheel.rules.delivery.parked_tasks import Fate, ParkedItem, Parking
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.addresses import address_at, holds_seconds, parked_place, parked_slots
+from duewheel.rules.wheel.addresses import (
+    address_at,
+    holds_seconds,
+    parked_place,
+    parked_slot,
+    parked_slots,
+)
 from duewheel.rules.wheel.timing import NEAR_MARGIN_MS
 from tests.rules.tasks.test_lifecycle import TASK
 from tests.support.cases import each_case
 
 NOW_MS = 1_800_000_000_000
 PARKED = lifecycle.parked(TASK, NOW_MS)
-ITEM = ParkedItem("parked#orders#1", parked_place(TASK.entry), TASK.home)
+SLOT = parked_slot(TASK.biz_type, TASK.home)
+ITEM = ParkedItem(SLOT, parked_place(TASK.entry), TASK.home)
+BY_KEY = lifecycle.parked(TASK, NOW_MS, "a")
+ITEM_OF_KEY = replace(ITEM, slot=parked_slot(BY_KEY.parked_scope, TASK.home))
 ELSEWHERE = replace(PARKED, entry=address_at(NOW_MS, b"another!"))
 
 
@@ -35,6 +44,28 @@ def test_a_parked_item_is_released_only_if_its_task_is_parked_on_the_same_entry(
     home: Task | None, fate: Fate
 ) -> None:
     assert parked_tasks.fate_of(ITEM, home) is fate
+
+
+@each_case(
+    ("item", "home", "fate"),
+    [
+        (ITEM_OF_KEY, BY_KEY, Fate.RELEASE),
+        (ITEM_OF_KEY, PARKED, Fate.DROP),
+        (ITEM_OF_KEY, TASK, Fate.LEAVE),
+        (ITEM, BY_KEY, Fate.DROP),
+        (ITEM_OF_KEY, lifecycle.parked(TASK, NOW_MS, "b"), Fate.DROP),
+    ],
+)
+def test_a_task_is_released_by_the_pause_that_parked_it(
+    item: ParkedItem, home: Task, fate: Fate
+) -> None:
+    assert parked_tasks.fate_of(item, home) is fate
+
+
+def test_no_two_pauses_share_a_slot() -> None:
+    scopes = ["orders", "orders#1", "orders#1#1", "orders#a", "order"]
+    slots = [slot for scope in scopes for slot in parked_slots(scope)]
+    assert len(set(slots)) == len(slots)
 
 
 def test_slots_of_parked_tasks_are_not_slots_of_seconds() -> None:

@@ -338,7 +338,7 @@ def test_a_redriven_task_of_a_paused_business_waits_for_the_end_of_the_pause(
 
 
 def records(world: World) -> list[str]:
-    return world.parking_records.biz_types()
+    return world.parking_records.scopes()
 
 
 def test_the_parking_record_is_deleted_when_no_task_is_parked_and_no_cache_contains_the_pause(

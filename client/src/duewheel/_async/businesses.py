@@ -47,6 +47,19 @@ class AsyncBusinesses:
     async def resume(self, biz_type: str, *, if_match: int | None = None) -> Business:
         return await self._changed("POST", _path(biz_type, "/resume"), if_match)
 
+    async def pause_key(
+        self, biz_type: str, flow_key: str, *, if_match: int | None = None
+    ) -> Business:
+        """Park the tasks of this flow key when they fall due, until it is resumed."""
+        body: dict[str, object] = {"paused_flow_keys": {flow_key: True}}
+        return await self._changed("PUT", _path(biz_type), if_match, body)
+
+    async def resume_key(
+        self, biz_type: str, flow_key: str, *, if_match: int | None = None
+    ) -> Business:
+        body: dict[str, object] = {"paused_flow_keys": {flow_key: None}}
+        return await self._changed("PUT", _path(biz_type), if_match, body)
+
     async def changes(self, biz_type: str) -> tuple[Change, ...]:
         """The last ten, the latest first; also of one that was deleted lately."""
         answer = await self._transport.send(reading(_path(biz_type, "/changes")))

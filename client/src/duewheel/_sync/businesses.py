@@ -48,6 +48,15 @@ class Businesses:
     def resume(self, biz_type: str, *, if_match: int | None = None) -> Business:
         return self._changed("POST", _path(biz_type, "/resume"), if_match)
 
+    def pause_key(self, biz_type: str, flow_key: str, *, if_match: int | None = None) -> Business:
+        """Park the tasks of this flow key when they fall due, until it is resumed."""
+        body: dict[str, object] = {"paused_flow_keys": {flow_key: True}}
+        return self._changed("PUT", _path(biz_type), if_match, body)
+
+    def resume_key(self, biz_type: str, flow_key: str, *, if_match: int | None = None) -> Business:
+        body: dict[str, object] = {"paused_flow_keys": {flow_key: None}}
+        return self._changed("PUT", _path(biz_type), if_match, body)
+
     def changes(self, biz_type: str) -> tuple[Change, ...]:
         """The last ten, the latest first; also of one that was deleted lately."""
         answer = self._transport.send(reading(_path(biz_type, "/changes")))

@@ -54,18 +54,31 @@ def set_settings(name: str, settings: tuple[tuple[str, Any], ...], if_match: int
     output().done(changed, f"{name} is at version {changed.version}")
 
 
+of_key = click.option("--flow-key", metavar="KEY", help="Only its tasks with this flow key.")
+
+
 @business.command()
 @click.argument("name", metavar="BUSINESS")
-def pause(name: str) -> None:
+@of_key
+def pause(name: str, flow_key: str | None) -> None:
     """Park its tasks when they fall due, until it is resumed."""
-    output().done(client().businesses.pause(name), f"{name} is paused")
+    if flow_key is None:
+        output().done(client().businesses.pause(name), f"{name} is paused")
+        return
+    paused = client().businesses.pause_key(name, flow_key)
+    output().done(paused, f"{flow_key} of {name} is paused")
 
 
 @business.command()
 @click.argument("name", metavar="BUSINESS")
-def resume(name: str) -> None:
+@of_key
+def resume(name: str, flow_key: str | None) -> None:
     """Call its parked tasks, in due order and at its rate."""
-    output().done(client().businesses.resume(name), f"{name} is resumed")
+    if flow_key is None:
+        output().done(client().businesses.resume(name), f"{name} is resumed")
+        return
+    resumed = client().businesses.resume_key(name, flow_key)
+    output().done(resumed, f"{flow_key} of {name} is resumed")
 
 
 @business.command()

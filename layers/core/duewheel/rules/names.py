@@ -64,3 +64,19 @@ def printable_name(name: str, characters_max: int, path: str) -> str:
         reason = f"must be 1 to {characters_max} printable characters, no blank first or last."
         raise invalid(path, reason)
     return name
+
+
+def scope_of(biz_type: str, flow_key: str | None = None) -> str:
+    """The name of a business or of one of its flow keys, for what each has by itself. No business
+    has a `#`."""
+    return biz_type if flow_key is None else f"{biz_type}#{flow_key}"
+
+
+def is_of_key(scope: str) -> bool:
+    return "#" in scope
+
+
+def parts_of(scope: str) -> tuple[str, str | None]:
+    """Business and flow key."""
+    biz_type, _, flow_key = scope.partition("#")
+    return biz_type, flow_key or None

@@ -74,8 +74,9 @@ def api_key_id_of(item: Mapping[str, Any]) -> str:
     return str(item["record"]["S"])
 
 
-def parking(biz_type: str) -> dict[str, Any]:
-    return key(PARKING_KIND, biz_type)
+def parking(scope: str) -> dict[str, Any]:
+    """`scope`: a business, or one of its flow keys."""
+    return key(PARKING_KIND, scope)
 
 
 def seen(biz_type: str) -> dict[str, Any]:

@@ -61,6 +61,7 @@ from duewheel.workflows.delivery.deliver_message import Deliver
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.gates import (
     ConcurrencyLimitGate,
+    KeyPauseGate,
     LimitCallRate,
     OccurrenceGate,
     PauseGate,
@@ -240,11 +241,13 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
     concurrency_limit = ConcurrencyLimitGate(
         clock=clock(), store=permits, reschedule=rescheduling, retry_throttled=retrying
     )
+    pause = PauseGate(
+        clock=clock(), known=known, park=park, reschedule=rescheduling, retry_throttled=retrying
+    )
     gates = (
-        PauseGate(
-            clock=clock(), known=known, park=park, reschedule=rescheduling, retry_throttled=retrying
-        ),
+        pause,
         OccurrenceGate(check_occurrences()),
+        KeyPauseGate(pause),
         circuit_breaker,
         BatchGate(),
         concurrency_limit,

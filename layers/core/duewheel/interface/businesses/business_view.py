@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
 from duewheel.interface.http import Answer, encoded
-from duewheel.rules.businesses.flow import Flow, FlowBody
+from duewheel.rules.businesses.flow import FlowBody
 from duewheel.rules.businesses.lanes import ChosenBy
 from duewheel.rules.businesses.requests import StatusList
 from duewheel.rules.businesses.settings import Business, Own
@@ -146,7 +146,7 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         tolerance_seconds=business.tolerance_seconds,
         priority=business.priority,
         batch=None if own.batch is None else shown_batch(own.batch),
-        flow=None if own.flow is None else _flow_view(own.flow),
+        flow=None if own.flow is None else own.flow.body,
         paused_flow_keys=list(business.paused_flow_keys),
         breakers=[
             BreakerView(one.host, rfc3339(one.since_ms), rfc3339(one.until_ms))
@@ -178,10 +178,6 @@ def _usage_view(usage: Usage) -> UsageView:
         dispatch_lag_seconds=usage.dispatch_lag_seconds,
         oldest_open_seconds=usage.oldest_open_seconds,
     )
-
-
-def _flow_view(flow: Flow) -> FlowBody:
-    return FlowBody(flow.default, dict(flow.prefixes))
 
 
 def _number(value: float | None) -> float | None:

@@ -74,4 +74,4 @@ def _settings(own: Own) -> dict[str, Any]:
 
 
 def _members(value: Any) -> Any:
-    return to_builtins(value) if isinstance(value, Flow) else value
+    return to_builtins(value.body) if isinstance(value, Flow) else value

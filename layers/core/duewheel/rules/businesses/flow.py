@@ -9,6 +9,7 @@ from typing import Annotated, Any, cast
 
 from msgspec import Meta, Struct, field
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from duewheel.rules.businesses.rate_limit import RATE_MAX, RATE_MIN
 from duewheel.rules.fields import RequestBody, decode, invalid, joined_path, says
@@ -43,21 +44,25 @@ class FlowBody(RequestBody, omit_defaults=True):
 
 
 class Flow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """`set_ms`: when these limits were set. Turns begin anew with them, not with each change of the
+    business."""
+
     default: FlowLimits | None = None
     prefixes: dict[str, FlowLimits] = field(default_factory=dict)
+    set_ms: int = 0
+
+    @property
+    def body(self) -> FlowBody:
+        return FlowBody(self.default, dict(self.prefixes))
+
+    def set_after(self, before: "Flow | None", now_ms: int) -> "Flow":
+        if before is not None and before.body == self.body:
+            return before
+        return replace(self, set_ms=now_ms)
 
     def limits(self, flow_key: str) -> FlowLimits | None:
         found = [prefix for prefix in self.prefixes if flow_key.startswith(prefix)]
         return self.prefixes[max(found, key=len)] if found else self.default
-
-
-def scope_of(biz_type: str, flow_key: str | None = None) -> str:
-    """The name of the limits of a business, or of one of its flow keys. No business has a `#`."""
-    return biz_type if flow_key is None else f"{biz_type}#{flow_key}"
-
-
-def is_of_key(scope: str) -> bool:
-    return "#" in scope
 
 
 def flow_from(body: FlowBody, path: str) -> Flow:

@@ -175,9 +175,11 @@ class Business(Struct, frozen=True):
         return None if self.own.flow is None else self.own.flow.limits(flow_key)
 
     def key_rate(self, flow_key: str | None) -> RateLimit | None:
-        limits = None if flow_key is None else self.flow_limits(flow_key)
-        per_second = None if limits is None else limits.calls_per_second
-        return None if per_second is None else RateLimit(per_second, self.updated_ms)
+        flow = self.own.flow
+        limits = None if flow is None or flow_key is None else flow.limits(flow_key)
+        if flow is None or limits is None or limits.calls_per_second is None:
+            return None
+        return RateLimit(limits.calls_per_second, flow.set_ms)
 
     def lane_at(self, now_ms: int) -> LaneChoice:
         return lane_choice(self.own.lane, self.health.slow_until_ms, now_ms)
@@ -214,12 +216,15 @@ def changed(business: Business, change: Mapping[str, Any], now_ms: int) -> Busin
     if (keys := change.get("paused_flow_keys")) is not None:
         own = business.paused_flow_keys
         change = {**change, "paused_flow_keys": merged_keys(own, keys, "paused_flow_keys")}
+    updated_ms = max(now_ms, business.updated_ms + 1)
+    if (flow := change.get("flow")) is not None:
+        change = {**change, "flow": flow.set_after(business.own.flow, updated_ms)}
     after = replace(
         business,
         own=replace(business.own, **change),
         version=business.version + 1,
         created_ms=business.created_ms or now_ms,
-        updated_ms=max(now_ms, business.updated_ms + 1),
+        updated_ms=updated_ms,
     )
     _check_together(after)
     return after

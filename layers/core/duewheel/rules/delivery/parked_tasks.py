@@ -16,7 +16,7 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.addresses import Address, parked_place
+from duewheel.rules.wheel.addresses import Address, parked_place, parked_slot
 
 # Released without a limit, a millisecond apart: a second gets as many as one partition takes.
 APART_MS = 1
@@ -33,10 +33,10 @@ class ParkedItem(Struct, frozen=True):
 
 
 class Parking(Struct, frozen=True):
-    """The record of a business that may have parked tasks, as read. `mark`: of the latest pause.
-    `unpaused_ms`: since when the business was seen unpaused after it."""
+    """The record of a business or flow key that may have parked tasks, as read. `mark`: of the
+    latest pause. `unpaused_ms`: since when it was seen unpaused after it."""
 
-    biz_type: str
+    scope: str
     mark: str | None
     unpaused_ms: int | None
 
@@ -54,7 +54,11 @@ def fate_of(item: ParkedItem, home: Task | None) -> Fate:
     """`home` is None if it is gone."""
     if home is None or not home.is_live or parked_place(home.entry) != item.place:
         return Fate.DROP
-    return Fate.RELEASE if home.parked else Fate.LEAVE
+    if not home.parked:
+        return Fate.LEAVE
+    # A run that crashed may have left an item of another pause.
+    is_its_item = item.slot == parked_slot(home.parked_scope, home.home)
+    return Fate.RELEASE if is_its_item else Fate.DROP
 
 
 def is_called_on_release(task: Task, now_ms: int) -> bool:

@@ -143,16 +143,18 @@ def rescheduled(task: Task, reservation: Reservation, now_ms: int) -> Task:
         reservation=reservation,
         postponement=None,
         parked=False,
+        parked_key=None,
         updated_ms=now_ms,
         version=task.version + 1,
     )
 
 
-def parked(task: Task, now_ms: int) -> Task:
-    """It fell due while its business was paused, and keeps that entry."""
+def parked(task: Task, now_ms: int, flow_key: str | None = None) -> Task:
+    """It fell due while its business, or this flow key, was paused, and keeps that entry."""
     return replace(
         task,
         parked=True,
+        parked_key=flow_key,
         reservation=None,
         postponement=None,
         updated_ms=now_ms,
@@ -166,6 +168,7 @@ def released(task: Task, next_ms: int, now_ms: int) -> Task:
     return replace(
         task,
         parked=False,
+        parked_key=None,
         next_ms=next_ms,
         postponement=Postponement(PostponedBy.RELEASE, next_ms) if is_later else None,
         updated_ms=now_ms,
@@ -296,5 +299,6 @@ def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> T
         reservation=None,
         postponement=None,
         parked=False,
+        parked_key=None,
         version=task.version + 1,
     )

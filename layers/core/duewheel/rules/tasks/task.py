@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import Callback, RetryPolicy
+from duewheel.rules.names import scope_of
 from duewheel.rules.priority import Priority
 from duewheel.rules.tolerance import Window
 from duewheel.rules.wheel.addresses import Address
@@ -134,7 +135,8 @@ class Task(Struct, frozen=True, kw_only=True):
     max_due_ms: int | None = None
     reservation: Reservation | None = None  # good only while `next_ms` is its instant
     postponement: Postponement | None = None  # good only while `next_ms` is its instant
-    parked: bool = False  # it fell due while its business was paused
+    parked: bool = False  # it fell due while its business or its flow key was paused
+    parked_key: str | None = None  # the flow key, if its pause parked it
     notice_of: str | None = None  # the dead task whose death this one reports
     redrives: int = 0
     # For each redrive the seconds of the entry that died and of the one that brought it back.
@@ -184,6 +186,11 @@ class Task(Struct, frozen=True, kw_only=True):
     def is_internal(self) -> bool:
         """A task of the service itself; no caller sees it."""
         return self.plan is not None
+
+    @property
+    def parked_scope(self) -> str:
+        """The business or the flow key whose pause parked it."""
+        return scope_of(self.biz_type, self.parked_key)
 
     @property
     def names_its_home(self) -> bool:

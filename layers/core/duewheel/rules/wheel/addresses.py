@@ -14,6 +14,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from duewheel.rules.names import parts_of
 from duewheel.rules.refusals import MalformedTaskId
 
 TOKEN_BYTES = 8
@@ -176,13 +177,20 @@ def key_slots(biz_type: str) -> list[str]:
     return [f"{_KEY_MARK}{biz_type}#{number}" for number in range(KEY_SLOTS)]
 
 
-def parked_slot(biz_type: str, home: "Address") -> str:
-    """The slot of the parked item of a task whose business is paused."""
-    return f"{_PARKED_MARK}{biz_type}#{list_partition(home)}"
+def parked_slot(scope: str, home: "Address") -> str:
+    """The slot of the parked item of a task. `scope`: the business or the flow key that is
+    paused."""
+    return _parked_slot(scope, list_partition(home))
 
 
-def parked_slots(biz_type: str) -> list[str]:
-    return [f"{_PARKED_MARK}{biz_type}#{number}" for number in range(PARKED_SLOTS)]
+def parked_slots(scope: str) -> list[str]:
+    return [_parked_slot(scope, number) for number in range(PARKED_SLOTS)]
+
+
+def _parked_slot(scope: str, number: int) -> str:
+    biz_type, flow_key = parts_of(scope)
+    slot = f"{_PARKED_MARK}{biz_type}#{number}"
+    return slot if flow_key is None else f"{slot}#{flow_key}"
 
 
 def parked_place(entry: "Address") -> str:

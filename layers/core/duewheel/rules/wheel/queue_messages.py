@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field, to_builtins
 from msgspec.json import Decoder
 
-from duewheel.rules.names import BizType
+from duewheel.rules.names import BizType, FlowKey, scope_of
 from duewheel.rules.wheel.addresses import (
     PARKED_SLOTS,
     SHARD_MAX,
@@ -74,10 +74,17 @@ class DirectMessage(Struct, frozen=True):
 
 
 class ReleaseMessage(Struct, frozen=True):
-    """Release the parked tasks of this business; `part`: in one of its slots only."""
+    """Release the parked tasks of this business, or of this flow key; `part`: in one of its slots
+    only. A release that does not know flow keys releases those of the business, if that is not
+    paused."""
 
     biz_type: BizType = field(name="release")
     part: Annotated[int, Meta(ge=0, le=PARKED_SLOTS - 1)] | None = None
+    flow_key: FlowKey | None = None
+
+    @property
+    def scope(self) -> str:
+        return scope_of(self.biz_type, self.flow_key)
 
     @property
     def lane(self) -> Lane:

@@ -1,4 +1,4 @@
-"""Records of businesses that may have parked tasks, in one partition of the Registry.
+"""Records of businesses and flow keys that may have parked tasks, in one partition of the Registry.
 
 Invariant: a record gets a new mark before each write that begins or ends a pause, and is deleted
 only if it is as it was read. So every parked task has a record that leads to it.
@@ -32,47 +32,47 @@ class ParkingRecords(Struct, frozen=True):
     clock: Clock
     table: str
 
-    def mark(self, biz_type: str, mark: str) -> None:
+    def mark(self, scope: str, mark: str) -> None:
         """A pause is about to begin or to end: earlier findings no longer count, and a run that is
         releasing loses its lease."""
         written(
             self.client.update_item,
             TableName=self.table,
-            Key=registry_keys.parking(biz_type),
+            Key=registry_keys.parking(scope),
             UpdateExpression="SET #mark = :mark REMOVE #owner, #until, #since",
             ExpressionAttributeNames=_MARK | _LEASE | _SINCE,
             ExpressionAttributeValues={":mark": {"S": mark}},
         )
 
-    def take_part(self, biz_type: str, part: int, me: str, now_ms: int, lease_ms: int) -> bool:
+    def take_part(self, scope: str, part: int, me: str, now_ms: int, lease_ms: int) -> bool:
         """Take the right to release one slot; other runs may have the other slots."""
-        result = self._take(biz_type, _lease_of(part), me, now_ms, lease_ms)
+        result = self._take(scope, _lease_of(part), me, now_ms, lease_ms)
         return isinstance(result, Written)
 
-    def give_back_part(self, biz_type: str, part: int, me: str) -> None:
+    def give_back_part(self, scope: str, part: int, me: str) -> None:
         write_if(
             self.client.update_item,
             TableName=self.table,
-            Key=registry_keys.parking(biz_type),
+            Key=registry_keys.parking(scope),
             UpdateExpression="REMOVE #owner, #until",
             ConditionExpression="#owner = :me",
             ExpressionAttributeNames=_lease_of(part),
             ExpressionAttributeValues={":me": {"S": me}},
         )
 
-    def take(self, biz_type: str, me: str, now_ms: int, lease_ms: int) -> Parking | None:
+    def take(self, scope: str, me: str, now_ms: int, lease_ms: int) -> Parking | None:
         """Take the right to release; None if another run has it, or if nothing can be parked. A
         lease that is longer than any run was written by hand, and is ignored."""
-        result = self._take(biz_type, _LEASE, me, now_ms, lease_ms)
-        return _parking(biz_type, result.attributes) if isinstance(result, Written) else None
+        result = self._take(scope, _LEASE, me, now_ms, lease_ms)
+        return _parking(scope, result.attributes) if isinstance(result, Written) else None
 
     def _take(
-        self, biz_type: str, lease: Mapping[str, str], me: str, now_ms: int, lease_ms: int
+        self, scope: str, lease: Mapping[str, str], me: str, now_ms: int, lease_ms: int
     ) -> Written | Refused:
         return write_if(
             self.client.update_item,
             TableName=self.table,
-            Key=registry_keys.parking(biz_type),
+            Key=registry_keys.parking(scope),
             UpdateExpression="SET #owner = :me, #until = :until",
             ConditionExpression=_FREE,
             ExpressionAttributeNames={"#kind": "kind", **lease},
@@ -98,7 +98,7 @@ class ParkingRecords(Struct, frozen=True):
         write_if(
             self.client.update_item,
             TableName=self.table,
-            Key=registry_keys.parking(parking.biz_type),
+            Key=registry_keys.parking(parking.scope),
             UpdateExpression=update,
             ConditionExpression=f"#owner = :me AND {condition}",
             ExpressionAttributeNames=names,
@@ -111,20 +111,20 @@ class ParkingRecords(Struct, frozen=True):
         write_if(
             self.client.delete_item,
             TableName=self.table,
-            Key=registry_keys.parking(parking.biz_type),
+            Key=registry_keys.parking(parking.scope),
             ConditionExpression=f"#owner = :me AND {condition}",
             ExpressionAttributeNames={"#owner": "owner"} | _MARK,
             ExpressionAttributeValues={":me": {"S": me}} | mark,
         )
 
-    def known_of(self, biz_types: Iterable[str]) -> set[str]:
-        """Those of these businesses that have a record."""
-        keys = [registry_keys.parking(biz_type) for biz_type in dict.fromkeys(biz_types)]
+    def known_of(self, scopes: Iterable[str]) -> set[str]:
+        """Those of these that have a record."""
+        keys = [registry_keys.parking(scope) for scope in dict.fromkeys(scopes)]
         items = get_batch(self.client, self.clock, self.table, keys)
         return {str(item["record"]["S"]) for item in items}
 
-    def biz_types(self) -> list[str]:
-        """All businesses that may have parked tasks, eventually consistent."""
+    def scopes(self) -> list[str]:
+        """All that may have parked tasks, eventually consistent."""
         pages = self.client.get_paginator("query").paginate(
             TableName=self.table,
             KeyConditionExpression="#kind = :kind",
@@ -145,11 +145,11 @@ def _unchanged(parking: Parking) -> tuple[str, dict[str, Any]]:
     return "#mark = :mark", {":mark": {"S": parking.mark}}
 
 
-def _parking(biz_type: str, item: Item) -> Parking:
+def _parking(scope: str, item: Item) -> Parking:
     """A damaged value counts as missing, and is determined again."""
     since = item.get("unpaused_ms", {}).get("N", "")
     return Parking(
-        biz_type,
+        scope,
         item.get("mark", {}).get("S"),
         int(since) if since.isdecimal() else None,
     )

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from duewheel.rules.businesses.flow import is_of_key
 from duewheel.rules.businesses.rate_limit import (
     US_PER_SECOND,
     Cursors,
@@ -29,6 +28,7 @@ from duewheel.rules.businesses.rate_limit import (
     shortage,
 )
 from duewheel.rules.delivery.priority import Rank
+from duewheel.rules.names import is_of_key
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Throttled, Written, write_if
 

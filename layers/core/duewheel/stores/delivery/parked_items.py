@@ -1,4 +1,5 @@
-"""Parked items: one for each parked task, in sixteen slots of a business, by when they fell due.
+"""Parked items: one for each parked task, in sixteen slots of the business or flow key that is
+paused, by when they fell due.
 
 An item is put before its home says that the task is parked, and deleted after the home has named
 another entry. It has no TTL.
@@ -50,11 +51,11 @@ class ParkedStore(Struct, frozen=True):
         self._write([{"PutRequest": {"Item": item_of(task)}} for task in tasks])
 
     def block(
-        self, biz_type: str, after: str | None, size: int, part: int | None = None
+        self, scope: str, after: str | None, size: int, part: int | None = None
     ) -> ParkedBlock:
         """The next items, of all slots or of one, strongly consistent. The block ends where a slot
         has more than was read of it. Damaged items are reported and left out."""
-        wanted, at_once = parked_slots(biz_type), 2 * size // PARKED_SLOTS + _SLOT_SPARE
+        wanted, at_once = parked_slots(scope), 2 * size // PARKED_SLOTS + _SLOT_SPARE
         if part is not None:
             wanted, at_once = wanted[part : part + 1], size
 
@@ -114,7 +115,7 @@ def item_of(task: Task) -> dict[str, Any]:
 
 def key_of(task: Task) -> dict[str, Any]:
     """The key of the parked item of a task, which follows from its home and entry."""
-    slot = parked_slot(task.biz_type, task.home)
+    slot = parked_slot(task.parked_scope, task.home)
     return {"slot": {"S": slot}, "place": {"S": parked_place(task.entry)}}
 
 

@@ -89,12 +89,12 @@ class AuditStore(Struct, frozen=True):
         )
         parked = [task for task in live if task.parked]
         parked_items = self._pointing(list(map(parked_item_key, parked)), _pointing_parked)
-        known = self.parking_records.known_of(task.biz_type for task in parked)
+        known = self.parking_records.known_of(task.parked_scope for task in parked)
         return [
             replace(
                 one,
                 parked=parked_items.get(_name(parked_item_key(one.task))),
-                is_to_be_released=one.task.biz_type in known,
+                is_to_be_released=one.task.parked_scope in known,
                 entry=entries.get(_name(codec.key(one.task.entry, self.tasks.buckets))),
                 key=kept_keys.get(_name(keys.key_of(one.task))) if one.task.key else None,
             )

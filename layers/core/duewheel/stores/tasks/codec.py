@@ -113,6 +113,7 @@ class TaskRow(HomeRow, kw_only=True):
     waits_for: S[Source] | None = None
     notice_of: S[Text] | None = None
     flow_key: S[FlowKey] | None = None
+    parked_key: S[FlowKey] | None = None
     timer: S[TimerId] | None = None
     occurrence: S[Source] | None = None
     plan: S[Source] | None = None
@@ -382,6 +383,8 @@ def _why_it_waits(task: Task) -> dict[str, Any]:
         item["waits_for"] = {"S": compact(row)}
     if task.parked:
         item["parked"] = {"BOOL": True}
+    if task.parked_key is not None:
+        item["parked_key"] = {"S": task.parked_key}
     return item
 
 
@@ -440,6 +443,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         reservation=_promise(row),
         postponement=decoded("waits_for", row.waits_for, _postponement_from),
         parked=row.parked is not None and row.parked.BOOL,
+        parked_key=row.parked_key and row.parked_key.S,
         occurrence=_occurrence_of(row),
         plan=decoded("plan", row.plan, plan_from),
         priority=row.priority and row.priority.S,

@@ -2,9 +2,9 @@
 
 New secrets are put before the record that names them, and replaced ones deleted after it.
 
-Before a pause begins or ends, a record says that tasks of this business may be parked. When it has
-ended, two messages start their release: one at once, and one when the pause is in no process's
-cache any more.
+Before a pause begins or ends, a record says that tasks of this business or flow key may be parked.
+When it has ended, two messages start their release: one at once, and one when the pause is in no
+process's cache any more.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +18,7 @@ from duewheel.log import logger
 from duewheel.rules.businesses.settings import Business, SigningSecret, changed
 from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.callbacks.signature import hint_of, secret_from
+from duewheel.rules.names import parts_of, scope_of
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Unavailable
 from duewheel.rules.wheel.queue_messages import ReleaseMessage
@@ -38,26 +39,45 @@ class Pausing(Struct, frozen=True):
     message_sender: MessageSender
     random_text: Callable[[], str]
 
-    def announce(self, biz_type: str) -> None:
+    def announce(self, before: Business, after: Business | None) -> None:
+        """`after` None: the business is deleted."""
+        biz_type = before.biz_type
+        scopes = [scope_of(biz_type, key) for key in sorted(_paused(before) ^ _paused(after))]
+        if before.paused or (after is not None and after.paused):
+            scopes.append(biz_type)
         with unavailable_when_throttled():
-            self.records.mark(biz_type, self.random_text())
+            for scope in scopes:
+                self.records.mark(scope, self.random_text())
+
+    def release_resumed(self, before: Business, after: Business | None) -> None:
+        if before.paused and (after is None or not after.paused):
+            self.request_release(before.biz_type)
+        for flow_key in sorted(_paused(before) - _paused(after)):
+            self.request_release(before.biz_type, flow_key)
 
     def release_all(self, businesses: BusinessStore) -> None:
-        """Send a release for each business that is not paused, so that nothing stays parked. The
-        sweeper does so every minute, in case a message was refused or lost, or its run crashed. A
-        business with a damaged record may be paused: it is left out."""
-        read = businesses.read_many(self.records.biz_types())
+        """Send a release for each business and flow key that is not paused, so that nothing stays
+        parked. The sweeper does so every minute, in case a message was refused or lost, its run
+        crashed, or the business of a resumed key was still paused. A business with a damaged record
+        may be paused: it is left out."""
+        scopes = [parts_of(scope) for scope in self.records.scopes()]
+        read = businesses.read_many(dict.fromkeys(biz_type for biz_type, _ in scopes))
         self.message_sender.send(
-            ReleaseMessage(biz_type)
-            for biz_type, business in read.items()
-            if not (business.paused or business.damaged)
+            ReleaseMessage(biz_type, flow_key=flow_key)
+            for biz_type, flow_key in scopes
+            if not (read[biz_type].paused or read[biz_type].damaged)
+            and not read[biz_type].pauses(flow_key)
         )
 
-    def request_release(self, biz_type: str) -> None:
+    def request_release(self, biz_type: str, flow_key: str | None = None) -> None:
         """If both links refuse, the sweeper sends the messages."""
-        release = [ReleaseMessage(biz_type)]
+        release = [ReleaseMessage(biz_type, flow_key=flow_key)]
         self.message_sender.send(release)
         self.message_sender.send(release, lambda _: FORGOTTEN_AFTER_SECONDS)
+
+
+def _paused(business: Business | None) -> set[str]:
+    return set() if business is None else set(business.paused_flow_keys)
 
 
 # A lost race shows that another writer was first; after a few in a row the call is refused.
@@ -83,8 +103,7 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
             before = self.store.read_whole(biz_type)
             precondition.check("business", before.version)
             after = changed(before, change, self.clock.now_ms())
-            if before.paused or after.paused:
-                self.pausing.announce(biz_type)
+            self.pausing.announce(before, after)
             with _unavailable_when_not_stored():
                 new.write()
             with unavailable_when_throttled():
@@ -93,8 +112,7 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
                 return None
             self.known.forget(biz_type)
             delete_secrets(self.secret_store, before, after)
-            if before.paused and not after.paused:
-                self.pausing.request_release(biz_type)
+            self.pausing.release_resumed(before, after)
             return after
 
         lost = Unavailable("Too many requests change this business at once.")

@@ -1,9 +1,9 @@
 """Gates: each decides which tasks of a business may be called, and sets the others aside.
 
-They stand in one list (`wiring/notifier.py`): pause, occurrence, circuit breaker, concurrency limit
-and rate limit; the circuit breaker has a module of its own. A task passes them in this order twice:
-with all tasks of its business before the first instant of the page (`admit`), and alone right
-before its call, which may have waited (`confirm`).
+They stand in one list (`wiring/notifier.py`): pause, occurrence, pause of flow keys, circuit
+breaker, batches, concurrency limit and rate limit; circuit breaker and batches have modules of
+their own. A task passes them in this order twice: with all tasks of its business before the first
+instant of the page (`admit`), and alone right before its call, which may have waited (`confirm`).
 """
 
 import asyncio
@@ -16,7 +16,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
-from duewheel.rules.businesses.flow import scope_of
 from duewheel.rules.businesses.rate_limit import (
     US_PER_MS,
     US_PER_SECOND,
@@ -40,6 +39,7 @@ from duewheel.rules.delivery.reservations import (
     reserved_apart,
     slack_us,
 )
+from duewheel.rules.names import scope_of
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.permits import PermitStore
@@ -177,6 +177,8 @@ class PauseGate(Gate, Struct, frozen=True, kw_only=True):
         business = await self._read(run)
         if business.paused:
             run.put_aside(call.task, self._park)
+        elif business.pauses(call.task.flow_key):
+            run.put_aside(call.task, self.park_by_key)
         elif run.business.version and not business.version:  # deleted
             run.put_aside(call.task, self._postpone)
         else:
@@ -192,6 +194,9 @@ class PauseGate(Gate, Struct, frozen=True, kw_only=True):
 
     async def _park(self, tasks: list[Task], run: BusinessRun) -> None:
         await self.retry_throttled(self.park(tasks), run.page.deadline_ms)
+
+    async def park_by_key(self, tasks: list[Task], run: BusinessRun) -> None:
+        await self.retry_throttled(self.park(tasks, by_key=True), run.page.deadline_ms)
 
     async def _postpone(self, tasks: list[Task], run: BusinessRun) -> None:
         await self.retry_throttled(self.reschedule.postponed(tasks), run.page.deadline_ms)
@@ -296,6 +301,21 @@ def with_riders(
     """A batch has one turn, or one permit, so its tasks have one place in a line."""
     by_task = {call.task.home: call for call in calls}
     return [(one, place) for task, place in reserved for one in by_task[task.home].in_request]
+
+
+class KeyPauseGate(Gate, Struct, frozen=True):
+    """The tasks of a paused flow key are parked when they fall due. It stands behind the gate from
+    which an occurrence has its key. `pause` looks at those that waited."""
+
+    pause: PauseGate
+
+    async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+        if not run.business.paused_flow_keys:
+            return calls
+        paused = [call for call in calls if run.business.pauses(call.task.flow_key)]
+        for call in paused:
+            run.put_aside(call.task, self.pause.park_by_key)
+        return [call for call in calls if call not in paused]
 
 
 class LimitCallRate:

@@ -1,4 +1,5 @@
-"""Park tasks that fall due while their business is paused, and release them when it no longer is.
+"""Park tasks that fall due while their business or flow key is paused, and release them when it no
+longer is.
 
 To park, the parked item is written first, then the home. A run that crashes in between has parked
 nothing: the entries are still named, and their page is run again.
@@ -15,12 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import logger
 from duewheel.metrics import PARKED, counts
-from duewheel.rules.businesses.rate_limit import US_PER_MS
+from duewheel.rules.businesses.rate_limit import US_PER_MS, RateLimit
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery import parked_tasks as rules
 from duewheel.rules.delivery.parked_tasks import Fate, ParkedItem
@@ -52,16 +54,18 @@ class Park(Struct, frozen=True):
     parked: ParkedStore
     writers: ThreadPoolExecutor
 
-    def __call__(self, tasks: Sequence[Task]) -> Tries[Task]:
-        return Tries(tasks, self._once)
+    def __call__(self, tasks: Sequence[Task], *, by_key: bool = False) -> Tries[Task]:
+        """`by_key`: their flow key is paused, not their business."""
+        return Tries(tasks, partial(self._once, by_key=by_key))
 
-    def _once(self, tasks: Sequence[Task]) -> list[Outcome]:
-        self.parked.put(tasks)
-        return fan_out(self.writers, tried(self._mark), tasks)
+    def _once(self, tasks: Sequence[Task], *, by_key: bool) -> list[Outcome]:
+        now_ms = self.clock.now_ms()
+        parked = [lifecycle.parked(one, now_ms, one.flow_key if by_key else None) for one in tasks]
+        self.parked.put(parked)
+        return fan_out(self.writers, tried(self._mark), list(zip(tasks, parked, strict=True)))
 
-    def _mark(self, task: Task) -> bool:
-        parked = lifecycle.parked(task, self.clock.now_ms())
-        is_parked = changed_or_logged(self.tasks, task, parked)
+    def _mark(self, change: tuple[Task, Task]) -> bool:
+        is_parked = changed_or_logged(self.tasks, *change)
         counts.add(PARKED, is_parked)
         return is_parked
 
@@ -92,10 +96,10 @@ class Release(Struct, frozen=True, kw_only=True):
         if message.part is not None:
             self._release_part(message, message.part, me, deadline_ms)
             return
-        parking = self.records.take(message.biz_type, me, self.clock.now_ms(), self.lease_ms)
+        parking = self.records.take(message.scope, me, self.clock.now_ms(), self.lease_ms)
         if parking is None:
             return
-        seen = self._work_off(parking.biz_type, deadline_ms)
+        seen = self._work_off(message, deadline_ms)
         if seen.empty_ms is not None and rules.is_over(parking, seen.empty_ms, self._parkers_gone):
             self.records.forget(parking, me)
             return
@@ -103,7 +107,7 @@ class Release(Struct, frozen=True, kw_only=True):
         self.records.give_back(parking, me, known_ms or seen.unpaused_ms)
         # If both links refuse, the sweeper sends it.
         if seen.by_parts:
-            parts = [ReleaseMessage(message.biz_type, part) for part in range(PARKED_SLOTS)]
+            parts = [replace(message, part=part) for part in range(PARKED_SLOTS)]
             self.message_sender.send(parts, _delay_seconds)
         elif seen.goes_on:
             self.message_sender.send([message])
@@ -111,10 +115,10 @@ class Release(Struct, frozen=True, kw_only=True):
     def _release_part(self, message: ReleaseMessage, part: int, me: str, deadline_ms: int) -> None:
         """Release one slot. This shows nothing about the other slots, so it ends no parking."""
         now_ms = self.clock.now_ms()
-        if not self.records.take_part(message.biz_type, part, me, now_ms, self.lease_ms):
+        if not self.records.take_part(message.scope, part, me, now_ms, self.lease_ms):
             return
-        seen = self._work_off(message.biz_type, deadline_ms, part)
-        self.records.give_back_part(message.biz_type, part, me)
+        seen = self._work_off(message, deadline_ms)
+        self.records.give_back_part(message.scope, part, me)
         if seen.goes_on:
             self.message_sender.send([message])
 
@@ -124,42 +128,49 @@ class Release(Struct, frozen=True, kw_only=True):
         for so long, and then works for no longer than a lease."""
         return KEPT_MS + self.lease_ms
 
-    def _work_off(self, biz_type: str, deadline_ms: int, part: int | None = None) -> Seen:
+    def _work_off(self, message: ReleaseMessage, deadline_ms: int) -> Seen:
+        part = message.part
         after: str | None = None
         unpaused_ms: int | None = None
         line_ms = 0
         blocks = 0
         while True:
-            business = self._unpaused(biz_type)
+            business = self._unpaused(message)
             if business is None:
                 return Seen()
             unpaused_ms = unpaused_ms or self.clock.now_ms()
             if self.clock.now_ms() > deadline_ms - RESERVE_MS:
                 return Seen(unpaused_ms, goes_on=True)
             # With a limit, places in its line are given to one after the other.
-            if part is None and blocks >= rules.BLOCKS_IN_LINE and business.call_rate is None:
+            line = _line_of(business, message)
+            if part is None and blocks >= rules.BLOCKS_IN_LINE and line is None:
                 return Seen(unpaused_ms, by_parts=True)
             read_ms = self.clock.now_ms()
-            block = self.parked.block(biz_type, after, BLOCK, part)
+            block = self.parked.block(message.scope, after, BLOCK, part)
             if block.is_empty:
                 return Seen(unpaused_ms, empty_ms=read_ms if after is None else None)
             # A repeat recognises the tasks that an earlier try has released.
-            release = partial(self._release, block.items, business, line_ms, part)
+            release = partial(self._release, block.items, message, line, line_ms)
             line_ms = self.retry_throttled.on_this_thread(release, deadline_ms)
             if block.after is None:
                 return Seen(unpaused_ms)
             after, blocks = block.after, blocks + 1
 
-    def _unpaused(self, biz_type: str) -> Business | None:
-        """The business; None while it is paused, or if its record is unreadable."""
+    def _unpaused(self, message: ReleaseMessage) -> Business | None:
+        """The business; None while it or the flow key is paused, or if its record is unreadable."""
         try:
-            business = self.businesses.read_whole(biz_type)
+            business = self.businesses.read_whole(message.biz_type)
         except UnreadableItem:
             return None  # the read has reported it
-        return None if business.paused else business
+        is_paused = business.paused or business.pauses(message.flow_key)
+        return None if is_paused else business
 
     def _release(
-        self, items: Sequence[ParkedItem], business: Business, line_ms: int, part: int | None
+        self,
+        items: Sequence[ParkedItem],
+        message: ReleaseMessage,
+        line: tuple[str, RateLimit] | None,
+        line_ms: int,
     ) -> int:
         """`line_ms` is where the line ends of those that need no turns; returns where it does
         with these behind it."""
@@ -172,7 +183,7 @@ class Release(Struct, frozen=True, kw_only=True):
             task = homes[item.home]
             if fate is Fate.RELEASE and task is not None:
                 releases[item] = task
-        changes, line_ms = self._changes(list(releases.values()), business, line_ms, part)
+        changes, line_ms = self._changes(list(releases.values()), line, line_ms, message.part)
         named = self.reschedule.each(changes)
         done = {
             before.home for (before, _), is_named in zip(changes, named, strict=True) if is_named
@@ -183,14 +194,19 @@ class Release(Struct, frozen=True, kw_only=True):
         logger.info(
             "released",
             action="released",
-            biz_type=business.biz_type,
+            biz_type=message.biz_type,
+            flow_key=message.flow_key,
             count=len(done),
             dropped=len(over) - len(done),
         )
         return line_ms
 
     def _changes(
-        self, tasks: Sequence[Task], business: Business, line_ms: int, part: int | None
+        self,
+        tasks: Sequence[Task],
+        line: tuple[str, RateLimit] | None,
+        line_ms: int,
+        part: int | None,
     ) -> tuple[list[rules.Release], int]:
         """The places are so far ahead that each entry falls due on time."""
         now_ms = self.clock.now_ms()
@@ -200,12 +216,19 @@ class Release(Struct, frozen=True, kw_only=True):
         from_ms = max(
             line_ms, self.reschedule.entry_writer.placement().first_timely_ms() + _behind_ms(part)
         )
-        rate = business.call_rate
-        if rate is None or not due:
+        if line is None or not due:
             changes += rules.in_line(due, from_ms, now_ms, part)
             return changes, from_ms + rules.line_length_ms(len(due), part)
-        places = self.turns.line_up(business.biz_type, rate, len(due), from_ms * US_PER_MS)
+        places = self.turns.line_up(*line, len(due), from_ms * US_PER_MS)
         return [*changes, *rules.at_their_places(due, places, now_ms)], line_ms
+
+
+def _line_of(business: Business, message: ReleaseMessage) -> tuple[str, RateLimit] | None:
+    """Where the tasks line up: for turns of their flow key, or else of their business."""
+    key_rate = business.key_rate(message.flow_key)
+    if key_rate is not None:
+        return message.scope, key_rate
+    return None if business.call_rate is None else (business.biz_type, business.call_rate)
 
 
 def _behind_ms(part: int | None) -> int:

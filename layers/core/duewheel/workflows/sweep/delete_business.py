@@ -127,16 +127,14 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
         return True
 
     def _delete(self, business: Business, by: str) -> None:
-        if business.paused:
-            self.pausing.announce(business.biz_type)
+        self.pausing.announce(business, None)
         with unavailable_when_throttled():
             is_deleted = self.store.delete(business, by)
         if not is_deleted:
             raise VersionMismatch("The business was changed meanwhile; read it, and begin again.")
         self.known.forget(business.biz_type)
         delete_secrets(self.secret_store, business)
-        if business.paused:
-            self.pausing.request_release(business.biz_type)
+        self.pausing.release_resumed(business, None)
 
 
 def _pending(biz_type: str, query: DeleteQuery) -> ListQuery:

@@ -2,6 +2,7 @@
 
 import { el, fill } from "../../parts/elements.js";
 import { instant, span } from "../../parts/instants.js";
+import { text } from "../../parts/form.js";
 import { once } from "../../parts/once.js";
 import { confirmed } from "../../parts/outcomes.js";
 import { link } from "../../parts/router.js";
@@ -53,6 +54,7 @@ export async function read(name, signal) {
 
 function standing(found, actions) {
   const isPaused = found?.members.paused ?? false;
+  const paused = found?.members.paused_flow_keys ?? [];
   return [
     facts([
       ["Its tasks are", isPaused ? [badge("paused"), " parked when they fall due, until it is resumed"] : "called when they fall due"],
@@ -60,11 +62,13 @@ function standing(found, actions) {
       found && ["Breakers", breakers(found.members.breakers)],
       found && ["Last task", found.members.last_task_at ? ["fell due or failed in the minute of ", instant(found.members.last_task_at)] : "none is counted in the last 90 days; a task is counted two minutes after it fell due"],
       found && ["The service", service(found.members.usage)],
+      paused.length > 0 && ["Paused flow keys", paused.map((key) => el("div", {}, el("code", {}, key), " ", el("button", { type: "button", on: { click: () => actions.resumeKey(key) } }, "Resume it")))],
     ]),
     el(
       "div",
       { class: "buttons" },
       el("button", { type: "button", on: { click: isPaused ? actions.resume : actions.pause } }, isPaused ? "Resume" : "Pause"),
+      el("button", { type: "button", on: { click: actions.pauseKey } }, "Pause a flow key"),
       isConfigured(found) && el("button", { type: "button", class: "danger", on: { click: actions.remove } }, "Delete"),
     ),
   ];
@@ -105,7 +109,23 @@ function actionsOn({ name, progress, signal, found, anew }) {
     await anew();
     return said;
   };
+  const steerKey = (flowKey, value, said) => async () => {
+    await call("PUT", ["businesses", name], { body: { paused_flow_keys: { [flowKey]: value } } });
+    await anew();
+    return said;
+  };
+  const pauseKey = () => {
+    const field = text("flow_key", "Flow key", "", { required: true });
+    const pause = () => {
+      const flowKey = field.querySelector("input").value;
+      return steerKey(flowKey, true, `${flowKey} is paused.`)();
+    };
+    return confirmed({ title: `Pause a flow key of ${name}?`, text: PAUSED, verb: "Pause", fields: [field] }, pause);
+  };
+  const resumeKey = (flowKey) => confirmed({ title: `Resume ${flowKey}?`, text: KEY_RESUMED, verb: "Resume" }, steerKey(flowKey, null, `${flowKey} is resumed.`));
   return {
+    pauseKey: once(pauseKey),
+    resumeKey,
     pause: once(() => confirmed({ title: `Pause ${name}?`, text: PAUSED, verb: "Pause" }, steer("pause", `${name} is paused.`))),
     resume: once(() => confirmed({ title: `Resume ${name}?`, text: resumed(found()?.members), verb: "Resume" }, steer("resume", `${name} is resumed.`))),
     remove: once(() => askToDelete({ name, etag: found()?.etag, progress, signal })),
@@ -114,6 +134,8 @@ function actionsOn({ name, progress, signal, found, anew }) {
 
 const PAUSED = "Within five seconds, what falls due is parked instead of called; calls under way are finished. Tasks are still taken, changed and cancelled. "
   + "Parked tasks stay pending, however long the pause lasts, and can be cancelled or changed at any time; grace and age that a task was given go on counting.";
+
+const KEY_RESUMED = "What is parked of this key is called in the order in which it fell due, at the rate of the key or of the business.";
 
 function resumed(business) {
   const pace = business?.calls_per_second ? `at its ${business.calls_per_second} calls a second` : "up to a thousand in a second, since it has no limit of calls a second";
