@@ -41,6 +41,7 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     viewer.fill("Calls a second", "2.5")
     viewer.fill("Called later by up to (seconds)", "60")
     viewer.fill("Tasks of one call", "50")
+    viewer.fill("Limits of each flow key (JSON)", '{"default": {"calls_per_second": 5}}')
     viewer.choose("Lane", "slow")
     viewer.choose("Priority", "low")
     saved(viewer)
@@ -50,7 +51,7 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     answer = business(service, "fresh")
     assert answer["own"] == [
         "callback", "retry", "allowed_hosts", "trusted_origins", "retry_statuses", "stop_statuses",
-        "calls_per_second", "lane", "tolerance_seconds", "priority", "batch",
+        "calls_per_second", "lane", "tolerance_seconds", "priority", "batch", "flow",
     ]  # fmt: skip
     assert answer["callback"] == {
         "type": "http", "url": "https://api.example.org/hook", "method": None,

@@ -276,3 +276,16 @@ def test_the_pages_fit_a_phone(viewer: Viewer, service: Service, path: str) -> N
     viewer.open(path)
     expect(viewer.page.locator("[aria-busy]")).to_have_count(0)
     assert viewer.has_room()
+
+
+def test_a_flow_key_is_paused_and_resumed(viewer: Viewer, service: Service) -> None:
+    service.call("PUT", "/v1/businesses/keyed", {"retention_days": 7})
+    viewer.open("businesses/keyed")
+    viewer.press("Pause a flow key")
+    viewer.field("Flow key").fill("customer-7")
+    viewer.page.locator("dialog button.primary").click()
+    expect(viewer.fact("Paused flow keys").first).to_contain_text("customer-7")
+    viewer.press("Resume it")
+    viewer.page.locator("dialog button.primary").click()
+    expect(viewer.page.get_by_text("customer-7 is resumed.")).to_be_visible()
+    assert service.call("GET", "/v1/businesses/keyed")[1]["paused_flow_keys"] == []

@@ -9,13 +9,13 @@ from duewheel.rules.instants import ms_from_rfc3339
 from duewheel.rules.wheel.timing import SKEW_MS
 from tests.simulation.faults import FLAKY_HOST
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
-from tests.simulation.owners import BATCHED, DORMANT, LIMITED, NARROW, Owners
+from tests.simulation.owners import BATCHED, DORMANT, KEYED, KEYS, LIMITED, NARROW, Owners
 from tests.simulation.senders import Senders
 from tests.simulation.service import NO_HEADERS, Service
 from tests.support.clock import NOON_MS
 
-BUSINESSES = ("orders", "invoices", "parcels", LIMITED, NARROW, BATCHED)
-SHARES = (12, 10, 2, 2, 1, 9)  # of the tasks
+BUSINESSES = ("orders", "invoices", "parcels", LIMITED, NARROW, BATCHED, KEYED)
+SHARES = (12, 10, 2, 2, 1, 9, 2)  # of the tasks
 IN_SLOW_LANE = "parcels"
 TOLERANT = "invoices"
 FIRST_SERVED = "orders"  # those of its tasks that have no priority of their own
@@ -46,6 +46,7 @@ class Clients:
         has_priorities: bool = True,
         has_batches: bool = True,
         has_reasons: bool = True,
+        has_keys: bool = True,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
@@ -54,6 +55,7 @@ class Clients:
         self.priorities: Sequence[str | None] = PRIORITIES if has_priorities else (None,)
         self.has_batches = has_batches
         self._has_reasons = has_reasons
+        self.has_keys = has_keys
         self._service = service
         self._chance = Random(seed)
         self._chance_of_priority = Random(seed)  # beside, so that all else stays as it was
@@ -90,6 +92,8 @@ class Clients:
             self.owners.pause_one,
             self.owners.run_a_timer,
         )
+        if self.has_keys:
+            stories += (self.owners.pause_a_key,)
         if self._far_seconds is not None:
             stories += (self._far,)
         return self._chance.choice(stories)
@@ -287,7 +291,12 @@ class Clients:
         kind = receiver or self._chance.choice(kinds)
         tolerance = self._chance.choice(self.tolerances)
         priority = self._chance_of_priority.choice(self.priorities)
+        biz_type = self._chance.choices(BUSINESSES, SHARES)[0]
+        flow_key = (
+            self._chance.choice((*KEYS, None)) if self.has_keys and biz_type == KEYED else None
+        )
         return {
+            **({} if flow_key is None else {"flow_key": flow_key}),
             **({} if tolerance is None else {"tolerance_seconds": tolerance}),
             **({} if priority is None else {"priority": priority}),
             "biz_type": biz_type,

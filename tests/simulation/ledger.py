@@ -73,6 +73,7 @@ class Pause:
     biz_type: str
     answered_seconds: float
     resume_begun_seconds: float
+    flow_key: str | None = None  # None: of the whole business
 
 
 @dataclass

@@ -2,7 +2,7 @@
 what a timer's schedule has."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from math import inf
 
@@ -13,7 +13,15 @@ from duewheel.rules.timers.planning import MISFIRES_WRITTEN
 from duewheel.stores.businesses.cache import KEPT_MS
 from tests.simulation.invocation import Invocation
 from tests.simulation.ledger import KnownTimer, Ledger, Pause
-from tests.simulation.owners import BATCH_TASKS_MAX, BATCHED, IN_FLIGHT, LIMITED, NARROW
+from tests.simulation.owners import (
+    BATCH_TASKS_MAX,
+    BATCHED,
+    IN_FLIGHT,
+    KEYED,
+    KEYS,
+    LIMITED,
+    NARROW,
+)
 from tests.simulation.receiver import Call
 from tests.support.clock import NOON_MS
 
@@ -31,7 +39,16 @@ def judged_owners(
     by_business: dict[str, list[Call]] = defaultdict(list)
     for call in calls:
         by_business[call.biz_type].append(call)
-    wrong = [each for pause in ledger.pauses for each in _called_in(pause, by_business)]
+    keys = {task.task_id: task.flow_key for task in tasks}
+    by_key: dict[str | None, list[Call]] = defaultdict(list)
+    for call in by_business[KEYED]:
+        by_key[keys.get(call.task_id)].append(call)
+    wrong: list[str] = []
+    for pause in ledger.pauses:
+        whole = by_business[pause.biz_type]
+        wrong += _called_in(pause, whole if pause.flow_key is None else by_key[pause.flow_key])
+    for flow_key in KEYS:
+        wrong += _too_many(by_key[flow_key], calls_per_second)
     wrong += _too_many(by_business[LIMITED], calls_per_second)
     wrong += too_many_in_flight(by_business[NARROW])
     wrong += low_before_high([task for task in tasks if task.biz_type == LIMITED])
@@ -39,9 +56,9 @@ def judged_owners(
     return [*wrong, *_of_timers(ledger.timers, calls, tasks)]
 
 
-def _called_in(pause: Pause, calls: Mapping[str, Sequence[Call]]) -> Iterator[str]:
+def _called_in(pause: Pause, calls: Sequence[Call]) -> Iterator[str]:
     begins = pause.answered_seconds + KEPT_MS / 1000 + CLOCKS_DIFFER_SECONDS
-    for call in calls[pause.biz_type]:
+    for call in calls:
         if begins <= call.began_seconds < pause.resume_begun_seconds:
             yield f"{call.task_id} called in the pause of {pause.answered_seconds:.3f}, {call}"
 

@@ -15,6 +15,8 @@ NARROW = "narrow"  # by calls in flight
 IN_FLIGHT = 2
 BATCHED = "batched"  # its tasks go in requests of several
 BATCH_TASKS_MAX = 20
+KEYED = "keyed"  # by calls a second of each flow key; single keys are paused
+KEYS = ("eu/1", "eu/2", "us/1")
 DORMANT = "dormant"  # paused for a day and longer
 TIMERS_LAST_SECONDS = (5, 60)
 
@@ -48,6 +50,29 @@ class Owners:
                 break
             await asyncio.sleep(2)
         self._steered.discard(biz_type)
+
+    async def pause_a_key(self) -> None:
+        flow_key = self._chance.choice(KEYS)
+        if flow_key in self._steered:
+            return
+        self._steered.add(flow_key)
+        paused = await self._steer_key(flow_key, value=True)
+        await asyncio.sleep(self._chance.uniform(5, 60))
+        while True:
+            resumed = await self._steer_key(flow_key, value=None)
+            if paused.is_granted and paused.answered_seconds is not None:
+                pause = Pause(KEYED, paused.answered_seconds, resumed.begun_seconds, flow_key)
+                self._ledger.pauses.append(pause)
+                paused = Asked(0, None, None)
+            if resumed.is_granted:
+                break
+            await asyncio.sleep(2)
+        self._steered.discard(flow_key)
+
+    async def _steer_key(self, flow_key: str, *, value: bool | None) -> Asked:
+        body = {"paused_flow_keys": {flow_key: value}}
+        asked, _ = await self._ask("PUT", f"/v1/businesses/{KEYED}", body)
+        return asked
 
     async def run_a_timer(self) -> None:
         """For a minute at most; it may be disabled, enabled again, and deleted."""

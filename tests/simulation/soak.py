@@ -44,6 +44,7 @@ from tests.simulation.owners import (
     BATCHED,
     DORMANT,
     IN_FLIGHT,
+    KEYED,
     LIMITED,
     NARROW,
 )
@@ -121,6 +122,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         stack.enter_context(service.running())
         far = soak.day_seconds if soak.has_short_days else None
         has_tolerances = all(release.has("rules.tolerance") for release in releases)
+        has_keys = all(release.has("rules.businesses.flow") for release in releases)
         clients = Clients(
             service,
             soak.seed + 2,
@@ -131,6 +133,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
             has_priorities=all(release.has("rules.priority") for release in releases),
             has_batches=all(release.has("rules.callbacks.batch") for release in releases),
             has_reasons=all(release.has("rules.delivery.waiting") for release in releases),
+            has_keys=has_keys,
         )
         expiry = Expiry(service, soak.day_seconds)
         sweep = SweepWatch(service)
@@ -205,6 +208,7 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
     """Both lanes have their share of it, and messages and calls that a limit holds up."""
     faults, service.faults.rates = service.faults.rates, CALM
     limit = {"creates_per_second": RATION, "creates_burst": RATION}
+    limit_of_keys = {"default": {"calls_per_second": calls_per_second}}
     for biz_type, settings in (
         (IN_SLOW_LANE, {"lane": "slow"}),
         (RATIONED, limit),
@@ -214,6 +218,7 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
         (TOLERANT, {"tolerance_seconds": TOLERANCE_SECONDS} if any(clients.tolerances) else {}),
         (FIRST_SERVED, {"priority": "high"} if any(clients.priorities) else {}),
         (BATCHED, {"batch": {"tasks_max": BATCH_TASKS_MAX}} if clients.has_batches else {}),
+        (KEYED, {"flow": limit_of_keys} if clients.has_keys else {}),
     ):
         answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
         assert answer is not None

@@ -397,6 +397,8 @@ class RateLimitGate(Gate, Struct, frozen=True):
         others = [call for call in calls if call.probe is None]
         by_key = await self._take_of_keys(others, run)
         rate = run.business.call_rate
+        if rate is None and by_key is others:
+            return calls
         if rate is None or not by_key:
             return [*probes, *by_key]
         taken = await self._take(by_key, run, run.business.biz_type, rate)

@@ -5,6 +5,7 @@ import { el } from "../../parts/elements.js";
 import { area, choice, text } from "../../parts/form.js";
 import { typedNumber } from "../../parts/numbers.js";
 import { retryFields, retryOf } from "../../parts/retry_fields.js";
+import { Problem } from "../../parts/service.js";
 import { words } from "../../parts/words.js";
 import { secretFields, secretsOf } from "./business_secrets.js";
 
@@ -14,6 +15,7 @@ const NUMBERS = [
   ["creates_per_second", "Creates a second", "Beyond it a create is refused."],
   ["creates_burst", "Creates at once after a pause", "By default as many as in a second."],
 ];
+const FLOW = { rows: 3, hint: '{"default": {"calls_per_second": 5}, "prefixes": {"eu/": {"calls_in_flight": 1, "in_order": true}}}', placeholder: "none" };
 const NONE = "none"; // of a list that is to be empty, which a blank is not
 const STATUSES = `Statuses from 300 to 599, or 3xx, 4xx, 5xx, with commas between them; “${NONE}” for an empty list.`;
 
@@ -36,7 +38,7 @@ export function settingFields(business) {
       laneField(own("lane")),
       priorityField(own("priority")),
     ),
-    group("Limits", NUMBERS.map((one) => number(...one))),
+    group("Limits", NUMBERS.map((one) => number(...one)), area("flow", "Limits of each flow key (JSON)", flowText(own("flow")), FLOW)),
     group("Batches", batchFields(own("batch"))),
     group("Retries", retryFields(own("retry"), "service default"), statuses("retry_statuses", "Tried again on"), statuses("stop_statuses", "Ended by")),
     group("Dead tasks", callbackFields("on_dead", "Who is notified of each", own("on_dead"), "service default: none")),
@@ -84,11 +86,25 @@ export function wantedSettings(values) {
     retry_statuses: statuses(values.retry_statuses),
     stop_statuses: statuses(values.stop_statuses),
     on_dead: callbackOf("on_dead", values),
+    flow: flowOf(values.flow),
     lane: values.lane || null,
     priority: values.priority || null,
     batch: batchOf(values),
     signing_secrets: secretsOf(values),
   };
+}
+
+function flowText(flow) {
+  return flow === null ? "" : JSON.stringify(flow);
+}
+
+function flowOf(text) {
+  if (text.trim() === "") return null;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Problem(422, { field: "flow", title: "This is no JSON", detail: `This is no JSON: ${error.message}` });
+  }
 }
 
 function statuses(text) {
