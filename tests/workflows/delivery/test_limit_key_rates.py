@@ -71,6 +71,19 @@ def test_a_key_that_waits_takes_no_turns_of_its_business(world: World) -> None:
     assert are_apart(called["a"], 1_000)
 
 
+def test_calls_of_a_key_that_wait_for_turns_of_the_business_do_not_come_together(
+    world: World,
+) -> None:
+    """Turns of the key a third of a second apart; those of the business come a second later, a
+    tenth apart."""
+    limited(world, 3.0, calls_per_second=10.0)
+    created(world, *[None] * 10, *["a"] * 4)
+    let_pass(world, 75)
+    called = called_ms(world)["a"]
+    assert len(called) == 4
+    assert are_apart(called, 1_000 / 3)
+
+
 def test_a_task_without_a_limited_key_takes_no_turn(world: World) -> None:
     limited(world)
     created(world, None, "free/1")
