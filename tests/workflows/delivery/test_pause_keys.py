@@ -278,5 +278,5 @@ def test_an_occurrence_is_parked_by_the_key_of_its_timer(world: World) -> None:
     parked = world.read(first)
     assert (parked.parked, parked.parked_key) == (True, "a")
     resume_keys(world, "a")
-    let_pass(world, 10)
+    let_pass(world, 20)
     assert attempts(world, [first]) == [1]
