@@ -92,5 +92,8 @@ def dead_letters() -> list[tuple[Any, dict[str, str]]]:
 
 
 def tasks_stored() -> list[dict[str, Any]]:
-    items = boto3.client("dynamodb").scan(TableName=process.settings().wheel_table)["Items"]
-    return [item for item in items if "status" in item]
+    return [item for item in items_stored() if "status" in item]
+
+
+def items_stored() -> list[dict[str, Any]]:
+    return boto3.client("dynamodb").scan(TableName=process.settings().wheel_table)["Items"]

@@ -9,6 +9,7 @@ from duewheel.rules.instants import ms_from_rfc3339
 from duewheel.rules.wheel.timing import SKEW_MS
 from tests.simulation.faults import FLAKY_HOST
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
+from tests.simulation.lines import Lines
 from tests.simulation.owners import BATCHED, DORMANT, KEYED, KEYS, LIMITED, NARROW, Owners
 from tests.simulation.senders import Senders
 from tests.simulation.service import NO_HEADERS, Service
@@ -47,6 +48,7 @@ class Clients:
         has_batches: bool = True,
         has_reasons: bool = True,
         has_keys: bool = True,
+        has_order: bool = True,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
@@ -65,6 +67,8 @@ class Clients:
         self._numbers = 0
         self._named: dict[str, set[str]] = {}  # by path: tasks that the key has named
         self.owners = Owners(self._chance, self.ledger, self._ask, service.seconds)
+        self.has_order = has_order
+        self.lines = Lines(self._chance, self._ask, self._new, self._note)
         self.senders = Senders(service, self._chance, lambda: self._new(self._in_seconds()))
 
     async def live(self) -> None:
@@ -94,6 +98,8 @@ class Clients:
         )
         if self.has_keys:
             stories += (self.owners.pause_a_key,)
+        if self.has_order:
+            stories += (self.lines.live,)
         if self._far_seconds is not None:
             stories += (self._far,)
         return self._chance.choice(stories)

@@ -37,6 +37,7 @@ from tests.simulation.event_sources import EventSources
 from tests.simulation.expiry import DAY_SECONDS, EVERY_SECONDS, Expiry, short_days
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
 from tests.simulation.ledger import DueAsked
+from tests.simulation.lines import ORDERED, judged_lines
 from tests.simulation.message_verdict import MessageReport, judged_messages, tasks_of
 from tests.simulation.owner_verdict import batch_sizes, judged_owners
 from tests.simulation.owners import (
@@ -121,6 +122,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         stack.enter_context(short_days(soak.day_seconds, releases))
         stack.enter_context(service.running())
         far = soak.day_seconds if soak.has_short_days else None
+        has_order = all(release.has("rules.tasks.flow_order") for release in releases)
         has_tolerances = all(release.has("rules.tolerance") for release in releases)
         has_keys = all(release.has("rules.businesses.flow") for release in releases)
         clients = Clients(
@@ -134,6 +136,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
             has_batches=all(release.has("rules.callbacks.batch") for release in releases),
             has_reasons=all(release.has("rules.delivery.waiting") for release in releases),
             has_keys=has_keys,
+            has_order=has_order,
         )
         expiry = Expiry(service, soak.day_seconds)
         sweep = SweepWatch(service)
@@ -153,6 +156,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         report.disobeyed += service.receiver.wrong
         sizes = batch_sizes(service.receiver.calls).values()
         report.batched = sum(size for size in sizes if size > 1)
+        report.disobeyed += judged_lines(clients.ledger, service.receiver.calls, _tasks_of(items))
         report.inconsistent = inconsistent(service, health)
         for biz_type in (*BUSINESSES, RATIONED, DORMANT):
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
@@ -219,6 +223,7 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
         (FIRST_SERVED, {"priority": "high"} if any(clients.priorities) else {}),
         (BATCHED, {"batch": {"tasks_max": BATCH_TASKS_MAX}} if clients.has_batches else {}),
         (KEYED, {"flow": limit_of_keys} if clients.has_keys else {}),
+        (ORDERED, {"flow": {"default": {"in_order": True}}} if clients.has_order else {}),
     ):
         answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
         assert answer is not None

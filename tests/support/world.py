@@ -94,6 +94,7 @@ class World:
     keys = Part(wheel.keys)
     lead = Part(scheduler.lead)
     list_tasks = Part(api.list_tasks)
+    keep_order = Part(notifier.order)
     loads = Part(wheel.loads)
     origin = Part(process.origin)
     pages = Part(wheel.pages)
@@ -206,6 +207,7 @@ class World:
             clock=self.clock,
             tasks=self.tasks,
             keys=self.keys,
+            keep_order=notifier.order(),
             entry_writer=self.entry_writer,
             random_unit=lambda: 1.0,
         )

@@ -15,6 +15,7 @@ from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import (
     Attempt,
+    InLine,
     Occurrence,
     Plan,
     PostponedBy,
@@ -87,6 +88,8 @@ tasks = st.builds(
     | st.builds(Postponement, by=st.sampled_from(PostponedBy), until_ms=numbers),
     requested_ms=st.none() | numbers,
     flow_key=st.none() | st.from_regex(FLOW_KEY, fullmatch=True),
+    ordered_ms=st.none() | numbers,
+    in_line=st.none() | st.builds(InLine, numbers, numbers),
     status=st.sampled_from(Status),
     reason=st.none() | texts,
     attempts=st.integers(0, 100),
@@ -139,6 +142,8 @@ ATTRIBUTES = {
     "priority": "S",
     "waits_for": "S",
     "flow_key": "S",
+    "ordered_ms": "N",
+    "in_line": "S",
     "history": "S",
     "payload": "S",
     "reason": "S",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from duewheel.clock import Clock
@@ -81,6 +81,11 @@ class Conflict(Throttled):
 def is_for_load(error: Exception) -> bool:
     """Whether DynamoDB throttled a read or a write through all retries of the SDK."""
     return isinstance(error, Throttled) or (isinstance(error, ClientError) and is_throttling(error))
+
+
+def is_of_aws(error: Exception) -> bool:
+    """Whether a request failed, for whatever reason."""
+    return isinstance(error, Throttled | ClientError | BotoCoreError)
 
 
 def transact(client: "DynamoDBClient", actions: list[Any]) -> bool:

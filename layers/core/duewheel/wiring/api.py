@@ -28,7 +28,7 @@ from duewheel.wiring.businesses import (
     secret_store,
     seen_businesses,
 )
-from duewheel.wiring.creating import admission, cancel_task, change_pending
+from duewheel.wiring.creating import admission, cancel_task, change_pending, order
 from duewheel.wiring.process import (
     clock,
     dynamodb,
@@ -91,7 +91,13 @@ def change_task() -> ChangeTask:
 
 @once
 def redrive_task() -> RedriveTask:
-    return RedriveTask(clock(), tasks(), keys(), entry_writer())
+    return RedriveTask(
+        clock=clock(),
+        tasks=tasks(),
+        keys=keys(),
+        keep_order=order(),
+        entry_writer=entry_writer(),
+    )
 
 
 @once

@@ -7,12 +7,18 @@ from duewheel.rules.tasks.idempotency import CLAIM_TOKEN_BYTES
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
-from duewheel.wiring.wheel import entry_writer, keys, tasks, turns
+from duewheel.wiring.wheel import entry_writer, keep_order, keys, tasks, turns
 from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
 from duewheel.workflows.tasks.check_admission import Admission, LimitCreateRate
 from duewheel.workflows.tasks.create_idempotent import CreateIdempotent
 from duewheel.workflows.tasks.create_tasks import KEYED_AT_ONCE, CreateTasks
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.keyed_tasks import KeyedTasks
+
+
+@once
+def order() -> KeepOrder:
+    return keep_order(business_cache())
 
 
 @once
@@ -21,6 +27,7 @@ def change_pending() -> ChangePendingTask:
         clock=clock(),
         tasks=tasks(),
         keys=keys(),
+        keep_order=order(),
         entry_writer=entry_writer(),
         lead_ms=settings().lead_ms,
         notifier_lives_ms=settings().notifier_lives_ms,
@@ -44,6 +51,7 @@ def keyed_tasks() -> KeyedTasks:
         keys=keys(),
         entry_writer=entry_writer(),
         admission=admission(),
+        keep_order=order(),
         change_pending=change_pending(),
         cancel_task=cancel_task(),
     )
@@ -56,6 +64,7 @@ def create_tasks() -> CreateTasks:
         entry_writer=entry_writer(),
         admission=admission(),
         keyed=keyed_tasks(),
+        keep_order=order(),
         keyed_writers=ThreadPoolExecutor(KEYED_AT_ONCE),
     )
 

@@ -51,7 +51,7 @@ from duewheel.wiring.timers import (
     step_records,
     timers,
 )
-from duewheel.wiring.wheel import entry_writer, keys, pages, tasks, turns
+from duewheel.wiring.wheel import entry_writer, keep_order, keys, pages, tasks, turns
 from duewheel.workflows.delivery.attempt_call import AttemptCall
 from duewheel.workflows.delivery.batch_calls import BatchGate
 from duewheel.workflows.delivery.call_secrets import CallSecrets
@@ -68,6 +68,7 @@ from duewheel.workflows.delivery.gates import (
     RateLimitGate,
 )
 from duewheel.workflows.delivery.hold import Beside, HideMessages, KeepHold
+from duewheel.workflows.delivery.order_gate import OrderGate
 from duewheel.workflows.delivery.park_tasks import WRITERS as PARKERS
 from duewheel.workflows.delivery.park_tasks import Park, Release
 from duewheel.workflows.delivery.permits import OWNER_BYTES, TakePermits
@@ -76,6 +77,7 @@ from duewheel.workflows.delivery.settle_batch import Settler
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls, SlowLane
 from duewheel.workflows.gather_all import in_threads_of
 from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import WRITERS, Reschedule
 from duewheel.workflows.timers.change_timer import ChangeTimer, StopTimer
 from duewheel.workflows.timers.check_occurrences import WRITERS as ENDERS
@@ -125,11 +127,17 @@ def retry_throttled() -> RetryThrottled:
 
 
 @once
+def order() -> KeepOrder:
+    return keep_order(businesses_with_health())
+
+
+@once
 def fail_attempt() -> FailAttempt:
     return FailAttempt(
         clock=clock(),
         tasks=tasks(),
         keys=keys(),
+        keep_order=order(),
         entry_writer=entry_writer(),
         random_unit=random_unit(),
     )
@@ -187,6 +195,7 @@ def plan_timers() -> PlanTimers:
         reschedule=reschedule(),
         take_back=withdraw_occurrences(),
         count_outcomes=count_outcomes(),
+        keep_order=order(),
         records=None if settings().run_index else step_records(),
         writers=ThreadPoolExecutor(PLANNERS),
     )
@@ -202,6 +211,7 @@ def check_occurrences() -> CheckOccurrences:
         counters=counters(),
         reschedule=reschedule(),
         take_back=withdraw_occurrences(),
+        keep_order=order(),
         writers=ThreadPoolExecutor(ENDERS),
     )
 
@@ -248,6 +258,12 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         pause,
         OccurrenceGate(check_occurrences()),
         KeyPauseGate(pause),
+        OrderGate(
+            clock=clock(),
+            keep_order=order(),
+            reschedule=rescheduling,
+            retry_throttled=retrying,
+        ),
         circuit_breaker,
         BatchGate(),
         concurrency_limit,
@@ -273,7 +289,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         known=known,
         gates=gates,
         attempt_call=attempt_call,
-        begin_settling=partial(Settler, tasks(), keys(), retrying),
+        begin_settling=partial(Settler, tasks(), keys(), order(), retrying),
         secrets=call_secrets,
         take_permits=TakePermits(
             clock=clock(),

@@ -3,10 +3,12 @@
 from functools import partial
 
 from duewheel.rules.wheel.addresses import TOKEN_BYTES
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.tasks.keys import KeyStore
+from duewheel.stores.tasks.order_items import OrderItemStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.wheel.pointers import RefreshAwsTime
 from duewheel.stores.wheel.sharding import HeaderStore, LoadStore, ShardsCache
@@ -24,6 +26,7 @@ from duewheel.wiring.process import (
     slices,
 )
 from duewheel.workflows.sweep.read_second import ReadSecond
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.write_entries import EntryWriter, ReserveShards
 
 
@@ -90,4 +93,16 @@ def entry_writer() -> EntryWriter:
         aws_ms=aws_time().latest_ms,
         reserve_shards=reserve_shards(),
         lead_ms=settings().lead_ms,
+    )
+
+
+def keep_order(known: BusinessCache) -> KeepOrder:
+    """`known`: the cache of businesses of this process."""
+    return KeepOrder(
+        clock=clock(),
+        known=known,
+        tasks=tasks(),
+        items=OrderItemStore(tasks()),
+        entry_writer=entry_writer(),
+        lives_ms=settings().notifier_lives_ms,
     )

@@ -181,6 +181,11 @@ class Business(Struct, frozen=True):
             return None
         return RateLimit(limits.calls_per_second, flow.set_ms)
 
+    def keeps_order(self, flow_key: str | None) -> bool:
+        """Whether the tasks of this flow key are called one after the other."""
+        limits = None if flow_key is None else self.flow_limits(flow_key)
+        return limits is not None and limits.in_order
+
     def lane_at(self, now_ms: int) -> LaneChoice:
         return lane_choice(self.own.lane, self.health.slow_until_ms, now_ms)
 

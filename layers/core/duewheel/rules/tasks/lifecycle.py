@@ -15,6 +15,7 @@ from duewheel.rules.callbacks.retry import delay_ms
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.tasks.task import (
     Attempt,
+    InLine,
     PostponedBy,
     Postponement,
     Reservation,
@@ -189,6 +190,15 @@ def postponed(task: Task, next_ms: int, now_ms: int, by: PostponedBy | None = No
     )
 
 
+def put_in_line(task: Task, at_ms: int, now_ms: int) -> Task:
+    """Not called yet: an earlier task of its flow key has not ended. It still needs an entry."""
+    waits = task.in_line is not None and task.in_line.until_ms == task.next_ms
+    from_ms = task.in_line.from_ms if task.in_line is not None and waits else task.next_ms
+    return replace(
+        postponed(task, at_ms, now_ms, PostponedBy.FLOW_KEY), in_line=InLine(at_ms, from_ms)
+    )
+
+
 def postponed_by_lateness(task: Task, now_ms: int, by: PostponedBy | None = None) -> Task:
     """About as long as it is late already: so it falls due a few times only, however long its lane
     is overloaded."""
@@ -281,6 +291,7 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
         last_error=attempt.note or None,
         reservation=None,
         postponement=None,
+        in_line=None,
     )
 
 
@@ -298,6 +309,7 @@ def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> T
         expires_at=now_ms // 1000 + retention_seconds,
         reservation=None,
         postponement=None,
+        in_line=None,
         parked=False,
         parked_key=None,
         version=task.version + 1,

@@ -63,6 +63,14 @@ class Postponement(Struct, frozen=True):
     until_ms: int
 
 
+class InLine(Struct, frozen=True):
+    """Put aside by the order of its flow key: it falls due `until_ms`, unless it is woken, which it
+    may be `from_ms`. Good only while `until_ms` is its next instant."""
+
+    until_ms: int
+    from_ms: int
+
+
 class Occurrence(Struct, frozen=True):
     """The second of a schedule that this task is for, which jitter may postpone, and its number. An
     occurrence that was run by hand has no number. `indexed`: it is in the index of its timer;
@@ -146,6 +154,8 @@ class Task(Struct, frozen=True, kw_only=True):
     first_second: int | None = None  # in which it first falls due, if not its home's
     priority: Priority | None = None  # None: its business's
     flow_key: str | None = None
+    ordered_ms: int | None = None  # its place in the order of its key, if not its due instant
+    in_line: InLine | None = None
     version: int = 1
 
     @classmethod

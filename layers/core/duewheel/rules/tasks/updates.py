@@ -14,6 +14,7 @@ from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.fields import decode, given, invalid
 from duewheel.rules.priority import Priority, PriorityField
 from duewheel.rules.refusals import MalformedBody
+from duewheel.rules.tasks.flow_order import instant_of
 from duewheel.rules.tasks.requests import (
     DUE_FIELDS,
     DueBody,
@@ -73,12 +74,19 @@ def due_at(task: Task, requested_ms: int, place: Place) -> Task:
         due_ms=due_ms,
         next_ms=due_ms,
         requested_ms=None if due_ms == requested_ms else requested_ms,
+        ordered_ms=None,
     )
 
 
 def brought_forward(task: Task, now_ms: int) -> Task:
-    """Due now for its next attempt; its due instant stays."""
-    return replace(task, next_ms=now_ms, updated_ms=now_ms, version=task.version + 1)
+    """Due now for its next attempt; its due instant stays. In the order of its flow key it has the
+    place of now, if that is an earlier one."""
+    ordered_ms = task.ordered_ms
+    if task.flow_key is not None and now_ms < instant_of(task):
+        ordered_ms = now_ms
+    return replace(
+        task, next_ms=now_ms, ordered_ms=ordered_ms, updated_ms=now_ms, version=task.version + 1
+    )
 
 
 def needs_new_entry(task: Task, now_ms: int) -> bool:

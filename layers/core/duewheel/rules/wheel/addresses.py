@@ -27,6 +27,7 @@ KEY_SLOTS = 16
 _KEY_MARK = "key#"
 PARKED_SLOTS = LIST_PARTITIONS
 _PARKED_MARK = "parked#"
+_ORDER_MARK = "order#"
 
 Second = Annotated[int, Meta(ge=0, le=SECOND_MAX)]
 
@@ -198,8 +199,31 @@ def parked_place(entry: "Address") -> str:
     return f"{entry.second:011d}.{entry.ms:03d}#{entry.token}"
 
 
+def order_slot(biz_type: str, flow_key: str) -> str:
+    """The slot of the order items of a flow key."""
+    return f"{_ORDER_MARK}{biz_type}#{flow_key}"
+
+
+def order_place(instant_ms: int, home: "Address") -> str:
+    """In the order of the instants, then of the task ids."""
+    return f"{instant_ms:014d}#{home.task_id}"
+
+
+def last_order_place(instant_ms: int) -> str:
+    """A bound behind all order items of this instant."""
+    return f"{instant_ms:014d}~"
+
+
+def home_of_order_place(place: str) -> "Address":
+    return address_of_task(place[15:])
+
+
+def instant_of_order_place(place: str) -> int:
+    return int(place[:14])
+
+
 def holds_seconds(slot: str) -> bool:
-    """False for slots of keys, whose places may be any text, and of parked tasks."""
+    """False for slots of keys, whose places may be any text, of parked tasks and order items."""
     return _SLOT.fullmatch(slot) is not None
 
 

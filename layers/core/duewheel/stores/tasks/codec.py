@@ -21,6 +21,7 @@ from duewheel.rules.sweep.verdict import HomeState, Reentry
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX
 from duewheel.rules.tasks.task import (
     Attempt,
+    InLine,
     Occurrence,
     PostponedBy,
     Postponement,
@@ -114,6 +115,8 @@ class TaskRow(HomeRow, kw_only=True):
     notice_of: S[Text] | None = None
     flow_key: S[FlowKey] | None = None
     parked_key: S[FlowKey] | None = None
+    ordered_ms: N[InstantMs] | None = None
+    in_line: S[Source] | None = None
     timer: S[TimerId] | None = None
     occurrence: S[Source] | None = None
     plan: S[Source] | None = None
@@ -161,6 +164,7 @@ _turn = Decoder(tuple[InstantMs, Version])
 _place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
 _occurrence = Decoder(_OccurrenceRow)
 _waits_for = Decoder(tuple[Text, InstantMs])
+_in_line = Decoder(tuple[InstantMs, InstantMs])
 _tolerance = Decoder(tuple[_Tolerance | None, InstantMs | None, InstantMs])
 
 
@@ -360,6 +364,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         | _why_it_waits(task)
         | _lateness_allowed(task)
         | _of_a_timer(task)
+        | _in_order(task)
     )
 
 
@@ -395,6 +400,15 @@ def _lateness_allowed(task: Task) -> dict[str, Any]:
     row = task.tolerance_seconds, task.requested_ms, task.due_ms
     if row[:2] != (None, None):
         item["tolerance"] = {"S": compact(row)}
+    return item
+
+
+def _in_order(task: Task) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    if task.ordered_ms is not None:
+        item["ordered_ms"] = {"N": str(task.ordered_ms)}
+    if task.in_line is not None:
+        item["in_line"] = {"S": compact((task.in_line.until_ms, task.in_line.from_ms))}
     return item
 
 
@@ -442,6 +456,8 @@ def task_from(item: Mapping[str, Any]) -> Task:
         history=decoded("history", row.history, _history) or (),
         reservation=_promise(row),
         postponement=decoded("waits_for", row.waits_for, _postponement_from),
+        ordered_ms=row.ordered_ms and row.ordered_ms.N,
+        in_line=decoded("in_line", row.in_line, lambda source: InLine(*_in_line.decode(source))),
         parked=row.parked is not None and row.parked.BOOL,
         parked_key=row.parked_key and row.parked_key.S,
         occurrence=_occurrence_of(row),

@@ -156,6 +156,8 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
             calls = await self._admit([Call(task, task.next_ms) for task in tasks], self.gates, run)
             left, _ = await gather_all([self._call_all(calls, run), run.set_aside()])
         finally:
+            for gate in self.gates:
+                gate.over(run)
             await gather_all([run.call_slots.close(), run.set_aside()])
         for failure in run.failures:
             raise failure

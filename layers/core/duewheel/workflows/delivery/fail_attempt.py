@@ -20,6 +20,7 @@ from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Attempt, Status, Task
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.tries import changed_or_logged
 
@@ -35,6 +36,7 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore
+    keep_order: KeepOrder
     entry_writer: EntryWriter
     random_unit: Callable[[], float]
 
@@ -113,6 +115,7 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
             return None
         counts.add(_COUNTED_AS[after.status])
         self.keys.release([after])
+        self.keep_order.ended([after])
         logger.warning(
             "task ended undelivered",
             action=after.status.value,

@@ -1,9 +1,10 @@
 """Gates: each decides which tasks of a business may be called, and sets the others aside.
 
-They stand in one list (`wiring/notifier.py`): pause, occurrence, pause of flow keys, circuit
-breaker, batches, concurrency limit and rate limit; circuit breaker and batches have modules of
-their own. A task passes them in this order twice: with all tasks of its business before the first
-instant of the page (`admit`), and alone right before its call, which may have waited (`confirm`).
+They stand in one list (`wiring/notifier.py`): pause, occurrence, pause of flow keys, order, circuit
+breaker, batches, concurrency limit and rate limit; order, circuit breaker and batches have modules
+of their own. A task passes them in this order twice: with all tasks of its business before the
+first instant of the page (`admit`), and alone right before its call, which may have waited
+(`confirm`).
 """
 
 import asyncio
@@ -41,6 +42,7 @@ from duewheel.rules.delivery.reservations import (
 )
 from duewheel.rules.names import scope_of
 from duewheel.rules.tasks.task import Reservation, Task
+from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.businesses.rate_limits import LINES, RateLimitStore
@@ -114,6 +116,9 @@ class BusinessRun(Struct, frozen=True, kw_only=True):
     begun_ms: int
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     failures: list[Exception] = field(default_factory=list)  # raised when the calls have ended
+    # By flow key in order, while one of its tasks is called: those that follow it.
+    lines: dict[str, list[Task]] = field(default_factory=dict)
+    lines_read_ms: dict[Address, int] = field(default_factory=dict)  # by the home of the task
     _aside: dict["SetAside[Any]", list[Any]] = field(default_factory=dict)
 
     def put_aside(self, what: X, set_aside: "SetAside[X]") -> None:
@@ -146,6 +151,10 @@ class Gate:
     async def ended(self, call: Call, run: BusinessRun) -> list[Call]:
         """Calls that waited for the end of this one; they pass the gates that follow."""
         return []
+
+    def over(self, run: BusinessRun) -> None:
+        """All calls of the run have ended. What still waits is put aside."""
+        return
 
 
 class PauseGate(Gate, Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.gather_all import SideBySide, in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.keep_order import KeepOrder
 
 # Long enough for calls that return together to share a write; short beside any call.
 LINGER_SECONDS = 0.02
@@ -63,16 +64,19 @@ class Settler:
         self,
         tasks: TaskStore,
         keys: KeyStore,
+        keep_order: KeepOrder,
         retry_throttled: RetryThrottled,
         deadline_ms: int,
         called: Called,
     ) -> None:
         self._tasks = tasks
         self._keys = keys
+        self._keep_order = keep_order
         self._retry_throttled = retry_throttled
         self._deadline_ms = deadline_ms
         self._called = called
         self._waiting: list[tuple[Task, Written]] = []
+        self._in_line: dict[Address, asyncio.Event] = {}  # set when the write was tried
         self._is_closed = False
         self._writing = 0
         self._writes = SideBySide[None]()
@@ -83,7 +87,14 @@ class Settler:
 
     def add(self, task: Task, written: Written = lambda: None) -> None:
         self._waiting.append((task, written))
+        if task.flow_key is not None:
+            self._in_line[task.home] = asyncio.Event()
         self._changed.set()
+
+    async def until_tried(self, home: Address) -> None:
+        """Wait until the task at this home, which has a flow key, is settled, or could not be."""
+        if home in self._in_line:
+            await self._in_line[home].wait()
 
     def takes_over(self, task: Task) -> bool:
         """True if another run called the task as it is now: then it is only settled."""
@@ -148,8 +159,10 @@ class Settler:
         finally:
             self._writing -= 1
             self._changed.set()
-            for _, written in batch:
+            for task, written in batch:
                 written()
+                if task.home in self._in_line:
+                    self._in_line[task.home].set()
 
     async def _settle(self, batch: list[Task]) -> None:
         left = batch
@@ -168,3 +181,6 @@ class Settler:
         keyed = [task for task in batch if task.key is not None and task not in left]
         if keyed:
             await in_thread(self._keys.release, keyed)
+        in_line = [task for task in batch if task.flow_key is not None and task not in left]
+        if in_line:
+            await in_thread(self._keep_order.ended, in_line)

@@ -24,6 +24,7 @@ from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.check_admission import Admission
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.tries import until_won
 
@@ -35,6 +36,7 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore
+    keep_order: KeepOrder
     entry_writer: EntryWriter
     lead_ms: int
     notifier_lives_ms: int
@@ -101,9 +103,11 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
 
     def _write(self, before: Task, after: Task) -> bool:
         with unavailable_when_throttled():
+            self.keep_order.prepare(before, after)
             is_written = self.tasks.change(before, after)
         if is_written and not after.is_live:
             self.keys.release([after])
+        self.keep_order.conclude(before, after, is_written=is_written)
         return is_written
 
     def _direct_over_ms(self, task: Task) -> int:

@@ -16,6 +16,7 @@ from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.stores.dynamodb import Throttled, is_for_load
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.check_admission import Admission
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.keyed_tasks import KeyedTasks
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
@@ -27,6 +28,7 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
     entry_writer: EntryWriter
     admission: Admission
     keyed: KeyedTasks
+    keep_order: KeepOrder
     keyed_writers: ThreadPoolExecutor
 
     def __call__(self, requested: Sequence[NewTask | Refusal]) -> list[Made | Refusal]:
@@ -81,11 +83,14 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
             if task.key is not None:
                 return self.keyed.create(task)
             self.admission.check_create(task)
+            if self.keep_order.reserve([task]):
+                return TooManyWrites()
             self.tasks.create(task)
         except Refusal as refusal:
             return refusal
         except Exception as error:  # of one task; others of the request may exist
             if is_for_load(error):
+                self.keep_order.withdraw([task])
                 return TooManyWrites()
             raise
         counts.add(CREATED)
@@ -96,7 +101,11 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
         """A task that DynamoDB left unwritten was not created."""
         refusals = self.admission.refusals(tasks)
         admitted = [task for task, refusal in zip(tasks, refusals, strict=True) if refusal is None]
-        unwritten = self.tasks.create_many(admitted)
+        unwritten = self.keep_order.reserve(admitted)
+        unwritten |= self.tasks.create_many(
+            [task for task in admitted if task.task_id not in unwritten]
+        )
+        self.keep_order.withdraw([task for task in admitted if task.task_id in unwritten])
         counts.add(CREATED, len(admitted) - len(unwritten))
         self.entry_writer.announce(task.home for task in admitted if task.task_id not in unwritten)
         return [

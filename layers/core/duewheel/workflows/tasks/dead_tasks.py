@@ -19,14 +19,16 @@ from duewheel.stores.dynamodb import READS_PER_BATCH, unavailable_when_throttled
 from duewheel.stores.tasks.indexes import DeadIndex
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.list_tasks import Page, current_tasks
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
 
-class RedriveTask(Struct, frozen=True):
+class RedriveTask(Struct, frozen=True, kw_only=True):
     clock: Clock
     tasks: TaskStore
     keys: KeyStore
+    keep_order: KeepOrder
     entry_writer: EntryWriter
 
     def __call__(self, task_id: str, permit: Permit = ANYTHING) -> Task:
@@ -48,7 +50,9 @@ class RedriveTask(Struct, frozen=True):
         entry = self.entry_writer.put(home, now_ms)
         redriven = lifecycle.redriven(task, entry, now_ms)
         with unavailable_when_throttled():
+            self.keep_order.prepare(task, redriven)
             is_back = self._bring_back(task, redriven)
+        self.keep_order.conclude(task, redriven, is_written=is_back)
         if not is_back:
             raise NotRedrivable(
                 "The task has just been changed by another, or its key names another task."

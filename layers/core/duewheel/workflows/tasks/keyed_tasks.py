@@ -26,6 +26,7 @@ from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore, NamedKey, Taken
 from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
 from duewheel.workflows.tasks.check_admission import Admission
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.tries import until_won
 
@@ -42,6 +43,7 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
     keys: KeyStore
     entry_writer: EntryWriter
     admission: Admission
+    keep_order: KeepOrder
     change_pending: ChangePendingTask
     cancel_task: CancelTask
 
@@ -123,7 +125,11 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
     def _take(self, task: Task, named: NamedKey | None, found: Task | None) -> Taken:
         self.admission.check_create(task)
         with unavailable_when_throttled(TooManyWrites()):
+            if self.keep_order.reserve([task]):
+                raise TooManyWrites
             taken = self.keys.take(task, named, is_absent=found is None)
+        if taken is not Taken.YES:
+            self.keep_order.withdraw([task])
         if taken is Taken.YES:
             counts.add(CREATED)
             self.entry_writer.announce([task.home])

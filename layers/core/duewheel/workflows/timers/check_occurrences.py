@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
@@ -27,6 +28,7 @@ from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.occurrences import Running, RunningStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.gather_all import in_thread
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 
@@ -91,6 +93,7 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
     counters: CounterStore
     reschedule: Reschedule
     take_back: WithdrawOccurrences
+    keep_order: KeepOrder
     writers: ThreadPoolExecutor
 
     async def of_page(self, tasks: Sequence[Task], page: Firing, earliest_ms: int) -> Checked:
@@ -124,6 +127,11 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
             return self.tasks.change(task, lifecycle.cancelled(task, reason, now_ms, kept_seconds))
 
         done = fan_out(self.writers, end, checked.ended)
+        self.keep_order.left(
+            replace(task, flow_key=checked.timers[_of(task).timer_id].rules.flow_key)
+            for (task, _), is_done in zip(checked.ended, done, strict=True)
+            if is_done and _of(task).timer_id in checked.timers
+        )
         reasons = Counter(reason.value for _, reason in checked.ended)
         logger.info(
             "occurrences not called",

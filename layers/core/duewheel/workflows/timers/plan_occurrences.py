@@ -31,11 +31,12 @@ from duewheel.rules.timers.step_records import records_of
 from duewheel.rules.timers.timer import Timer
 from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.dynamodb import is_for_load
+from duewheel.stores.dynamodb import Throttled, is_for_load
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.step_records import StepRecordStore
 from duewheel.stores.timers.timers import TimerStore
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.timers.count_outcomes import CountOutcomes
@@ -59,6 +60,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
     reschedule: Reschedule
     take_back: WithdrawOccurrences
     count_outcomes: CountOutcomes
+    keep_order: KeepOrder
     records: StepRecordStore | None  # None: all occurrences are in the index
     writers: ThreadPoolExecutor
 
@@ -179,6 +181,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         kept_seconds = self.known.one(timer.biz_type).retention_seconds
         if self.records is not None and kept_seconds >= KEPT_SECONDS_MIN:
             occurrences = self._recorded(self.records, timer, kept_seconds, sizes, occurrences)
+        self._reserve(timer, sizes, occurrences)
         put = _caught(partial(self._put, timer, kept_seconds, sizes))
         written: list[Task] = []
         # Occurrences that are due soon must not wait for the writes of later ones.
@@ -205,6 +208,17 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
             count=len(written),
             missed=len(ended),
         )
+
+    def _reserve(self, timer: Timer, sizes: Sizes, occurrences: Sequence[Occurrence]) -> None:
+        """The order items of the occurrences. Their homes have no flow key: it is that of the timer
+        at the call."""
+        flow_key = timer.rules.flow_key
+        if flow_key is None:
+            return
+        now_ms = self.clock.now_ms()
+        made = [planning.occurrence_task(timer, one, now_ms, sizes) for one in occurrences]
+        if self.keep_order.reserve([replace(one, flow_key=flow_key) for one in made]):
+            raise Throttled("order items of occurrences were not written")
 
     def _recorded(
         self,

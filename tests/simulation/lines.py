@@ -1,0 +1,115 @@
+"""Those who create tasks of flow keys that are called in order, and what the calls show of it."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from duewheel.rules.tasks.flow_order import place_of
+from duewheel.rules.tasks.task import Task
+from tests.simulation.ledger import Asked, Known, Ledger
+from tests.simulation.receiver import Call
+from tests.support.clock import NOON_MS
+
+ORDERED = "ordered"
+KEYS = 3
+CREATED_BEFORE_SECONDS = 5.0  # its line is read a second before the call at most, and under faults
+CLOCKS_DIFFER_SECONDS = 2.0
+
+Ask = Callable[[str, str, Any], Awaitable[tuple[Asked, Any]]]
+
+
+class Lines:
+    def __init__(
+        self,
+        chance: Random,
+        ask: Ask,
+        new: Callable[..., dict[str, Any]],
+        note: Callable[[Asked, Any], Known],
+    ) -> None:
+        self._chance = chance
+        self._ask = ask
+        self._new = new
+        self._note = note
+
+    async def live(self) -> None:
+        """Some tasks of one key, one by one or together; some are cancelled, run or redriven."""
+        flow_key = f"line-{self._chance.randrange(KEYS)}"
+        made: list[Known] = []
+        for _ in range(self._chance.randint(1, 3)):
+            tasks = [self._task(flow_key) for _ in range(self._chance.randint(1, 4))]
+            if len(tasks) == 1:
+                asked, answer = await self._ask("POST", "/v1/tasks", tasks[0])
+                if asked.is_granted:
+                    made.append(self._note(asked, answer))
+            else:
+                asked, answer = await self._ask("POST", "/v1/tasks/batch", {"tasks": tasks})
+                for result in answer["results"] if asked.status == 200 else []:
+                    if result["status"] == 201:
+                        made.append(self._note(asked, result["task"]))
+            await asyncio.sleep(self._chance.uniform(0, 5))
+        for known in made:
+            await self._steer(known)
+
+    def _task(self, flow_key: str) -> dict[str, Any]:
+        in_seconds = self._chance.choice((0, 0, 1, 5, 20)) + self._chance.random()
+        return {**self._new(in_seconds), "biz_type": ORDERED, "flow_key": flow_key}
+
+    async def _steer(self, known: Known) -> None:
+        path = f"/v1/tasks/{known.task_id}"
+        match self._chance.randrange(8):
+            case 0:
+                asked, _ = await self._ask("DELETE", path, None)
+                known.cancels.append(asked)
+            case 1:
+                await asyncio.sleep(self._chance.uniform(5, 40))
+                asked, _ = await self._ask("POST", f"{path}/redrive", None)
+                known.redrives.append(asked)
+            case _:
+                pass
+
+
+def judged_lines(ledger: Ledger, calls: Sequence[Call], tasks: Sequence[Task]) -> Iterator[str]:
+    """At most one call of a key is under way, but for those of dead runs; and none is made while
+    an earlier task, which certainly exists, is certainly live."""
+    lines: dict[str, list[Task]] = defaultdict(list)
+    for task in tasks:
+        if task.biz_type == ORDERED and task.flow_key is not None:
+            lines[task.flow_key].append(task)
+    of_task: dict[str, list[Call]] = defaultdict(list)
+    for call in calls:
+        of_task[call.task_id].append(call)
+    for line in lines.values():
+        yield from _beside(sorted(_calls(line, of_task), key=lambda call: call.began_seconds))
+        yield from _out_of_order(ledger, line, of_task)
+
+
+def _calls(line: Sequence[Task], of_task: Mapping[str, list[Call]]) -> list[Call]:
+    return [call for task in line for call in of_task[task.task_id]]
+
+
+def _beside(calls: Sequence[Call]) -> Iterator[str]:
+    for number, call in enumerate(calls):
+        for other in calls[number + 1 :]:
+            if other.began_seconds >= call.ended_seconds:
+                break
+            if other.task_id != call.task_id and not call.by.is_dead:
+                yield f"{other.task_id} called beside {call.task_id}, {call}, {other}"
+
+
+def _out_of_order(
+    ledger: Ledger, line: Sequence[Task], of_task: Mapping[str, list[Call]]
+) -> Iterator[str]:
+    for earlier in line:
+        known = ledger.tasks.get(earlier.task_id)
+        if known is None or known.redrives or earlier.settled_ms is None:
+            continue
+        created = known.dues[0].answered_seconds
+        ended = (earlier.settled_ms - NOON_MS) / 1000 - CLOCKS_DIFFER_SECONDS
+        for later in line:
+            if created is None or place_of(later) <= place_of(earlier):
+                continue
+            for call in of_task[later.task_id]:
+                if created + CREATED_BEFORE_SECONDS < call.began_seconds < ended:
+                    yield f"{later.task_id} called before {earlier.task_id} ended, {call}"

@@ -1,0 +1,49 @@
+"""What the verdict says of the calls of a flow key in order."""
+
+from msgspec.structs import replace
+
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.wheel.addresses import address_at
+from tests.simulation.invocation import Environment, Invocation
+from tests.simulation.ledger import DueAsked, Ledger
+from tests.simulation.lines import ORDERED, judged_lines
+from tests.simulation.receiver import Call
+from tests.support.clock import NOON_MS
+
+OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
+
+
+def task(due_seconds: int, settled_seconds: int) -> Task:
+    due_ms = NOON_MS + due_seconds * 1000
+    made = Task.at(address_at(due_ms, b"8 bytes!"), ORDERED, due_ms, NOON_MS)
+    settled_ms = NOON_MS + settled_seconds * 1000
+    return replace(made, flow_key="line", status=Status.DELIVERED, settled_ms=settled_ms)
+
+
+def call(of: Task, began: float, ended: float, *, died: bool = False) -> Call:
+    run = Invocation("notifier", 1, Environment("notifier"), 0, is_dead=died)
+    return Call(of.task_id, ORDERED, 1, "", began, NOON_MS, run, OK, ended)
+
+
+def wrong(*calls: Call) -> int:
+    ledger = Ledger()
+    for one in (FIRST, SECOND):
+        ledger.created(one.task_id, DueAsked(0.0, 0.1, 201, one.due_ms))
+    return len(list(judged_lines(ledger, calls, [SECOND, FIRST])))
+
+
+FIRST, SECOND = task(10, 30), task(20, 40)
+
+
+def test_calls_one_after_the_other_are_in_order() -> None:
+    assert wrong(call(FIRST, 10, 11), call(FIRST, 29, 30), call(SECOND, 30, 31)) == 0
+
+
+def test_a_call_before_an_earlier_task_has_ended_is_out_of_order() -> None:
+    assert wrong(call(FIRST, 10, 11), call(SECOND, 20, 21), call(FIRST, 29, 30)) == 1
+
+
+def test_a_call_beside_another_is_wrong_unless_the_run_of_that_died() -> None:
+    assert wrong(call(FIRST, 29, 32), call(SECOND, 31, 33)) == 1
+    assert wrong(call(FIRST, 29, 32, died=True), call(SECOND, 31, 33)) == 0
