@@ -7,6 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
+from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.rate_limit import US_PER_MS
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.delivery import permits as rules
@@ -14,7 +15,7 @@ from duewheel.rules.delivery.permits import Holding, Permits, Wanted
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.businesses.permits import PermitStore
-from duewheel.workflows.delivery.permits import Pool, Slot, Taken
+from duewheel.workflows.delivery.permits import Pool, SlotState, Taken
 from tests.support.receiver import OK
 from tests.support.recorder import Call
 from tests.support.world import FAR_MS, World
@@ -25,13 +26,13 @@ def store(world: World) -> PermitStore:
     return PermitStore(world.dynamodb, world.settings.registry_table)
 
 
-def hold(store: PermitStore, count: int, until_ms: int) -> None:
+def hold(store: PermitStore, count: int, until_ms: int, scope: str = "orders") -> None:
     """Another notifier holds permits."""
 
     def plan(permits: Permits) -> Permits:
         return replace(permits, version=permits.version + 1, held={"x": Holding(count, until_ms)})
 
-    store.change("orders", plan)
+    store.change(scope, plan)
 
 
 def fall_due(world: World, task: Task) -> Task:
@@ -175,6 +176,49 @@ def test_a_higher_limit_holds_for_a_task_that_waits(world: World, store: PermitS
     assert fall_due(world, waiting).status is Status.DELIVERED
 
 
+def of_keys(world: World, calls_in_flight: int = 1, **limits: Any) -> None:
+    flow = Flow(FlowLimits(calls_in_flight=calls_in_flight))
+    world.configured("orders", flow=flow, **limits)
+
+
+def test_each_flow_key_has_permits_of_its_own(world: World, store: PermitStore) -> None:
+    of_keys(world)
+    held, free = (world.created(FAR_MS, flow_key=key) for key in ("held", "free"))
+    hold(store, 1, held.next_ms + 60_000, "orders#held")
+    fall_due(world, held)
+    assert world.read(free).status is Status.DELIVERED
+    waiting = world.read(held)
+    assert (waiting.status, waiting.attempts) == (Status.PENDING, 0)
+    assert rules.is_placed(waiting)
+    hold(store, 0, 0, "orders#held")
+    assert fall_due(world, waiting).status is Status.DELIVERED
+
+
+def test_a_task_takes_a_permit_of_its_key_and_one_of_its_business(
+    world: World, store: PermitStore
+) -> None:
+    of_keys(world, calls_in_flight=2)
+    world.configured("orders", calls_in_flight=1)
+    task = world.created(FAR_MS, flow_key="key")
+    hold(store, 1, task.next_ms + 60_000)
+    assert fall_due(world, task).status is Status.PENDING
+    assert store.read("orders#key").held == {}  # given back
+    hold(store, 0, 0)
+    assert fall_due(world, world.read(task)).status is Status.DELIVERED
+    assert store.read("orders").held == {}
+
+
+def test_a_task_without_a_key_or_of_a_key_in_order_takes_no_permit_of_a_key(
+    world: World,
+) -> None:
+    flow = Flow(prefixes={"a": FlowLimits(in_order=True, calls_in_flight=1)})
+    world.configured("orders", flow=flow)
+    tasks = [world.created(FAR_MS), world.created(FAR_MS, flow_key="a")]
+    fall_due(world, tasks[0])
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+    assert permit_calls(world) == []
+
+
 def test_the_line_advances_by_the_duration_of_the_calls(world: World, store: PermitStore) -> None:
     world.configured("orders", calls_in_flight=1)
 
@@ -205,11 +249,11 @@ def test_who_waits_for_a_permit_until_the_run_ends_is_too_late(world: World) -> 
 
     async def lived() -> None:
         pool = Pool(world.clock, change, "a", 1_000)
-        assert await pool.acquire(task, task.due_ms, latest_ms) is Slot.FREE
+        assert await pool.acquire(task, task.due_ms, latest_ms) is SlotState.FREE
         waiting = asyncio.create_task(pool.acquire(task, task.due_ms, latest_ms))
         await asyncio.sleep(0)
         world.clock.set_ms(latest_ms)
-        assert await waiting is Slot.TOO_LATE
+        assert await waiting is SlotState.TOO_LATE
         pool.release(100)
         await pool.close()
 

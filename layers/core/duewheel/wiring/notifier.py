@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.aws.target import AwsTarget
 from duewheel.rules.timers.withdrawal import Claims
@@ -61,6 +63,7 @@ from duewheel.workflows.delivery.deliver_message import Deliver
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.gates import (
     ConcurrencyLimitGate,
+    Gate,
     KeyPauseGate,
     LimitCallRate,
     OccurrenceGate,
@@ -229,15 +232,33 @@ def targets() -> Targets:
 
 
 @once
+def permits() -> PermitStore:
+    return PermitStore(dynamodb(), settings().registry_table)
+
+
+@once
 def target_clients() -> TargetClients:
     # No attempt may take longer, even with a longer timeout of its own (see `settings.py`).
     return TargetClients(settings().notifier_timeout_seconds // 2, CALLS_AT_ONCE)
 
 
-def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) -> DeliverEntries:
-    """Belongs to one event loop, with its breakers and call slots."""
+class _Gates(Struct, frozen=True):
+    """In their order, and those that calls need besides."""
+
+    all: tuple[Gate, ...]
+    circuit_breaker: CircuitBreaker
+    concurrency_limit: ConcurrencyLimitGate
+
+
+def _gates(known: BusinessCache) -> _Gates:
     retrying, rescheduling = retry_throttled(), reschedule()
     park = Park(clock(), tasks(), parked(), ThreadPoolExecutor(PARKERS))
+    pause = PauseGate(
+        clock=clock(), known=known, park=park, reschedule=rescheduling, retry_throttled=retrying
+    )
+    in_order = OrderGate(
+        clock=clock(), keep_order=order(), reschedule=rescheduling, retry_throttled=retrying
+    )
     circuit_breaker = CircuitBreaker(
         clock(),
         known,
@@ -247,60 +268,58 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         random_unit=random_unit(),
         random_bytes=partial(random_bytes(), MARK_BYTES),
     )
-    permits = PermitStore(dynamodb(), settings().registry_table)
     concurrency_limit = ConcurrencyLimitGate(
-        clock=clock(), store=permits, reschedule=rescheduling, retry_throttled=retrying
+        clock=clock(), store=permits(), reschedule=rescheduling, retry_throttled=retrying
     )
-    pause = PauseGate(
-        clock=clock(), known=known, park=park, reschedule=rescheduling, retry_throttled=retrying
-    )
+    rate_limit = RateLimitGate(LimitCallRate(clock(), turns()), rescheduling, retrying)
     gates = (
         pause,
         OccurrenceGate(check_occurrences()),
         KeyPauseGate(pause),
-        OrderGate(
-            clock=clock(),
-            keep_order=order(),
-            reschedule=rescheduling,
-            retry_throttled=retrying,
-        ),
+        in_order,
         circuit_breaker,
         BatchGate(),
         concurrency_limit,
-        RateLimitGate(LimitCallRate(clock(), turns()), rescheduling, retrying),
+        rate_limit,
     )
+    return _Gates(gates, circuit_breaker, concurrency_limit)
+
+
+def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) -> DeliverEntries:
+    """Belongs to one event loop, with its breakers and call slots."""
+    gates = _gates(known)
     call_secrets = CallSecrets(secret_store(), businesses())
     attempt_call = AttemptCall(
         clock=clock(),
-        gates=gates,
+        gates=gates.all,
         call_slots=PrioritySemaphore(call_slots),
         targets=targets,
         secrets=call_secrets,
-        circuit_breaker=circuit_breaker,
-        concurrency_limit=concurrency_limit,
+        circuit_breaker=gates.circuit_breaker,
+        concurrency_limit=gates.concurrency_limit,
         fail_attempt=fail_attempt(),
-        reschedule=rescheduling,
+        reschedule=reschedule(),
         stop_timer=StopTimer(ChangeTimer(clock(), timers(), planning_chain(), known)),
         detect_slow_calls=DetectSlowCalls(clock=clock(), known=known, health_store=health_store()),
-        retry_throttled=retrying,
+        retry_throttled=retry_throttled(),
     )
     return DeliverEntries(
         clock=clock(),
         known=known,
-        gates=gates,
+        gates=gates.all,
         attempt_call=attempt_call,
-        begin_settling=partial(Settler, tasks(), keys(), order(), retrying),
+        begin_settling=partial(Settler, tasks(), keys(), order(), retry_throttled()),
         secrets=call_secrets,
         take_permits=TakePermits(
             clock=clock(),
             known=known,
-            store=permits,
+            store=permits(),
             random_bytes=partial(random_bytes(), OWNER_BYTES),
         ),
         fail_attempt=fail_attempt(),
         plan_timers=plan_timers(),
         check=check_occurrences(),
-        retry_throttled=retrying,
+        retry_throttled=retry_throttled(),
     )
 
 

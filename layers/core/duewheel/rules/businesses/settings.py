@@ -24,6 +24,7 @@ from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX, NamedSecr
 from duewheel.rules.callbacks.types import Callback, HttpCallback, RetryPolicy
 from duewheel.rules.callbacks.url import is_allowed, parse_callback_url
 from duewheel.rules.fields import invalid
+from duewheel.rules.names import scope_of
 from duewheel.rules.priority import Priority
 from duewheel.rules.wheel.queue_messages import Lane
 
@@ -185,6 +186,17 @@ class Business(Struct, frozen=True):
         """Whether the tasks of this flow key are called one after the other."""
         limits = None if flow_key is None else self.flow_limits(flow_key)
         return limits is not None and limits.in_order
+
+    def in_flight_limits(self, flow_key: str | None) -> dict[str, int]:
+        """How many calls may be under way at once, by scope: of the flow key first. A key in order
+        needs no permit."""
+        found: dict[str, int] = {}
+        limits = None if flow_key is None else self.flow_limits(flow_key)
+        if limits is not None and limits.calls_in_flight is not None and not limits.in_order:
+            found[scope_of(self.biz_type, flow_key)] = limits.calls_in_flight
+        if self.own.calls_in_flight is not None:
+            found[self.biz_type] = self.own.calls_in_flight
+        return found
 
     def lane_at(self, now_ms: int) -> LaneChoice:
         return lane_choice(self.own.lane, self.health.slow_until_ms, now_ms)

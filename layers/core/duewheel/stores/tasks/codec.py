@@ -18,9 +18,7 @@ from duewheel.rules.fields import whole_text
 from duewheel.rules.names import KEY, TIMER_ID, BizType, FlowKey, TaskKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.sweep.verdict import HomeState, Reentry
-from duewheel.rules.tasks.lifecycle import HISTORY_MAX
 from duewheel.rules.tasks.task import (
-    Attempt,
     InLine,
     Occurrence,
     PostponedBy,
@@ -31,7 +29,7 @@ from duewheel.rules.tasks.task import (
 )
 from duewheel.rules.tolerance import TOLERANCE_SECONDS_MAX
 from duewheel.rules.wheel import addresses
-from duewheel.rules.wheel.addresses import SECOND_MAX, Address, Second
+from duewheel.rules.wheel.addresses import Address, Second
 from duewheel.stores import item_attributes
 from duewheel.stores.callbacks.codec import (
     COUNT_MAX,
@@ -42,8 +40,6 @@ from duewheel.stores.callbacks.codec import (
     retry_text,
 )
 from duewheel.stores.item_attributes import (
-    INSTANT_MS_MAX,
-    TEXT_BYTES_MAX,
     USUAL_VERSION,
     Flag,
     InstantMs,
@@ -53,9 +49,9 @@ from duewheel.stores.item_attributes import (
     Source,
     Text,
     decoded,
-    integer,
     reads_an_item,
 )
+from duewheel.stores.tasks.attempt_codec import history_from, history_text
 from duewheel.stores.tasks.plan_codec import VERSION_MAX, plan_from, plan_row
 
 UNINDEXED_VERSION = 4  # the `v` of an occurrence that a step record names
@@ -123,31 +119,6 @@ class TaskRow(HomeRow, kw_only=True):
     priority: S[Priority] | None = None
 
 
-class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=True):
-    """`late_seconds`, of the entry's second to the attempt's, is mostly 0, and short."""
-
-    at_ms: InstantMs
-    lateness_ms: InstantMs
-    # The clock may have been set back during the measurement.
-    duration_ms: Annotated[int, Meta(ge=-INSTANT_MS_MAX, le=INSTANT_MS_MAX)]
-    outcome: str
-    late_seconds: Annotated[int, Meta(ge=-SECOND_MAX, le=INSTANT_MS_MAX)]
-    status_code: InstantMs | None
-    note: str
-
-    @property
-    def attempt(self) -> Attempt:
-        return Attempt(
-            at_ms=self.at_ms,
-            lateness_ms=self.lateness_ms,
-            duration_ms=self.duration_ms,
-            outcome=self.outcome[:TEXT_BYTES_MAX],
-            entry_second=integer(self.at_ms // 1000 - self.late_seconds, SECOND_MAX),
-            status_code=self.status_code,
-            note=self.note[:TEXT_BYTES_MAX],
-        )
-
-
 class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
     """The timer's id has an attribute of its own, for the index; of an occurrence that is in no
     index it is here."""
@@ -158,7 +129,6 @@ class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
     timer: TimerId | None = None
 
 
-_attempts = Decoder(list[_AttemptRow])
 _revivals = Decoder(Annotated[tuple[tuple[Second, Second], ...], Meta(max_length=_ROWS_MAX)])
 _turn = Decoder(tuple[InstantMs, Version])
 _place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
@@ -170,23 +140,6 @@ _tolerance = Decoder(tuple[_Tolerance | None, InstantMs | None, InstantMs])
 
 def compact(value: Any) -> str:
     return encode(value).decode()
-
-
-def _attempt_row(attempt: Attempt) -> _AttemptRow:
-    return _AttemptRow(
-        at_ms=attempt.at_ms,
-        lateness_ms=attempt.lateness_ms,
-        duration_ms=attempt.duration_ms,
-        outcome=attempt.outcome,
-        late_seconds=attempt.at_ms // 1000 - attempt.entry_second,
-        status_code=attempt.status_code,
-        note=attempt.note,
-    )
-
-
-def _history(source: str) -> tuple[Attempt, ...]:
-    """Of a history that was edited to be longer, the part that is kept."""
-    return tuple(row.attempt for row in _attempts.decode(source)[-HISTORY_MAX:])
 
 
 def _promise_row(reservation: Reservation) -> tuple[int, ...]:
@@ -357,7 +310,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     if task.priority is not None:
         item["priority"] = {"S": task.priority}
     if task.history:
-        item["history"] = {"S": compact(list(map(_attempt_row, task.history)))}
+        item["history"] = {"S": history_text(task.history)}
     return (
         item
         | _plain_attributes(task)
@@ -453,7 +406,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         requested_ms=requested_ms,
         redrives=row.redrives.N if row.redrives else 0,
         revivals=decoded("revivals", row.revivals, _revivals.decode) or (),
-        history=decoded("history", row.history, _history) or (),
+        history=decoded("history", row.history, history_from) or (),
         reservation=_promise(row),
         postponement=decoded("waits_for", row.waits_for, _postponement_from),
         ordered_ms=row.ordered_ms and row.ordered_ms.N,
@@ -477,7 +430,7 @@ def _plain_fields(row: TaskRow) -> dict[str, Any]:
 @reads_an_item
 def home_state_from(item: Mapping[str, Any]) -> HomeState:
     row, home = item_attributes.attributes(item, HomeRow), address_of(item)
-    history = decoded("history", row.history, _history) or ()
+    history = decoded("history", row.history, history_from) or ()
     failed = (attempt for attempt in history if attempt.outcome != Verdict.DELIVERED)
     return HomeState(
         home=home,

@@ -31,7 +31,7 @@ from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.delivery.gates import BusinessRun, Call, ConcurrencyLimitGate, Gate
-from duewheel.workflows.delivery.permits import Slot
+from duewheel.workflows.delivery.permits import SlotState
 from duewheel.workflows.delivery.priority_semaphore import PrioritySemaphore
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls
 from duewheel.workflows.gather_all import gather_all, in_thread
@@ -68,11 +68,11 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             return True
         # A batch is served as the first of its tasks.
         order = min(order_ms(task, run.business) for task in confirmed.in_request)
-        async with run.call_slots.slot(confirmed.task, order, call.from_ms, latest_ms) as state:
-            if state is Slot.NO_PERMIT:
-                run.put_aside(confirmed, self.concurrency_limit.line_up)
+        async with run.call_slots.slot(confirmed.task, order, call.from_ms, latest_ms) as permit:
+            if permit.state is SlotState.NO_PERMIT:
+                run.put_aside((confirmed, permit.scope), self.concurrency_limit.line_up)
                 return True
-            if state is Slot.TOO_LATE:
+            if permit.state is SlotState.TOO_LATE:
                 return False
             with ExitStack() as slot:
                 await self.call_slots.acquire(order)
@@ -83,7 +83,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
                 if confirmed is None:
                     return True
                 started_ms = self.clock.now_ms()
-                if started_ms > latest_ms or not run.page.is_sure or not run.call_slots.is_sure:
+                if started_ms > latest_ms or not run.page.is_sure or not permit.is_sure:
                     return False
                 attempt = await self._attempt(confirmed, started_ms, run, slot)
         if attempt is not None:

@@ -258,9 +258,10 @@ class OccurrenceGate(Gate, Struct, frozen=True):
 
 
 class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
-    """The limit of calls in flight, over all notifiers. A task that has not been in the line of
-    permits lines up behind it; any other takes a permit when it is due (`permits.py`). It stands
-    before the rate limit, so a task takes no turn that it cannot use."""
+    """The limits of calls in flight, of a business and of its flow keys, over all notifiers. A task
+    that has not been in a line of permits lines up behind it; any other takes a permit when it is
+    due (`permits.py`). It stands before the rate limit, so a task takes no turn that it cannot
+    use."""
 
     clock: Clock
     store: PermitStore
@@ -268,40 +269,54 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
     retry_throttled: RetryThrottled
 
     async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
-        if run.business.own.calls_in_flight is None:
-            return calls
         newcomers = [call for call in calls if self._stands_behind(call, run.business)]
-        if not newcomers:
+        scopes_of = {call.task.home: _scopes(call, run.business) for call in newcomers}
+        scopes = list(dict.fromkeys(chain.from_iterable(scopes_of.values())))
+        if not scopes:
             return calls
-        read = partial(self.store.read, run.business.biz_type)
-        record = await self.retry_throttled(read, run.page.deadline_ms)
-        behind = [call for call in newcomers if record.has_line(call.from_ms)]
-        for call in behind:
-            run.put_aside(call, self.line_up)
+        reads = [
+            self.retry_throttled(partial(self.store.read, scope), run.page.deadline_ms)
+            for scope in scopes
+        ]
+        records = dict(zip(scopes, await gather_all(reads), strict=True))
+        behind: list[Call] = []
+        for call in newcomers:
+            of_call = scopes_of[call.task.home]
+            lines = [scope for scope in of_call if records[scope].has_line(call.from_ms)]
+            if lines:
+                behind.append(call)
+                run.put_aside((call, lines[0]), self.line_up)
         return [call for call in calls if call not in behind]
 
     def _stands_behind(self, call: Call, business: Business) -> bool:
         is_high = rank(call.task, business, self.clock.now_ms()) is Rank.HIGH
         return call.probe is None and not is_high and not permits.is_placed(call.task)
 
-    async def line_up(self, calls: list[Call], run: BusinessRun) -> None:
-        """Reschedule tasks, without an attempt, to places in the line: one for each call."""
-        deadline_ms, tasks = run.page.deadline_ms, [call.task for call in calls]
-        for some in permits.by_line(tasks, partial(order_ms, business=run.business)):
-            places = partial(self._places, some, run.business)
-            reserved = permits.placed(some, await self.retry_throttled(places, deadline_ms))
-            together = with_riders(reserved, calls)
-            await self.retry_throttled(self.reschedule.reserved(together), deadline_ms)
+    async def line_up(self, waiting: list[tuple[Call, str]], run: BusinessRun) -> None:
+        """Reschedule tasks, without an attempt, to places in the lines of these scopes: one for
+        each call."""
+        by_scope: dict[str, list[Call]] = {}
+        for call, scope in waiting:
+            by_scope.setdefault(scope, []).append(call)
+        deadline_ms, order = run.page.deadline_ms, partial(order_ms, business=run.business)
+        for scope, calls in by_scope.items():
+            for some in permits.by_line([call.task for call in calls], order):
+                places = partial(self._places, some, scope, run.business)
+                reserved = permits.placed(some, await self.retry_throttled(places, deadline_ms))
+                together = with_riders(reserved, calls)
+                await self.retry_throttled(self.reschedule.reserved(together), deadline_ms)
 
-    def _places(self, tasks: list[Task], business: Business) -> ReservedTurns:
-        limit = business.own.calls_in_flight or IN_FLIGHT_MAX
-        record = self.store.read(business.biz_type)
+    def _places(self, tasks: list[Task], scope: str, business: Business) -> ReservedTurns:
+        limit = business.in_flight_limits(tasks[0].flow_key).get(scope, IN_FLIGHT_MAX)
+        record = self.store.read(scope)
         interval_us = record.interval_us(limit)
         from_ms = record.line_from_ms(limit, tasks[0], self.clock.now_ms())
         is_late = permits.is_placed(tasks[0])
-        return self.store.line_up(
-            business.biz_type, len(tasks), from_ms, interval_us, is_late=is_late
-        )
+        return self.store.line_up(scope, len(tasks), from_ms, interval_us, is_late=is_late)
+
+
+def _scopes(call: Call, business: Business) -> list[str]:
+    return list(business.in_flight_limits(call.task.flow_key))
 
 
 def with_riders(

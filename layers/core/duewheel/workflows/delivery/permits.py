@@ -23,12 +23,12 @@ from duewheel.rules.delivery.permits import Holding, Wanted
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.permits import PermitStore
-from duewheel.workflows.gather_all import SideBySide, in_thread, is_over_before
+from duewheel.workflows.gather_all import SideBySide, gather_all, in_thread, is_over_before
 
 OWNER_BYTES = 8
 
 
-class Slot(Enum):
+class SlotState(Enum):
     """Whether a call may begin. `NO_PERMIT`: not in its patience. `TOO_LATE`: its run ends."""
 
     FREE = "free"
@@ -40,7 +40,7 @@ class _Waiting(Struct, eq=False, kw_only=True):
     order: int
     gives_up_ms: int  # if its run has no permit
     latest_ms: int
-    slot: asyncio.Future[Slot]
+    slot: asyncio.Future[SlotState]
 
 
 class Taken(Struct, frozen=True):
@@ -75,13 +75,13 @@ class Pool:
         self._is_unsure = False  # a write may have been carried out
         self._keeper: SideBySide[None] | None = None
 
-    async def acquire(self, task: Task, order: int, latest_ms: int) -> Slot:
+    async def acquire(self, task: Task, order: int, latest_ms: int) -> SlotState:
         """A free slot has to be released."""
         if self._keeper is None:
             self._keeper = SideBySide()
             self._keeper.begin(self._keep())
         gives_up_ms = self._clock.now_ms() + rules.AHEAD_MS + rules.patience_ms(task)
-        slot: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
+        slot: asyncio.Future[SlotState] = asyncio.get_running_loop().create_future()
         waiting = _Waiting(
             order=order,
             gives_up_ms=min(gives_up_ms, latest_ms),
@@ -97,9 +97,11 @@ class Pool:
         """Whether a call that begins now ends before its permit expires."""
         return self._clock.now_ms() <= self._until_ms - self._timeout_ms
 
-    def release(self, used_ms: int) -> None:
-        calls, took_ms = self._ended
-        self._ended = calls + 1, took_ms + used_ms
+    def release(self, used_ms: int | None) -> None:
+        """None: no call was made."""
+        if used_ms is not None:
+            calls, took_ms = self._ended
+            self._ended = calls + 1, took_ms + used_ms
         self._in_use -= 1
         now_ms = self._clock.now_ms()
         self._idle_since_ms = now_ms
@@ -122,7 +124,7 @@ class Pool:
             await self._keep_until_closed()
         finally:  # after a failure nobody waits for ever
             for one in self._waiting:
-                one.slot.set_result(Slot.TOO_LATE)
+                one.slot.set_result(SlotState.TOO_LATE)
 
     async def _keep_until_closed(self) -> None:
         while not self._is_closed:
@@ -147,12 +149,12 @@ class Pool:
         usable = min(self._held, self._share)
         while self._waiting and self._in_use < usable and self._is_long_enough(now_ms):
             self._in_use += 1
-            self._waiting.pop(0).slot.set_result(Slot.FREE)
+            self._waiting.pop(0).slot.set_result(SlotState.FREE)
         for one in list(self._waiting):
             if now_ms >= one.latest_ms or (not self._held and now_ms >= one.gives_up_ms):
                 self._waiting.remove(one)
                 is_over = now_ms >= one.latest_ms
-                one.slot.set_result(Slot.TOO_LATE if is_over else Slot.NO_PERMIT)
+                one.slot.set_result(SlotState.TOO_LATE if is_over else SlotState.NO_PERMIT)
 
     def _is_long_enough(self, now_ms: int) -> bool:
         """Whether calls may begin for a while, so that a call that waits for its instant does."""
@@ -204,43 +206,68 @@ class Pool:
         self._next_try_ms = now_ms + pause_ms
 
 
-class CallSlots:
-    """What bounds the calls of one business in a page: permits, if it limits its calls in
-    flight."""
+class Slot(Struct, frozen=True):
+    """`scope`: that has no permit."""
 
-    def __init__(self, clock: Clock, pool: Pool | None) -> None:
-        self._clock = clock
-        self._pool = pool
+    state: SlotState
+    scope: str = ""
+    pools: tuple[Pool, ...] = ()
 
     @property
     def is_sure(self) -> bool:
-        return self._pool is None or self._pool.is_sure
+        return all(pool.is_sure for pool in self.pools)
+
+
+class CallSlots:
+    """What bounds the calls of one business in a page: permits, if it or their flow key limits the
+    calls in flight. A call takes one of its key first, so it holds none of the business while it
+    waits for others of its key."""
+
+    def __init__(
+        self, clock: Clock, business: Business, new_pool: Callable[[str, str | None], Pool]
+    ) -> None:
+        self._clock = clock
+        self._business = business
+        self._new_pool = new_pool
+        self._pools: dict[str, Pool] = {}
 
     @asynccontextmanager
     async def slot(
         self, task: Task, order: int, from_ms: int, latest_ms: int
     ) -> AsyncIterator[Slot]:
         """At `from_ms` or later."""
-        if self._pool is None:
+        scopes = self._business.in_flight_limits(task.flow_key)
+        if not scopes:
             await self._clock.sleep_until_ms(from_ms)
-            yield Slot.FREE
+            yield Slot(SlotState.FREE)
             return
         await self._clock.sleep_until_ms(from_ms - rules.AHEAD_MS)
-        slot = await self._pool.acquire(task, order, latest_ms)
-        if slot is not Slot.FREE:
-            yield slot
-            return
-        begun_ms = self._clock.now_ms()
+        pools: list[Pool] = []
+        begun_ms: int | None = None
         try:
+            for scope in scopes:
+                pool = self._pool(scope, task.flow_key)
+                state = await pool.acquire(task, order, latest_ms)
+                if state is not SlotState.FREE:
+                    yield Slot(state, scope)
+                    return
+                pools.append(pool)
             await self._clock.sleep_until_ms(from_ms)
             begun_ms = self._clock.now_ms()
-            yield slot
+            yield Slot(SlotState.FREE, pools=tuple(pools))
         finally:
-            self._pool.release(self._clock.now_ms() - begun_ms)
+            used_ms = None if begun_ms is None else self._clock.now_ms() - begun_ms
+            for pool in pools:
+                pool.release(used_ms)
+
+    def _pool(self, scope: str, flow_key: str | None) -> Pool:
+        if scope not in self._pools:
+            is_of_business = scope == self._business.biz_type
+            self._pools[scope] = self._new_pool(scope, None if is_of_business else flow_key)
+        return self._pools[scope]
 
     async def close(self) -> None:
-        if self._pool is not None:
-            await self._pool.close()
+        await gather_all(pool.close() for pool in self._pools.values())
 
 
 class TakePermits(Struct, frozen=True, kw_only=True):
@@ -250,18 +277,17 @@ class TakePermits(Struct, frozen=True, kw_only=True):
     random_bytes: Callable[[], bytes]
 
     def call_slots(self, business: Business) -> CallSlots:
-        if business.own.calls_in_flight is None:
-            return CallSlots(self.clock, None)
-        timeout_ms = business.timeout_ms
-        owner = self.random_bytes().hex()
-        change = partial(self._changed, business.biz_type)
-        return CallSlots(self.clock, Pool(self.clock, change, owner, timeout_ms))
+        return CallSlots(self.clock, business, partial(self._pool, business))
 
-    def _changed(self, biz_type: str, wanted: Wanted) -> Taken:
+    def _pool(self, business: Business, scope: str, flow_key: str | None) -> Pool:
+        change = partial(self._changed, business.biz_type, scope, flow_key)
+        return Pool(self.clock, change, self.random_bytes().hex(), business.timeout_ms)
+
+    def _changed(self, biz_type: str, scope: str, flow_key: str | None, wanted: Wanted) -> Taken:
         """By the limit that holds now."""
-        limit = self.known.one(biz_type).own.calls_in_flight or IN_FLIGHT_MAX
-        now_ms = self.clock.now_ms()
+        limits = self.known.one(biz_type).in_flight_limits(flow_key)
+        limit, now_ms = limits.get(scope, IN_FLIGHT_MAX), self.clock.now_ms()
         plan = partial(rules.changed, wanted=wanted, limit=limit, now_ms=now_ms)
-        permits = self.store.change(biz_type, plan)
+        permits = self.store.change(scope, plan)
         held = permits.held.get(wanted.owner, Holding(0, 0))
         return Taken(held, rules.share(permits, wanted, limit, now_ms))
