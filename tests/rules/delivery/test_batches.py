@@ -58,6 +58,15 @@ def test_tasks_with_different_callbacks_go_apart() -> None:
     ]
 
 
+def test_tasks_of_different_flow_keys_go_apart() -> None:
+    tasks = [a_task(number, flow_key=("a", "b", None)[number % 3]) for number in range(9)]
+    assert [[task.flow_key for task in group] for group in grouped(tasks, business())] == [
+        ["a"] * 3,
+        ["b"] * 3,
+        [None] * 3,
+    ]
+
+
 def test_a_task_and_one_with_the_same_callback_by_its_business_go_together() -> None:
     tasks = [a_task(0), a_task(1, callback=None), a_task(2, callback=HttpCallback(method=""))]
     assert sizes(tasks, business(callback=TO)) == [3]

@@ -82,18 +82,19 @@ class _Open(Struct):
 
 
 def grouped(tasks: Iterable[Task], business: Business) -> list[list[Task]]:
-    """`tasks`: in the order of their instants. The last task of each group is due last."""
+    """`tasks`: in the order of their instants. The last task of each group is due last. Those of a
+    group have one flow key, since they take one turn of it."""
     groups: list[list[Task]] = []
-    open_ones: dict[Callback, _Open] = {}
+    open_ones: dict[tuple[Callback, str | None], _Open] = {}
     for task in tasks:
         form = form_of(task, business)
         if form is None:
             groups.append([task])
             continue
         size = form.size(task)
-        current = open_ones.get(form.callback)
+        current = open_ones.get((form.callback, task.flow_key))
         if current is None or not current.takes(task, size):
-            current = open_ones[form.callback] = _Open(form)
+            current = open_ones[form.callback, task.flow_key] = _Open(form)
             groups.append(current.tasks)
         current.add(task, size)
     return groups
