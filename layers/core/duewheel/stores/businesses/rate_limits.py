@@ -72,8 +72,7 @@ class RateLimitStore(Struct, frozen=True):
             move = _moved_on if number % 2 == 0 else _begun_anew
             update = move(interval_us, version, cost_us, now_us, ahead_us)
             if is_of_key(scope):
-                end_us = now_us + cost_us
-                update = _expiring(update, end_us // US_PER_SECOND + KEY_KEPT_SECONDS)
+                update = _expiring(update, _expires_at(now_us + cost_us))
             result = write_if(
                 self.client.update_item,
                 TableName=self.table,
@@ -83,6 +82,7 @@ class RateLimitStore(Struct, frozen=True):
             )
             if isinstance(result, Written):
                 free_us = int(result.attributes["free_us"]["N"])
+                self._keep_for(key, free_us, result.attributes)
                 return ReservedTurns(free_us - cost_us, interval_us, count, version)
             if (current := result.item) is None:
                 continue
@@ -107,7 +107,7 @@ class RateLimitStore(Struct, frozen=True):
                 return seen, seen
             update = _moved(seen, moves) if is_there else _as_planned(seen, moves)
             if is_of_key(scope):
-                update = _expiring(update, _expires_at(seen.moved(moves)))
+                update = _expiring(update, _expires_at(seen.moved(moves).last_us))
             result = write_if(
                 self.client.update_item,
                 TableName=self.table,
@@ -117,7 +117,7 @@ class RateLimitStore(Struct, frozen=True):
             )
             if isinstance(result, Written):
                 after = _cursors(result.attributes)
-                self._keep_for(key, after, result.attributes)
+                self._keep_for(key, after.last_us, result.attributes)
                 return seen, after
             item = result.item
             is_there = item is not None and int(item["version"]["N"]) >= rate.version
@@ -128,9 +128,9 @@ class RateLimitStore(Struct, frozen=True):
             )
         raise Throttled(f"the turns of {scope} moved {_TRIES} times while some were planned")
 
-    def _keep_for(self, key: dict[str, Any], cursors: Cursors, item: Item) -> None:
+    def _keep_for(self, key: dict[str, Any], last_us: int, item: Item) -> None:
         """Others may have moved the cursors further than the plan saw."""
-        expires_at = _expires_at(cursors)
+        expires_at = _expires_at(last_us)
         if "expires_at" in item and int(item["expires_at"]["N"]) < expires_at:
             write_if(
                 self.client.update_item,
@@ -264,9 +264,9 @@ def _as_planned(seen: Cursors, moves: Moves) -> dict[str, Any]:
     )
 
 
-def _expires_at(cursors: Cursors) -> int:
+def _expires_at(last_us: int) -> int:
     """In seconds since the epoch."""
-    return -(-cursors.last_us // US_PER_SECOND) + KEY_KEPT_SECONDS
+    return -(-last_us // US_PER_SECOND) + KEY_KEPT_SECONDS
 
 
 def _expiring(update: dict[str, Any], expires_at: int) -> dict[str, Any]:
