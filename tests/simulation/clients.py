@@ -297,7 +297,6 @@ class Clients:
         kind = receiver or self._chance.choice(kinds)
         tolerance = self._chance.choice(self.tolerances)
         priority = self._chance_of_priority.choice(self.priorities)
-        biz_type = self._chance.choices(BUSINESSES, SHARES)[0]
         flow_key = (
             self._chance.choice((*KEYS, None)) if self.has_keys and biz_type == KEYED else None
         )
