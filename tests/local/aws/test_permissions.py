@@ -130,8 +130,8 @@ def test_a_call_without_a_right_is_refused_as_aws_refuses_it(roles: dict[str, Ro
 def test_one_part_without_a_right_refuses_the_whole_transaction(roles: dict[str, Role]) -> None:
     parts = [{"Put": {"TableName": "duewheel-Wheel"}}, {"Delete": {"TableName": "duewheel-Wheel"}}]
     with pytest.raises(ClientError):
-        must_allow(roles["api"], "dynamodb", "TransactWriteItems", {"TransactItems": parts})
-    assert taken_refusals() == [f"ApiRole may not dynamodb:DeleteItem on {WHEEL}"]
+        must_allow(roles["ingest"], "dynamodb", "TransactWriteItems", {"TransactItems": parts})
+    assert taken_refusals() == [f"IngestRole may not dynamodb:DeleteItem on {WHEEL}"]
 
 
 def test_a_used_right_is_recorded(roles: dict[str, Role]) -> None:
