@@ -145,3 +145,10 @@ def test_the_scopes_of_keys_and_businesses_differ() -> None:
         ("a", "b#c"),
         ("a.b", None),
     ]
+
+
+@each_case("name", ["calls_per_second", "calls_in_flight"])
+def test_a_limit_of_0_of_a_business_points_to_pausing_it(name: str) -> None:
+    with pytest.raises(InvalidField, match="pause the business") as refused:
+        read(**{name: 0})
+    assert refused.value.field == name

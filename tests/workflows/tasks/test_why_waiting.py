@@ -5,6 +5,7 @@ from collections import Counter
 from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
+from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
@@ -208,6 +209,42 @@ def test_a_task_is_being_called_while_a_run_has_its_page(world: World) -> None:
     assert waiting.run is not None
     assert waiting.since_ms is not None
     assert waiting.since_ms <= task.due_ms
+
+
+def test_a_task_that_waits_for_a_permit_in_a_notifier_waits_for_other_calls(world: World) -> None:
+    world.configured("orders", calls_in_flight=1)
+    tasks = [world.created(in_ms=FAR_MS) for _ in range(3)]
+    found: list[Wait | None] = []
+
+    def answer(_: Received) -> Outcome:
+        world.clock.advance_ms(300)
+        found.append(why(world, tasks[-1]))
+        return OK
+
+    world.receiver.answer = answer
+    world.handle(world.dispatched(tasks[0]))
+    assert Wait(reason=Reason.CONCURRENCY) in found
+
+
+def test_a_task_waits_for_its_flow_key(world: World) -> None:
+    flow = Flow(FlowLimits(calls_per_second=1.0))
+    world.configured("orders", flow=flow)
+    tasks = [world.created(in_ms=FAR_MS, flow_key="key") for _ in range(9)]
+    world.handle(world.dispatched(tasks[0]))
+    world.clock.set_ms(tasks[0].due_ms)
+    put_off = [world.read(task) for task in tasks if not world.read(task).history]
+    assert put_off
+    waiting = {world.why_waiting(task) for task in put_off}
+    assert waiting == {Wait(reason=Reason.FLOW_KEY, expected_ms=t.next_ms) for t in put_off}
+
+
+def test_a_task_of_a_paused_flow_key_waits_for_it(world: World) -> None:
+    world.configured("orders", paused_flow_keys={"key": True})
+    task = world.created(in_ms=FAR_MS, flow_key="key")
+    world.handle(world.dispatched(task))
+    world.clock.set_ms(task.due_ms + 1_000)
+    assert world.read(task).parked
+    assert why(world, task) == Wait(reason=Reason.FLOW_KEY)
 
 
 def test_an_overdue_task_is_explained_by_three_requests_at_most(world: World) -> None:

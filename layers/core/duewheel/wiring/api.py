@@ -101,11 +101,17 @@ def redrive_task() -> RedriveTask:
 
 
 @once
+def permits() -> PermitStore:
+    return PermitStore(dynamodb(), settings().registry_table)
+
+
+@once
 def why_waiting() -> WhyWaiting:
     return WhyWaiting(
         clock=clock(),
         store=replace(businesses(), reads_health=True),
         pages=pages(),
+        permits=permits(),
         pointers=pointers(),
         origin=origin(),
     )
@@ -160,7 +166,7 @@ def read_businesses() -> ReadBusinesses:
     read_usage = ReadUsage(
         clock=clock(),
         turns=turns(),
-        permits=PermitStore(dynamodb(), settings().registry_table),
+        permits=permits(),
         pointers=pointers(),
         origin=origin(),
     )

@@ -17,7 +17,8 @@ from duewheel.rules.names import FLOW_KEY, FLOW_KEY_IS, FlowKey
 
 PREFIXES_MAX = 50
 PAUSED_MAX = 100
-KEY_IN_FLIGHT_MAX = 100  # as many as a page has tasks
+IN_FLIGHT_MAX = 100  # as many as a page has tasks
+LIMITS = {"calls_per_second": (RATE_MIN, RATE_MAX), "calls_in_flight": (1, IN_FLIGHT_MAX)}
 
 
 class FlowLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -25,7 +26,7 @@ class FlowLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     after the other, so `calls_in_flight` is 1."""
 
     calls_per_second: Annotated[float, says(minimum=RATE_MIN, maximum=RATE_MAX)] | None = None
-    calls_in_flight: Annotated[int, says(minimum=1, maximum=KEY_IN_FLIGHT_MAX)] | None = None
+    calls_in_flight: Annotated[int, says(minimum=1, maximum=IN_FLIGHT_MAX)] | None = None
     in_order: bool = False
 
 
@@ -80,17 +81,20 @@ def flow_from(body: FlowBody, path: str) -> Flow:
     return Flow(body.default, prefixes)
 
 
+def checked_limit(name: str, value: float, path: str, to_stop: str) -> float:
+    least, most = LIMITS[name]
+    if value == 0:
+        raise invalid(path, f"must not be 0: {to_stop}.")
+    if not least <= value <= most:
+        raise invalid(path, f"must be from {least} to {most}.")
+    return value
+
+
 def _check(limits: FlowLimits, path: str) -> FlowLimits:
-    for name, least, most in (
-        ("calls_per_second", RATE_MIN, RATE_MAX),
-        ("calls_in_flight", 1, KEY_IN_FLIGHT_MAX),
-    ):
-        value = getattr(limits, name)
-        where = joined_path(path, name)
-        if value == 0:
-            raise invalid(where, "must not be 0: to stop a key's calls, use paused_flow_keys.")
-        if value is not None and not least <= value <= most:
-            raise invalid(where, f"must be from {least} to {most}.")
+    for name in LIMITS:
+        if (value := getattr(limits, name)) is not None:
+            where = joined_path(path, name)
+            checked_limit(name, value, where, "to stop a key's calls, use paused_flow_keys")
     if limits == FlowLimits():
         raise invalid(
             path, "has no limit: it needs one of calls_per_second, calls_in_flight, in_order."

@@ -5,20 +5,22 @@ Signing secrets are read as they are given; the workflow stores them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from duewheel.rules.businesses import trusted_origins
 from duewheel.rules.businesses.flow import (
+    IN_FLIGHT_MAX,
     PAUSED_MAX,
     FlowBody,
+    checked_limit,
     flow_from,
     paused_keys_from,
 )
 from duewheel.rules.businesses.rate_limit import RATE_MAX, RATE_MIN
 from duewheel.rules.businesses.settings import (
-    IN_FLIGHT_MAX,
     RETENTION_DAYS_MAX,
     RETENTION_DAYS_MIN,
     Defaults,
@@ -63,6 +65,9 @@ TIMEOUT_SECONDS_MIN = 0.1
 BURST_MAX = 1_000_000
 
 _Rate = Annotated[float, Meta(ge=RATE_MIN, le=RATE_MAX)]
+# Checked with a word on pausing.
+_CallRate = Annotated[float, says(minimum=RATE_MIN, maximum=RATE_MAX)]
+_InFlight = Annotated[int, says(minimum=1, maximum=IN_FLIGHT_MAX)]
 _Pattern = Annotated[str, says(minLength=1)]
 _Hosts = Annotated[
     tuple[_Pattern, ...],
@@ -145,8 +150,8 @@ class BusinessChangeBody(RequestBody):
     retry_statuses: StatusList | UnsetType | None = UNSET
     stop_statuses: StatusList | UnsetType | None = UNSET
     on_dead: WholeCallbackOrNull | UnsetType = UNSET
-    calls_per_second: _Rate | UnsetType | None = UNSET
-    calls_in_flight: Annotated[int, Meta(ge=1, le=IN_FLIGHT_MAX)] | UnsetType | None = UNSET
+    calls_per_second: _CallRate | UnsetType | None = UNSET
+    calls_in_flight: _InFlight | UnsetType | None = UNSET
     creates_per_second: _Rate | UnsetType | None = UNSET
     creates_burst: _Burst | UnsetType | None = UNSET
     signing_secrets: _SigningSecrets | UnsetType | None = UNSET
@@ -168,6 +173,8 @@ def business_change(
     checked: dict[str, Callable[[Any, str], Any]] = {
         "callback": lambda raw, where: callback_from(raw, allowed, where),
         "retry": retry_policy,
+        "calls_per_second": partial(_call_limit, "calls_per_second"),
+        "calls_in_flight": partial(_call_limit, "calls_in_flight"),
         "timeout_seconds": lambda seconds, where: _timeout(seconds, defaults, where),
         "allowed_hosts": lambda texts, where: _patterns(texts, host_pattern, where),
         "trusted_origins": lambda texts, where: _patterns(
@@ -186,6 +193,10 @@ def business_change(
         name: checked[name](value, name) if name in checked and value is not None else value
         for name, value in members(read).items()
     }
+
+
+def _call_limit(name: str, value: float, where: str) -> float:
+    return checked_limit(name, value, where, "to stop its calls, pause the business")
 
 
 def _timeout(seconds: float, defaults: Defaults, where: str) -> float:

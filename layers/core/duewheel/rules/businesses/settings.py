@@ -28,7 +28,6 @@ from duewheel.rules.names import scope_of
 from duewheel.rules.priority import Priority
 from duewheel.rules.wheel.queue_messages import Lane
 
-IN_FLIGHT_MAX = 100  # as many as a page has tasks
 RETENTION_DAYS_MIN = 1
 RETENTION_DAYS_MAX = 3_650
 RETENTION_SECONDS_MIN = RETENTION_DAYS_MIN * 86_400  # the minimum for ended tasks

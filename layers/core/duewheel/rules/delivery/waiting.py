@@ -16,6 +16,7 @@ from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.delivery.circuit_breaker import host_of
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.delivery.permits import is_placed
+from duewheel.rules.names import is_of_key
 from duewheel.rules.tasks.effective_callback import callback_to_make
 from duewheel.rules.tasks.task import PostponedBy, Task
 from duewheel.rules.wheel import timing
@@ -55,12 +56,14 @@ class Stage(StrEnum):
 
 class Facts(Struct, frozen=True, kw_only=True):
     """`lease`: of the page that has the task's entry. `dispatched_second`: the time pointer, where
-    there is no lease. Both only if the task is overdue."""
+    there is no lease; `crowded_scope`: of its business and its flow key, one for whose permits
+    tasks wait in a notifier. These only if the task is overdue."""
 
     now_ms: int
     business: Business
     lease: PageLease | None = None
     dispatched_second: int | None = None
+    crowded_scope: str | None = None
 
 
 class Wait(Struct, frozen=True, kw_only=True):
@@ -92,6 +95,8 @@ def waiting(task: Task, facts: Facts) -> Wait | None:
         return None
     if facts.business.paused:
         return Wait(reason=Reason.PAUSED)
+    if facts.business.pauses(task.flow_key):
+        return Wait(reason=Reason.FLOW_KEY)
     if task.parked:  # the release is on its way
         return Wait(reason=Reason.BACKLOG, stage=Stage.PLACE)
     if is_overdue(task, facts.now_ms):
@@ -126,7 +131,7 @@ def _first_page_of(entry: Address, by_page: dict[str, PageLease]) -> PageLease |
 
 
 def _postponed(task: Task, business: Business) -> Wait:
-    reason, next_ms = _recorded(task), task.next_ms
+    reason, next_ms = _recorded(task, business), task.next_ms
     match reason:
         case None:
             return Wait(reason=Reason.BACKLOG, expected_ms=next_ms, stage=Stage.PLACE)
@@ -139,14 +144,19 @@ def _postponed(task: Task, business: Business) -> Wait:
             return Wait(reason=reason, expected_ms=next_ms)
 
 
-def _recorded(task: Task) -> Reason | None:
+def _recorded(task: Task, business: Business) -> Reason | None:
     """The reason for its instant. None for a place among released tasks, and if it was not
-    recorded."""
+    recorded. A line of the flow key and one of its business look alike, if both have a limit."""
     postponement, reservation = task.postponement, task.reservation
     if postponement is not None and postponement.until_ms == task.next_ms:
         return _reason(postponement.by)
     if reservation is not None and reservation.at_ms == task.next_ms:
-        return Reason.CONCURRENCY if is_placed(task) else Reason.RATE
+        if is_placed(task):
+            scopes = business.in_flight_limits(task.flow_key)
+            is_of_key_alone = bool(scopes) and task.biz_type not in scopes
+            return Reason.FLOW_KEY if is_of_key_alone else Reason.CONCURRENCY
+        is_of_key_alone = business.call_rate is None and bool(business.key_rate(task.flow_key))
+        return Reason.FLOW_KEY if is_of_key_alone else Reason.RATE
     if task.history and task.history[-1].outcome == Verdict.RETRY:
         return Reason.RETRY
     return None
@@ -171,6 +181,8 @@ def _reason(by: PostponedBy) -> Reason | None:
 
 def _overdue(task: Task, facts: Facts) -> Wait:
     lease, entry = facts.lease, task.entry
+    if (scope := facts.crowded_scope) is not None and _is_in_a_run(entry, lease, facts.now_ms):
+        return Wait(reason=Reason.FLOW_KEY if is_of_key(scope) else Reason.CONCURRENCY)
     if lease is not None and lease.owner is not None and not lease.done:
         if lease.until_ms >= facts.now_ms:
             return Wait(reason=Reason.CALLING, run=lease.owner, since_ms=lease.begun_ms)
@@ -187,6 +199,13 @@ def _overdue(task: Task, facts: Facts) -> Wait:
     dispatched = facts.dispatched_second
     is_dispatched = dispatched is None or dispatched >= entry.second
     return _in_backlog(Stage.NOTIFIER if is_dispatched else Stage.DISPATCH)
+
+
+def _is_in_a_run(entry: Address, lease: PageLease | None, now_ms: int) -> bool:
+    """As far as is known: a direct entry has no lease."""
+    if lease is None:
+        return entry.direct and not timing.is_direct_too_late(entry.second, now_ms)
+    return lease.owner is not None and not lease.done and lease.until_ms >= now_ms
 
 
 def _in_backlog(stage: Stage) -> Wait:

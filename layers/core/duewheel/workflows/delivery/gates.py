@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
+from duewheel.rules.businesses.flow import IN_FLIGHT_MAX
 from duewheel.rules.businesses.rate_limit import (
     US_PER_MS,
     US_PER_SECOND,
@@ -25,7 +26,7 @@ from duewheel.rules.businesses.rate_limit import (
     RateLimited,
     ReservedTurns,
 )
-from duewheel.rules.businesses.settings import IN_FLIGHT_MAX, Business
+from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery import permits
 from duewheel.rules.delivery.circuit_breaker import Probe
 from duewheel.rules.delivery.priority import Rank, order_ms, rank

@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.rules.businesses.settings import IN_FLIGHT_MAX, Business
+from duewheel.rules.businesses.flow import IN_FLIGHT_MAX
+from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery import permits as rules
 from duewheel.rules.delivery.permits import Holding, Wanted
 from duewheel.rules.tasks.task import Task

@@ -1,14 +1,16 @@
 """Find out why a task waits.
 
 The settings and the health of its business are one request; for a task whose instant has passed the
-leases of its slice are another; the time pointer is a third if no run has begun its page. A task
-that does not wait costs none.
+leases of its slice are another; the time pointer is a third if no run has begun its page. Where
+calls in flight are limited, the permits of its flow key and of its business are one more each. A
+task that does not wait costs none.
 """
 
 from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery.waiting import (
     Facts,
     Reason,
@@ -19,6 +21,7 @@ from duewheel.rules.delivery.waiting import (
     waiting,
 )
 from duewheel.rules.tasks.task import Task
+from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.wheel.pointers import TIME, PointerStore
@@ -30,6 +33,7 @@ class WhyWaiting(Struct, frozen=True, kw_only=True):
     clock: Clock
     store: BusinessStore
     pages: PageLeaseStore
+    permits: PermitStore
     pointers: PointerStore
     origin: int
 
@@ -52,4 +56,16 @@ class WhyWaiting(Struct, frozen=True, kw_only=True):
         dispatched = None
         if lease is None and not entry.direct:
             dispatched = self.pointers.read(TIME, self.origin).position
-        return Facts(now_ms=now_ms, business=business, lease=lease, dispatched_second=dispatched)
+        return Facts(
+            now_ms=now_ms,
+            business=business,
+            lease=lease,
+            dispatched_second=dispatched,
+            crowded_scope=self._crowded_scope(task, business, now_ms),
+        )
+
+    def _crowded_scope(self, task: Task, business: Business, now_ms: int) -> str | None:
+        for scope in business.in_flight_limits(task.flow_key):
+            if self.permits.read(scope).waiting(now_ms):
+                return scope
+        return None
