@@ -200,3 +200,16 @@ def test_never_more_calls_than_the_limit_with_crashes_and_clocks_that_differ(
                 real_ms += amount * 2_500
         under_way = [end for one in runs for end in one.calls] + abandoned
         assert sum(end > real_ms for end in under_way) <= limit
+
+
+def test_a_run_gives_permits_back_however_many_runs_wait() -> None:
+    many = {str(number): Holding(0, NOON_MS, 1) for number in range(rules.WAITERS_MAX)}
+    permits = taken(Permits(held=many), wanted("a", 2), limit=2)
+    assert held(taken(permits, wanted("a", 0), limit=2)) == held(Permits(held=many))
+
+
+def test_a_run_yields_its_permits_to_earlier_tasks_however_many_runs_wait() -> None:
+    many = {str(number): Holding(0, NOON_MS, 1, NOON_MS) for number in range(rules.WAITERS_MAX)}
+    permits = taken(Permits(held=many), wanted("a", 2), limit=22)
+    later = replace(wanted("a", 2), first_order=NOON_MS + 2 * rules.YIELD_MS)
+    assert held(taken(permits, later, limit=2)) == {**dict.fromkeys(many, 0), "a": 0}

@@ -116,10 +116,12 @@ def changed(permits: Permits, wanted: Wanted, limit: int, now_ms: int) -> Permit
     waiting = max(0, wanted.count - count)
     until_ms = wanted.until_ms if count else min(wanted.until_ms, now_ms + WAITING_MS)
     mine = Holding(count, until_ms, waiting, wanted.first_order if waiting else 0)
-    if _is_known(permits.held.get(wanted.owner), mine):
+    noted = permits.held.get(wanted.owner)
+    if _is_known(noted, mine):
         return None
     others = _others(permits, wanted.owner, now_ms)
-    if not count and sum(not one.count for one in others.values()) >= WAITERS_MAX:
+    is_newcomer = noted is None and not count
+    if is_newcomer and sum(not one.count for one in others.values()) >= WAITERS_MAX:
         return None
     held = {wanted.owner: mine} if wanted.count else {}
     return replace(
