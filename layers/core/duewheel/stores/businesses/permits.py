@@ -5,7 +5,7 @@ The end of the line is moved by an addition, beside the version, so that many ru
 at once.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert
@@ -128,7 +128,7 @@ def _changed(item: Item, after: Permits) -> dict[str, Any]:
     if _VERSION in item:
         condition, values[":read"] = "#version = :read", item[_VERSION]
     update = "SET " + ", ".join(f"{name} = :{name[1:]}" for name in names)
-    if damaged := [name for name in (_LINE, _LATE) if name in item and not _is_line(item[name])]:
+    if damaged := [name for name in (_LINE, _LATE) if not _is_line(item, name)]:
         names |= {f"#{name}": name for name in damaged}
         update += " REMOVE " + ", ".join(f"#{name}" for name in damaged)
     return {
@@ -139,8 +139,16 @@ def _changed(item: Item, after: Permits) -> dict[str, Any]:
     }
 
 
-def _is_line(value: Mapping[str, str]) -> bool:
-    return value.get("N", "").isdecimal()
+def _line_us(item: Item, name: str) -> int:
+    return number(item, name, _US_MAX) if name in item else 0
+
+
+def _is_line(item: Item, name: str) -> bool:
+    try:
+        _line_us(item, name)
+    except InvalidAttribute:
+        return False
+    return True
 
 
 def _permits(item: Item | None) -> Permits:
@@ -148,7 +156,7 @@ def _permits(item: Item | None) -> Permits:
     if item is None:
         return Permits()
     try:
-        line_us, late_us = (number(item, n, _US_MAX) if n in item else 0 for n in (_LINE, _LATE))
+        line_us, late_us = _line_us(item, _LINE), _line_us(item, _LATE)
         if _VERSION not in item:  # lines alone
             return Permits(line_us=line_us, late_us=late_us)
         return Permits(
