@@ -249,12 +249,53 @@ def test_who_waits_for_a_permit_until_the_run_ends_is_too_late(world: World) -> 
 
     async def lived() -> None:
         pool = Pool(world.clock, change, "a", 1_000)
-        assert await pool.acquire(task, task.due_ms, latest_ms) is SlotState.FREE
+        assert (await pool.acquire(task, task.due_ms, latest_ms)).state is SlotState.FREE
         waiting = asyncio.create_task(pool.acquire(task, task.due_ms, latest_ms))
         await asyncio.sleep(0)
         world.clock.set_ms(latest_ms)
-        assert await waiting is SlotState.TOO_LATE
+        assert (await waiting).state is SlotState.TOO_LATE
+        pool.begins()
         pool.release(100)
+        await pool.close()
+
+    asyncio.run(lived())
+
+
+def test_a_permit_is_renewed_until_its_call_begins(world: World) -> None:
+    """A call may wait for a permit of its business long after it has one of its key."""
+    task, latest_ms = world.created(FAR_MS), world.clock.now_ms() + 60_000
+
+    def change(wanted: Wanted) -> Taken:
+        return Taken(Holding(wanted.count, wanted.until_ms), wanted.count)
+
+    async def lived() -> None:
+        pool = Pool(world.clock, change, "a", 1_000)
+        grant = await pool.acquire(task, task.due_ms, latest_ms)
+        for _ in range(10):
+            world.clock.advance_ms(rules.BEGIN_MS - rules.SURE_MS)
+            await asyncio.sleep(0.05)
+            assert pool.is_sure(grant)
+        pool.begins()
+        pool.release(100)
+        await pool.close()
+
+    asyncio.run(lived())
+
+
+def test_no_call_begins_by_a_permit_that_has_expired_and_was_taken_again(world: World) -> None:
+    task, latest_ms = world.created(FAR_MS), world.clock.now_ms() + 60_000
+
+    def change(wanted: Wanted) -> Taken:
+        return Taken(Holding(wanted.count, wanted.until_ms), wanted.count)
+
+    async def lived() -> None:
+        pool = Pool(world.clock, change, "a", 1_000)
+        first = await pool.acquire(task, task.due_ms, latest_ms)
+        world.clock.advance_ms(30_000)  # it freezes
+        second = await pool.acquire(task, task.due_ms, latest_ms)
+        assert (pool.is_sure(first), pool.is_sure(second)) == (False, True)
+        for _ in range(2):
+            pool.release(None)
         await pool.close()
 
     asyncio.run(lived())

@@ -37,11 +37,18 @@ class SlotState(Enum):
     TOO_LATE = "too late"
 
 
+class Grant(Struct, frozen=True):
+    """`lapses`: how often the permits of its run had expired before it."""
+
+    state: SlotState
+    lapses: int = 0
+
+
 class _Waiting(Struct, eq=False, kw_only=True):
     order: int
     gives_up_ms: int  # if its run has no permit
     latest_ms: int
-    slot: asyncio.Future[SlotState]
+    slot: asyncio.Future[Grant]
 
 
 class Taken(Struct, frozen=True):
@@ -66,6 +73,8 @@ class Pool:
         self._share = 0
         self._until_ms = 0
         self._in_use = 0
+        self._unbegun = 0  # of those in use: their calls have not begun
+        self._lapses = 0
         self._ended = (0, 0)
         self._waiting: list[_Waiting] = []  # in their order
         self._next_try_ms = 0
@@ -76,13 +85,13 @@ class Pool:
         self._is_unsure = False  # a write may have been carried out
         self._keeper: SideBySide[None] | None = None
 
-    async def acquire(self, task: Task, order: int, latest_ms: int) -> SlotState:
-        """A free slot has to be released."""
+    async def acquire(self, task: Task, order: int, latest_ms: int) -> Grant:
+        """A free slot has to be released. Its permit is renewed until its call begins."""
         if self._keeper is None:
             self._keeper = SideBySide()
             self._keeper.begin(self._keep())
         gives_up_ms = self._clock.now_ms() + rules.AHEAD_MS + rules.patience_ms(task)
-        slot: asyncio.Future[SlotState] = asyncio.get_running_loop().create_future()
+        slot: asyncio.Future[Grant] = asyncio.get_running_loop().create_future()
         waiting = _Waiting(
             order=order,
             gives_up_ms=min(gives_up_ms, latest_ms),
@@ -93,14 +102,20 @@ class Pool:
         self._moved.set()
         return await slot
 
-    @property
-    def is_sure(self) -> bool:
-        """Whether a call that begins now ends before its permit expires."""
-        return self._clock.now_ms() <= self._until_ms - self._timeout_ms
+    def is_sure(self, grant: Grant) -> bool:
+        """Whether a call that begins now ends before its permit expires. After permits have
+        expired others may have them, though this run renews its own."""
+        is_in_time = self._clock.now_ms() <= self._until_ms - self._timeout_ms
+        return is_in_time and grant.lapses == self._lapses
+
+    def begins(self) -> None:
+        self._unbegun -= 1
 
     def release(self, used_ms: int | None) -> None:
-        """None: no call was made."""
-        if used_ms is not None:
+        """None: its call has not begun."""
+        if used_ms is None:
+            self._unbegun -= 1
+        else:
             calls, took_ms = self._ended
             self._ended = calls + 1, took_ms + used_ms
         self._in_use -= 1
@@ -125,7 +140,7 @@ class Pool:
             await self._keep_until_closed()
         finally:  # after a failure nobody waits for ever
             for one in self._waiting:
-                one.slot.set_result(SlotState.TOO_LATE)
+                one.slot.set_result(Grant(SlotState.TOO_LATE))
 
     async def _keep_until_closed(self) -> None:
         while not self._is_closed:
@@ -150,12 +165,14 @@ class Pool:
         usable = min(self._held, self._share)
         while self._waiting and self._in_use < usable and self._is_long_enough(now_ms):
             self._in_use += 1
-            self._waiting.pop(0).slot.set_result(SlotState.FREE)
+            self._unbegun += 1
+            self._waiting.pop(0).slot.set_result(Grant(SlotState.FREE, self._lapses))
         for one in list(self._waiting):
             if now_ms >= one.latest_ms or (not self._held and now_ms >= one.gives_up_ms):
                 self._waiting.remove(one)
                 is_over = now_ms >= one.latest_ms
-                one.slot.set_result(SlotState.TOO_LATE if is_over else SlotState.NO_PERMIT)
+                state = SlotState.TOO_LATE if is_over else SlotState.NO_PERMIT
+                one.slot.set_result(Grant(state))
 
     def _is_long_enough(self, now_ms: int) -> bool:
         """Whether calls may begin for a while, so that a call that waits for its instant does."""
@@ -164,6 +181,8 @@ class Pool:
     def _is_to_change(self, now_ms: int) -> bool:
         if self._waiting or self._is_known_to_wait:
             return now_ms >= self._next_try_ms
+        if self._unbegun and not self._is_long_enough(now_ms) and now_ms >= self._next_try_ms:
+            return True
         return self._has_idle and now_ms >= self._idle_since_ms + rules.IDLE_MS
 
     @property
@@ -177,10 +196,16 @@ class Pool:
             return min(self._next_try_ms, *gives_up)
         if self._is_known_to_wait:  # others leave permits to it
             return self._next_try_ms
-        return self._idle_since_ms + rules.IDLE_MS if self._has_idle else None
+        idle_ms = self._idle_since_ms + rules.IDLE_MS if self._has_idle else None
+        if not self._unbegun:
+            return idle_ms
+        not_enough_ms = self._until_ms - self._timeout_ms - rules.SURE_MS + 1
+        renewed_ms = max(not_enough_ms, self._next_try_ms)
+        return renewed_ms if idle_ms is None else min(idle_ms, renewed_ms)
 
     async def _try(self) -> None:
         now_ms = self._clock.now_ms()
+        self._lapses += now_ms > self._until_ms
         wanted = Wanted(
             owner=self._owner,
             count=self._in_use + len(self._waiting),
@@ -212,11 +237,11 @@ class Slot(Struct, frozen=True):
 
     state: SlotState
     scope: str = ""
-    pools: tuple[Pool, ...] = ()
+    grants: tuple[tuple[Pool, Grant], ...] = ()
 
     @property
     def is_sure(self) -> bool:
-        return all(pool.is_sure for pool in self.pools)
+        return all(pool.is_sure(grant) for pool, grant in self.grants)
 
 
 class CallSlots:
@@ -243,22 +268,24 @@ class CallSlots:
             yield Slot(SlotState.FREE)
             return
         await self._clock.sleep_until_ms(from_ms - rules.AHEAD_MS)
-        pools: list[Pool] = []
+        grants: list[tuple[Pool, Grant]] = []
         begun_ms: int | None = None
         try:
             for scope in scopes:
                 pool = self._pool(scope, task.flow_key)
-                state = await pool.acquire(task, order, latest_ms)
-                if state is not SlotState.FREE:
-                    yield Slot(state, scope)
+                grant = await pool.acquire(task, order, latest_ms)
+                if grant.state is not SlotState.FREE:
+                    yield Slot(grant.state, scope)
                     return
-                pools.append(pool)
+                grants.append((pool, grant))
             await self._clock.sleep_until_ms(from_ms)
             begun_ms = self._clock.now_ms()
-            yield Slot(SlotState.FREE, pools=tuple(pools))
+            for pool, _ in grants:
+                pool.begins()
+            yield Slot(SlotState.FREE, grants=tuple(grants))
         finally:
             used_ms = None if begun_ms is None else self._clock.now_ms() - begun_ms
-            for pool in pools:
+            for pool, _ in grants:
                 pool.release(used_ms)
 
     def _pool(self, scope: str, flow_key: str | None) -> Pool:
