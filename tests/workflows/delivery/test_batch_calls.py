@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.batch import Batch
@@ -16,10 +17,15 @@ from duewheel.rules.timers.requests import TimerChange
 from duewheel.rules.timers.timer import Timer
 from duewheel.targets.http.connection import Reply
 from tests.support.receiver import Received
+from tests.support.recorder import Call as RecordedCall
 from tests.support.recorder import Death
 from tests.support.timers import fates, made, now, occurrences, patched
 from tests.support.world import CALLER, FAR_MS, World
 
+THROTTLED = ClientError(
+    {"Error": {"Code": "ThrottlingException", "Message": ""}},
+    "UpdateItem",
+)
 LOST = Outcome(Verdict.RETRY, "no whole reply within 10 s")
 
 
@@ -350,3 +356,24 @@ def test_a_batch_is_served_as_the_first_of_its_tasks(batched: World) -> None:
     paths = [one.url.rpartition("/")[2] for one in batched.receiver.received]
     assert sorted(paths[:2]) == ["begun", "mixed"]
     assert paths[2] == "low"
+
+
+def test_a_throttled_end_of_one_task_delays_no_call_of_the_others(world: World) -> None:
+    slow(world)
+    first = in_second(world, 10)
+    second = in_second(world, 1)
+    short = world.created(second[0].due_ms - world.clock.now_ms() + 20, expires_after_seconds=0.5)
+    last = world.created(short.due_ms - world.clock.now_ms())
+    throttled_ms: list[int] = []
+
+    def throttle(call: RecordedCall) -> None:
+        if "'expired'" in str(call.request) and len(throttled_ms) < 5:
+            throttled_ms.append(world.clock.now_ms())
+            raise THROTTLED
+
+    world.recorder.before = throttle
+    world.come_up(first[0])
+    assert len(throttled_ms) == 5
+    assert world.receiver.received[-1].at_ms <= throttled_ms[0]
+    assert set(statuses(world, [*first, *second, last])) == {Status.DELIVERED}
+    assert world.read(short).status is Status.EXPIRED

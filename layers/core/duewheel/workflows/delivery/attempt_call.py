@@ -111,13 +111,19 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
     async def _attempt(
         self, call: Call, started_ms: int, run: BusinessRun, slot: ExitStack
     ) -> Attempt | None:
-        """None if no call was made. The slow-call detection and the breaker see one call."""
+        """None if no call was made."""
         # They may have waited for a slot.
         expired = [task for task in call.in_request if is_expired(task, started_ms)]
-        await gather_all(self._expire(task, run) for task in expired)
         live = without(call, expired) if expired else call
-        if live is None:
-            return None
+        # Side by side: the write of an end may be throttled for longer than a call may wait.
+        work = [] if live is None else [self._call(live, started_ms, run, slot)]
+        attempts = await gather_all([*work, *(self._expire(task, run) for task in expired)])
+        return attempts[0]
+
+    async def _call(
+        self, live: Call, started_ms: int, run: BusinessRun, slot: ExitStack
+    ) -> Attempt | None:
+        """The slow-call detection and the breaker see one call."""
         outcomes = await self._outcomes(live, run, started_ms)
         ended_ms = self.clock.now_ms()
         made: list[Made] = []
