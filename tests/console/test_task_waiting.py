@@ -40,7 +40,7 @@ def test_a_task_of_a_paused_business_says_that_it_is_paused(
     task = created(service, business, 10)
     service.advance(15)
     open_task(viewer, task)
-    expect(sentence(viewer)).to_have_text("It waits: its business is paused.")
+    expect(sentence(viewer)).to_have_text("It waits: its business or its flow key is paused.")
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from duewheel.cli.shown import here
 from duewheel.values import Waiting
 
 _REASONS = {
-    "paused": "its business is paused",
+    "paused": "its business or its flow key is paused",
     "rate": "its business has reached its calls a second",
     "concurrency": "its business has too many calls or look-ups of host names under way",
-    "flow-key": "other tasks of its flow key come first",
+    "flow-key": "its flow key has reached a limit, or earlier tasks of it come first",
     "open-breaker": "its host keeps failing and is not called",
     "slow-lane": "it waits for a notifier of the slow lane",
     "backlog": "it is in a backlog",

@@ -89,14 +89,17 @@ def is_overdue(task: Task, now_ms: int) -> bool:
     return not task.parked and task.next_ms <= now_ms
 
 
+def is_paused(task: Task, business: Business) -> bool:
+    """By its business, or by its flow key; an occurrence has one of its own only while parked."""
+    return business.paused or business.pauses(task.parked_key or task.flow_key)
+
+
 def waiting(task: Task, facts: Facts) -> Wait | None:
     """None if the task does not wait."""
     if not is_waiting(task, facts.now_ms):
         return None
-    if facts.business.paused:
+    if is_paused(task, facts.business):
         return Wait(reason=Reason.PAUSED)
-    if facts.business.pauses(task.flow_key):
-        return Wait(reason=Reason.FLOW_KEY)
     if task.parked:  # the release is on its way
         return Wait(reason=Reason.BACKLOG, stage=Stage.PLACE)
     if is_overdue(task, facts.now_ms):

@@ -16,6 +16,7 @@ from duewheel.rules.delivery.waiting import (
     Reason,
     Wait,
     is_overdue,
+    is_paused,
     is_waiting,
     page_of,
     waiting,
@@ -49,7 +50,7 @@ class WhyWaiting(Struct, frozen=True, kw_only=True):
 
     def _facts(self, task: Task, now_ms: int) -> Facts:
         business = self.store.read_many([task.biz_type])[task.biz_type]
-        if business.paused or not is_overdue(task, now_ms):
+        if is_paused(task, business) or not is_overdue(task, now_ms):
             return Facts(now_ms=now_ms, business=business)
         entry = task.entry
         lease = page_of(entry, self.pages.of_slice(entry.second, entry.shard))

@@ -5,10 +5,10 @@ import { el } from "../../parts/elements.js";
 import { instant } from "../../parts/instants.js";
 
 const REASONS = {
-  paused: "its business is paused.",
+  paused: "its business or its flow key is paused.",
   rate: "its business has reached its calls a second.",
   concurrency: "its business has too many calls or look-ups of host names under way.",
-  "flow-key": "other tasks of its flow key come first.",
+  "flow-key": "its flow key has reached a limit, or earlier tasks of it come first.",
   "slow-lane": "no notifier of the slow lane has begun it.",
   retry: "its last attempt failed.",
   unknown: "the reason could not be read.",
