@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.tasks.task import InLine, Status, Task
 from duewheel.rules.tasks.updates import Change
@@ -300,6 +301,17 @@ def test_more_stale_items_than_one_look_reads_are_removed(world: World) -> None:
     world.come_up(task)
     assert called(world) == [task.task_id]
     assert not items(world)
+
+
+def test_the_tasks_behind_a_probe_are_called_when_it_has_closed_the_breaker(world: World) -> None:
+    tasks = [created(world, FAR_MS + ms) for ms in (100, 200, 300)]
+    now_ms = world.clock.now_ms()
+    host = str(tasks[0].callback.url).split("/")[2]
+    breaker = Breaker(host=host, since_ms=now_ms, until_ms=now_ms + 1_000, owner_token="another")
+    world.health_store.open("orders", breaker, BusinessHealth(), now_ms)
+    world.come_up(tasks[0])
+    assert called(world) == [task.task_id for task in tasks]
+    assert {world.read(task).version for task in tasks} == {2}, "none was put aside"
 
 
 def test_a_task_that_is_put_aside_while_the_one_before_it_ends_is_woken(world: World) -> None:

@@ -177,12 +177,12 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
     async def _call(self, call: Call, run: BusinessRun) -> list[Task]:
         if not await self.attempt_call(call, run):
             return call.tasks
-        left: list[Task] = []
-        for number, gate in enumerate(self.gates, start=1):
-            if freed := await gate.ended(call, run):
-                admitted = await self._admit(freed, self.gates[number:], run)
-                left += await self._call_all(admitted, run)
-        return left
+        freed: list[Call] = []
+        # The last gate first: the outcome of a probe holds for what an earlier gate frees.
+        for number, gate in reversed([*enumerate(self.gates, start=1)]):
+            by_gate = await gate.ended(call, run)
+            freed += await self._admit(by_gate, self.gates[number:], run)
+        return await self._call_all(freed, run)
 
 
 def _is_timed(tasks: Sequence[Task], business: Business) -> bool:
