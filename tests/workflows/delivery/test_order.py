@@ -1,11 +1,13 @@
 """The tasks of a flow key in order are called one after the other."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.health import Breaker, BusinessHealth
-from duewheel.rules.callbacks.types import RetryPolicy
+from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.tasks.task import InLine, Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.stores.businesses.cache import KEPT_MS
@@ -13,7 +15,7 @@ from tests.support.in_order import keep_in_order, leave_order, switch_to_order
 from tests.support.receiver import BUSY, GONE, OK, Received
 from tests.support.recorder import Call, Death
 from tests.support.stories import refused
-from tests.support.timers import made, occurrences
+from tests.support.timers import made, occurrences, patched
 from tests.support.units import Meter
 from tests.support.world import FAR_MS, World
 from tests.test_budgets import dispatch_second
@@ -305,13 +307,97 @@ def test_more_stale_items_than_one_look_reads_are_removed(world: World) -> None:
 
 def test_the_tasks_behind_a_probe_are_called_when_it_has_closed_the_breaker(world: World) -> None:
     tasks = [created(world, FAR_MS + ms) for ms in (100, 200, 300)]
-    now_ms = world.clock.now_ms()
-    host = str(tasks[0].callback.url).split("/")[2]
-    breaker = Breaker(host=host, since_ms=now_ms, until_ms=now_ms + 1_000, owner_token="another")
-    world.health_store.open("orders", breaker, BusinessHealth(), now_ms)
+    opened(world, "receiver.example", 1_000)
     world.come_up(tasks[0])
     assert called(world) == [task.task_id for task in tasks]
     assert {world.read(task).version for task in tasks} == {2}, "none was put aside"
+
+
+def is_in_line_during_call(
+    world: World, monkeypatch: pytest.MonkeyPatch, other: Task, task: Task
+) -> bool:
+    """Whether this task comes to wait in line before the call of the other one ends."""
+    seen: list[bool] = []
+    call = world.receiver.call
+
+    async def slow(*arguments: Any) -> Any:
+        outcome = await call(*arguments)
+        if world.receiver.received[-1].task_id == other.task_id:
+            for _ in range(100):
+                await asyncio.sleep(0.02)
+                if world.read(task).in_line is not None:
+                    seen.append(True)
+                    break
+        return outcome
+
+    monkeypatch.setattr(world.receiver, "call", slow)
+    world.come_up(other)
+    return bool(seen)
+
+
+def test_a_task_behind_one_without_a_turn_is_in_line_while_other_calls_of_the_page_go_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = Flow(default=FlowLimits(calls_per_second=0.1, in_order=True))
+    world.configured("orders", flow=flow)
+    world.clock.advance_ms(KEPT_MS)
+    first, second, third = (created(world, FAR_MS + ms) for ms in (0, 10, 20))
+    other = created(world, FAR_MS + 900, flow_key=None)
+    assert is_in_line_during_call(world, monkeypatch, other, third)
+    assert world.read(second).reservation is not None
+    assert world.read(first).attempts == 1
+
+
+def test_a_task_behind_one_whose_host_is_blocked_is_in_line_while_other_calls_go_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = HttpCallback("https://away.example/", "POST")
+    first = created(world, FAR_MS, callback=away)
+    second = created(world, FAR_MS + 10)
+    other = created(world, FAR_MS + 900, flow_key=None)
+    opened(world, "away.example", FAR_MS + 60_000)
+    assert is_in_line_during_call(world, monkeypatch, other, second)
+    assert world.read(first).in_line is None
+
+
+def opened(world: World, host: str, wait_ms: int) -> None:
+    """The breaker of a host, as another notifier opens it."""
+    now_ms = world.clock.now_ms()
+    breaker = Breaker(host=host, since_ms=now_ms, until_ms=now_ms + wait_ms, owner_token="another")
+    world.health_store.open("orders", breaker, BusinessHealth(), now_ms)
+
+
+def test_a_task_without_a_key_does_not_end_the_line_of_a_key_that_is_called_none(
+    world: World,
+) -> None:
+    first, second = (created(world, FAR_MS + ms, flow_key="None") for ms in (500, 510))
+    created(world, FAR_MS, flow_key=None)
+    world.come_up(first)
+    assert called(world)[1:] == [first.task_id, second.task_id]
+    assert {world.read(task).version for task in (first, second)} == {2}, "none was put aside"
+
+
+def test_a_run_whose_timer_gets_another_key_at_the_last_moment_waits_in_its_line(
+    world: World,
+) -> None:
+    answers(world, BUSY)
+    first = created(world, FAR_MS)
+    world.come_up(first)
+    world.configured("orders", calls_per_second=2)
+    world.clock.advance_ms(KEPT_MS)
+    timer = made(world, 10, flow_key="another", max_runs=1)
+    world.drain()
+    (run,) = occurrences(world, timer)
+    before = created(world, run.due_ms - world.clock.now_ms(), flow_key=None)
+
+    def answer(received: Received) -> Any:
+        if received.task_id == before.task_id:
+            patched(world, timer, flow_key=KEY)
+        return OK
+
+    world.receiver.answer = answer
+    world.come_up(run)
+    assert run.task_id not in called(world)
 
 
 def test_a_task_that_is_put_aside_while_the_one_before_it_ends_is_woken(world: World) -> None:

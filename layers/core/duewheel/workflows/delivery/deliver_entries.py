@@ -166,10 +166,14 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
     async def _admit(
         self, calls: list[Call], gates: Sequence[Gate], run: BusinessRun
     ) -> list[Call]:
+        admitted = calls
         for gate in gates:
-            if calls:
-                calls = await gate.admit(calls, run)
-        return calls
+            if admitted:
+                admitted = await gate.admit(admitted, run)
+        if gone := _homes(calls) - _homes(admitted):
+            for gate in self.gates:
+                gate.not_admitted(gone, run)
+        return admitted
 
     async def _call_all(self, calls: Iterable[Call], run: BusinessRun) -> list[Task]:
         return _joined(await gather_all(self._call(call, run) for call in calls))
@@ -182,11 +186,19 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
         for number, gate in reversed([*enumerate(self.gates, start=1)]):
             by_gate = await gate.ended(call, run)
             freed += await self._admit(by_gate, self.gates[number:], run)
-        return await self._call_all(freed, run)
+        if not run.business.keeps_order(call.task.flow_key):
+            return await self._call_all(freed, run)
+        # What follows it is in line while other calls go on, so whatever ends wakes it.
+        left, _ = await gather_all([self._call_all(freed, run), run.set_aside()])
+        return left or []
 
 
 def _is_timed(tasks: Sequence[Task], business: Business) -> bool:
     return not business.paused and any(task.occurrence for task in tasks)
+
+
+def _homes(calls: Iterable[Call]) -> set[Address]:
+    return {task.home for call in calls for task in call.tasks}
 
 
 def _joined(lists: Iterable[list[Task]]) -> list[Task]:

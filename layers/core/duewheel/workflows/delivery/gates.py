@@ -117,9 +117,10 @@ class BusinessRun(Struct, frozen=True, kw_only=True):
     begun_ms: int
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     failures: list[Exception] = field(default_factory=list)  # raised when the calls have ended
-    # By flow key in order, while one of its tasks is called: those that follow it.
-    lines: dict[str, list[Task]] = field(default_factory=dict)
-    lines_read_ms: dict[Address, int] = field(default_factory=dict)  # by the home of the task
+    # By flow key in order, while one of its tasks is called: this one, and those that follow it.
+    lines: dict[str | None, list[Task]] = field(default_factory=dict)
+    # By the home of the task, and its flow key.
+    lines_read_ms: dict[tuple[Address, str | None], int] = field(default_factory=dict)
     _aside: dict["SetAside[Any]", list[Any]] = field(default_factory=dict)
 
     def put_aside(self, what: X, set_aside: "SetAside[X]") -> None:
@@ -152,6 +153,10 @@ class Gate:
     async def ended(self, call: Call, run: BusinessRun) -> list[Call]:
         """Calls that waited for the end of this one; they pass the gates that follow."""
         return []
+
+    def not_admitted(self, homes: set[Address], run: BusinessRun) -> None:
+        """A gate has set these tasks aside. What waits for their end here is put aside as well."""
+        return
 
     def over(self, run: BusinessRun) -> None:
         """All calls of the run have ended. What still waits is put aside."""

@@ -14,6 +14,7 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.rules.tasks.flow_order import Blocked, line_of, place_of
 from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import Address
 from duewheel.workflows.delivery.gates import AHEAD_MS, BusinessRun, Call, Gate
 from duewheel.workflows.gather_all import in_thread, outcomes_of
 from duewheel.workflows.retry_throttled import RetryThrottled
@@ -33,22 +34,15 @@ class OrderGate(Gate, Struct, frozen=True, kw_only=True):
 
     async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
         admitted: list[Call] = []
-        lines: dict[str, list[Task]] = defaultdict(list)
+        lines: dict[str | None, list[Task]] = defaultdict(list)
         for call in calls:
             if run.business.keeps_order(call.task.flow_key):
-                lines[str(call.task.flow_key)].append(call.task)
+                lines[call.task.flow_key].append(call.task)
             else:
                 admitted.append(call)
         if not lines:
             return calls
-        begun = []
-        for flow_key, tasks in lines.items():
-            waiting = run.lines.get(flow_key)
-            in_line = sorted([*tasks, *(waiting or ())], key=place_of)
-            if waiting is None:
-                begun.append(self._first(in_line, run))
-            else:  # one of the key is being called by this run
-                run.lines[flow_key] = in_line
+        begun = [self._first(sorted(tasks, key=place_of), run) for tasks in lines.values()]
         for first in await outcomes_of(begun):
             if isinstance(first, Exception):
                 run.failures.append(first)
@@ -59,7 +53,11 @@ class OrderGate(Gate, Struct, frozen=True, kw_only=True):
         return sorted(admitted, key=lambda call: call.from_ms)
 
     async def confirm(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
-        read_ms = run.lines_read_ms.get(call.task.home, instant_ms)
+        task = call.task
+        if not run.business.keeps_order(task.flow_key):
+            return call
+        # Not yet if its timer has got another key.
+        read_ms = run.lines_read_ms.get((task.home, task.flow_key), 0)
         if instant_ms <= read_ms + FRESH_MS:
             return call
         await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
@@ -72,18 +70,22 @@ class OrderGate(Gate, Struct, frozen=True, kw_only=True):
     async def ended(self, call: Call, run: BusinessRun) -> list[Call]:
         freed: list[Call] = []
         for task in call.in_request:
-            waiting = run.lines.pop(str(task.flow_key), None)
+            _, *waiting = run.lines.pop(task.flow_key, [task])
             if waiting:
                 await run.page.settler.until_tried(task.home)
                 freed += await self._first(waiting, run)
         return freed
 
+    def not_admitted(self, homes: set[Address], run: BusinessRun) -> None:
+        for flow_key, (first, *waiting) in list(run.lines.items()):
+            if first.home in homes:
+                del run.lines[flow_key]
+                self._put_aside(waiting, Blocked(self.clock.now_ms()), run)
+
     def over(self, run: BusinessRun) -> None:
         """Tasks whose predecessor this run did not call."""
-        now_ms = self.clock.now_ms()
-        for waiting in run.lines.values():
-            for task in waiting:
-                run.put_aside((task, Blocked(now_ms)), self._put_in_line)
+        for _, *waiting in run.lines.values():
+            self._put_aside(waiting, Blocked(self.clock.now_ms()), run)
         run.lines.clear()
 
     async def _first(self, tasks: Sequence[Task], run: BusinessRun) -> list[Call]:
@@ -92,17 +94,20 @@ class OrderGate(Gate, Struct, frozen=True, kw_only=True):
         first, *others = tasks
         blocked = await self._blocked(first, run)
         if blocked is not None and self.clock.now_ms() < first.next_ms - AHEAD_MS:
-            run.lines_read_ms[first.home] = 0
+            run.lines_read_ms[first.home, first.flow_key] = 0
             blocked = None
         if blocked is None:
-            run.lines[str(first.flow_key)] = others
+            run.lines[first.flow_key] = [first, *others]
             return [Call(first, first.next_ms)]
-        for task in tasks:
-            run.put_aside((task, blocked), self._put_in_line)
+        self._put_aside(tasks, blocked, run)
         return []
 
+    def _put_aside(self, tasks: Sequence[Task], blocked: Blocked, run: BusinessRun) -> None:
+        for task in tasks:
+            run.put_aside((task, blocked), self._put_in_line)
+
     async def _blocked(self, task: Task, run: BusinessRun) -> Blocked | None:
-        run.lines_read_ms[task.home] = self.clock.now_ms()
+        run.lines_read_ms[task.home, task.flow_key] = self.clock.now_ms()
         look = partial(self.keep_order.blocked, task)
         return await self.retry_throttled(look, run.page.deadline_ms)
 
