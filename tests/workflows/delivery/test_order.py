@@ -109,6 +109,25 @@ def test_a_task_that_waits_is_called_at_once_when_an_earlier_one_is_cancelled(
     assert not items(world)
 
 
+def test_a_task_that_waits_is_called_at_once_when_an_earlier_run_of_a_timer_is_cancelled(
+    world: World,
+) -> None:
+    """The task of a run has no key of its own."""
+    answers(world, BUSY)
+    retry = RetryPolicy(attempts_max=2, delays_seconds=(3_600.0,))
+    timer = made(world, 10, flow_key=KEY, retry=retry, max_runs=1)
+    world.drain()
+    (run,) = occurrences(world, timer)
+    world.come_up(run)
+    second = created(world, FAR_MS)
+    world.come_up(second)
+    assert called(world) == [run.task_id]
+    world.cancel(run.task_id)
+    world.drain()
+    assert called(world) == [run.task_id, second.task_id]
+    assert not items(world)
+
+
 def test_a_task_that_waits_is_called_at_once_when_an_earlier_one_is_moved(world: World) -> None:
     first, second = in_turn(world, BUSY)
     world.come_up(second)

@@ -10,6 +10,7 @@ from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.order_items import OrderItemStore
 from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.stores.timers.timers import TimerStore
 from duewheel.stores.wheel.pointers import RefreshAwsTime
 from duewheel.stores.wheel.sharding import HeaderStore, LoadStore, ShardsCache
 from duewheel.wiring.process import (
@@ -103,6 +104,7 @@ def keep_order(known: BusinessCache) -> KeepOrder:
         known=known,
         tasks=tasks(),
         items=OrderItemStore(tasks()),
+        timers=TimerStore(dynamodb(), clock(), settings().registry_table),
         entry_writer=entry_writer(),
         lives_ms=settings().notifier_lives_ms,
     )

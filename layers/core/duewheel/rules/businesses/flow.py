@@ -61,6 +61,13 @@ class Flow(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
             return before
         return replace(self, set_ms=now_ms)
 
+    @property
+    def keeps_some_order(self) -> bool:
+        """Whether the tasks of some keys are called in order."""
+        return any(
+            one is not None and one.in_order for one in (self.default, *self.prefixes.values())
+        )
+
     def limits(self, flow_key: str) -> FlowLimits | None:
         found = [prefix for prefix in self.prefixes if flow_key.startswith(prefix)]
         return self.prefixes[max(found, key=len)] if found else self.default

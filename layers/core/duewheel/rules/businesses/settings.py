@@ -181,6 +181,10 @@ class Business(Struct, frozen=True):
             return None
         return RateLimit(limits.calls_per_second, flow.set_ms)
 
+    @property
+    def keeps_some_order(self) -> bool:
+        return self.own.flow is not None and self.own.flow.keeps_some_order
+
     def keeps_order(self, flow_key: str | None) -> bool:
         """Whether the tasks of this flow key are called one after the other."""
         limits = None if flow_key is None else self.flow_limits(flow_key)
