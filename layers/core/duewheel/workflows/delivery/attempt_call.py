@@ -115,6 +115,8 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         # They may have waited for a slot.
         expired = [task for task in call.in_request if is_expired(task, started_ms)]
         live = without(call, expired) if expired else call
+        if live is not None and not expired:
+            return await self._call(live, started_ms, run, slot)
         # Side by side: the write of an end may be throttled for longer than a call may wait.
         work = [] if live is None else [self._call(live, started_ms, run, slot)]
         attempts = await gather_all([*work, *(self._expire(task, run) for task in expired)])
