@@ -128,6 +128,15 @@ def test_no_more_calls_than_the_limit_are_under_way_over_all_notifiers(
 
 
 @pytest.mark.soak
+def test_tasks_do_not_go_to_and_fro_between_the_lines_of_permits_and_of_a_rate() -> None:
+    crowd = crowd_of(40, 2, 2.0, apart_ms=200, settings={"calls_per_second": 2.0})
+    assert_all_called_once(crowd)
+    assert most_in_flight(crowd.calls) == 2
+    assert crowd.took_seconds <= 1.3 * crowd.busy_seconds / 2
+    assert crowd.rescheduled <= 5 * 40
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_notifiers_that_crash_or_freeze_hold_the_bound_and_their_permits_come_back(
     seed: int,

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from duewheel.rules.businesses.rate_limit import ReservedTurns
 from duewheel.rules.delivery import permits as rules
 from duewheel.rules.delivery.permits import Holding, Permits, Wanted, changed
+from duewheel.rules.delivery.reservations import Tries, tries
 from duewheel.rules.tasks.task import Reservation
 from duewheel.rules.wheel.timing import SKEW_MS
 from tests.support.clock import NOON_MS
@@ -213,3 +214,15 @@ def test_a_run_yields_its_permits_to_earlier_tasks_however_many_runs_wait() -> N
     permits = taken(Permits(held=many), wanted("a", 2), limit=22)
     later = replace(wanted("a", 2), first_order=NOON_MS + 2 * rules.YIELD_MS)
     assert held(taken(permits, later, limit=2)) == {**dict.fromkeys(many, 0), "a": 0}
+
+
+def test_a_place_in_another_line_counts_as_a_try_for_a_turn() -> None:
+    task = a_task(1, NOON_MS)
+    place = Reservation(NOON_MS, rules.VERSION)
+    assert tries(replace(task, reservation=place), NOON_MS) is Tries.SECOND
+    late = replace(place, is_late=True)
+    assert tries(replace(task, reservation=late), NOON_MS) is Tries.MORE
+    former = replace(task, reservation=replace(place, version=NOON_MS - 1))
+    assert tries(former, NOON_MS) is Tries.FIRST
+    assert tries(replace(former, flow_key="a"), NOON_MS) is Tries.SECOND
+    assert tries(replace(task, next_ms=NOON_MS + 1, reservation=place), NOON_MS) is Tries.FIRST

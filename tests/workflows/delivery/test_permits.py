@@ -12,7 +12,8 @@ from duewheel.rules.businesses.rate_limit import US_PER_MS
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.delivery import permits as rules
 from duewheel.rules.delivery.permits import Holding, Permits, Wanted
-from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.task import Reservation, Status, Task
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.businesses.permits import PermitStore
 from duewheel.workflows.delivery.permits import Pool, SlotState, Taken
@@ -299,3 +300,15 @@ def test_no_call_begins_by_a_permit_that_has_expired_and_was_taken_again(world: 
         await pool.close()
 
     asyncio.run(lived())
+
+
+def test_a_task_that_comes_from_the_line_of_a_rate_does_not_line_up_for_permits(
+    world: World, store: PermitStore
+) -> None:
+    world.configured("orders", calls_in_flight=2, calls_per_second=10.0)
+    task = world.created(FAR_MS)
+    place = Reservation(task.next_ms, world.clock.now_ms())
+    waiting = lifecycle.rescheduled(task, place, world.clock.now_ms())
+    assert world.tasks.change(task, waiting)
+    store.line_up("orders", 10, task.next_ms + 9_000, 100_000, is_late=False)
+    assert fall_due(world, waiting).status is Status.DELIVERED

@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.rate_limit import US_PER_MS, ReservedTurns
-from duewheel.rules.delivery.reservations import LATE_WAIT_MS, WAIT_MS
+from duewheel.rules.delivery.reservations import LATE_WAIT_MS, PERMITS_VERSION, WAIT_MS
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.rules.wheel.timing import SKEW_MS
 
@@ -42,7 +42,7 @@ CALL_US_MAX = 3_600_000_000
 RECENT_CALLS = 20  # the mean has about so many
 LINE_SHARE = 0.8  # places are a little closer than calls last, so that no permit is idle
 WAITERS_MAX = 20  # runs without permits in the record; others just try again
-VERSION = 0  # of a reservation in this line; that of a rate limit is an instant
+VERSION = PERMITS_VERSION
 
 
 class Holding(Struct, frozen=True, array_like=True):
@@ -160,6 +160,12 @@ def is_placed(task: Task) -> bool:
     """Whether it comes from the line of permits."""
     held = task.reservation
     return held is not None and held.version == VERSION and held.at_ms == task.next_ms
+
+
+def is_in_a_line(task: Task) -> bool:
+    """Whether it comes from this line, or from that of a rate limit."""
+    held = task.reservation
+    return held is not None and not held.is_turn and held.at_ms == task.next_ms
 
 
 def patience_ms(task: Task) -> int:

@@ -44,6 +44,7 @@ RISEN_WAIT_MS = 8_000  # every so many times for the risen
 RISEN_TIMES = 8
 LOW_WAIT_MS = 1_000  # for low priority, the first time
 SLACK_US_MAX = 5_000_000
+PERMITS_VERSION = 0  # of a place in the line of permits; that of a rate limit is an instant
 GOOD_FOR_MS = 5_000  # a turn that an older release has taken
 
 
@@ -82,9 +83,13 @@ def holds_turn(task: Task, version: int, now_ms: int) -> bool:
 
 
 def tries(task: Task, version: int) -> Tries:
+    """A task that comes from another line of its business, for permits or of its flow key, has
+    waited as well. If it lined up behind this one, it would go to and fro."""
     held = task.reservation
-    if held is None or held.is_turn or not _is_good(task, held, version):
+    if held is None or held.is_turn or held.at_ms != task.next_ms:
         return Tries.FIRST
+    if held.version not in (version, PERMITS_VERSION) and task.flow_key is None:
+        return Tries.FIRST  # by former settings
     return Tries.MORE if held.is_late else Tries.SECOND
 
 

@@ -265,9 +265,9 @@ class OccurrenceGate(Gate, Struct, frozen=True):
 
 class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
     """The limits of calls in flight, of a business and of its flow keys, over all notifiers. A task
-    that has not been in a line of permits lines up behind it; any other takes a permit when it is
-    due (`permits.py`). It stands before the rate limit, so a task takes no turn that it cannot
-    use."""
+    that has not been in a line, of permits or of turns, lines up behind it; any other takes a
+    permit when it is due (`permits.py`). It stands before the rate limit, so a task takes no turn
+    that it cannot use."""
 
     clock: Clock
     store: PermitStore
@@ -296,7 +296,7 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
 
     def _stands_behind(self, call: Call, business: Business) -> bool:
         is_high = rank(call.task, business, self.clock.now_ms()) is Rank.HIGH
-        return call.probe is None and not is_high and not permits.is_placed(call.task)
+        return call.probe is None and not is_high and not permits.is_in_a_line(call.task)
 
     async def line_up(self, waiting: list[tuple[Call, str]], run: BusinessRun) -> None:
         """Reschedule tasks, without an attempt, to places in the lines of these scopes: one for
