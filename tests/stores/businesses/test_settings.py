@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.settings import Business, Defaults
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.stores import registry_keys
@@ -57,6 +58,27 @@ def test_a_batch_is_kept_in_an_attribute_that_an_older_release_ignores(
 @pytest.mark.parametrize("batch", ['{"tasks_max": 0}', '{"bytes_max": 5000}', "[]", "7"])
 def test_a_batch_that_is_never_written_is_damage(store: BusinessStore, batch: str) -> None:
     assert read(store, {}, batch=batch).damaged == "settings"
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        '{"default": {"calls_in_flight": 0}}',
+        '{"default": {"calls_per_second": 0}}',
+        '{"prefixes": {"a": {"calls_per_second": -1}}}',
+        '{"default": {"in_order": true}, "set_ms": -1}',
+    ],
+)
+def test_limits_of_flow_keys_that_are_never_written_are_damage(
+    store: BusinessStore, flow: str
+) -> None:
+    assert read(store, {}, flow=flow).damaged == "settings"
+
+
+def test_limits_of_flow_keys_are_read_as_they_are_written(store: BusinessStore) -> None:
+    flow = '{"default": {"calls_in_flight": 2}, "prefixes": {"a": {"in_order": true}}, "set_ms": 5}'
+    limits = FlowLimits(calls_in_flight=2), {"a": FlowLimits(in_order=True)}
+    assert read(store, {}, flow=flow).own.flow == Flow(*limits, 5)
 
 
 @pytest.mark.parametrize(

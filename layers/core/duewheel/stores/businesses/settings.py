@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct, convert
+from msgspec import Meta, Struct, convert, field
 from msgspec.structs import asdict, replace
 
 from duewheel.clock import Clock
@@ -17,7 +17,7 @@ from duewheel.rules.businesses.change_records import (
     business_configured,
     business_named,
 )
-from duewheel.rules.businesses.flow import PAUSED_MAX, Flow
+from duewheel.rules.businesses.flow import PAUSED_MAX, Flow, FlowLimits
 from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.batch import Batch
@@ -186,6 +186,19 @@ _Rate = Annotated[float, Meta(gt=0, le=DURATION_SECONDS_MAX)]
 _Statuses = tuple[Annotated[int, Meta(ge=300, le=599)] | Literal["3xx", "4xx", "5xx"], ...]
 
 
+class _LimitsRow(FlowLimits, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    calls_per_second: _Rate | None = None
+    calls_in_flight: _Count | None = None
+
+
+class _FlowRow(Struct, frozen=True, forbid_unknown_fields=True):
+    """The limits of flow keys, with the bounds of numbers that were written here."""
+
+    default: _LimitsRow | None = None
+    prefixes: dict[str, _LimitsRow] = field(default_factory=dict)
+    set_ms: Annotated[int, Meta(ge=0, le=INSTANT_MS_MAX)] = 0
+
+
 class _Row(Struct, forbid_unknown_fields=True):
     """The fields of `Own` as JSON. Those without a value are left out."""
 
@@ -227,6 +240,8 @@ def _own(item: Item) -> Own:
     row |= {name: json.loads(item[name]["S"]) for name in _BESIDE if name in item}
     if None in row.values():
         raise ValueError("left out if it has no value")
+    if "flow" in row:
+        convert(row["flow"], _FlowRow)
     values = asdict(convert(row, _Row))
     for name in _CODECS.keys() & row.keys():
         values[name] = _CODECS[name][1](row[name])
