@@ -71,8 +71,8 @@ class Lines:
 
 
 def judged_lines(ledger: Ledger, calls: Sequence[Call], tasks: Sequence[Task]) -> Iterator[str]:
-    """At most one call of a key is under way, but for those of dead runs; and none is made while
-    an earlier task, which certainly exists, is certainly live."""
+    """At most one call of a key is under way, but for those of dead runs and repeats; and none
+    is made while an earlier task, which certainly exists, is certainly live."""
     lines: dict[str, list[Task]] = defaultdict(list)
     for task in tasks:
         if task.biz_type == ORDERED and task.flow_key is not None:
@@ -94,8 +94,20 @@ def _beside(calls: Sequence[Call]) -> Iterator[str]:
         for other in calls[number + 1 :]:
             if other.began_seconds >= call.ended_seconds:
                 break
-            if other.task_id != call.task_id and not call.by.is_dead:
+            is_excused = call.by.is_dead or _is_repeat(call, calls) or _is_repeat(other, calls)
+            if other.task_id != call.task_id and not is_excused:
                 yield f"{other.task_id} called beside {call.task_id}, {call}, {other}"
+
+
+def _is_repeat(call: Call, calls: Sequence[Call]) -> bool:
+    """By a second message of the queue: another run has delivered the task meanwhile."""
+    return any(
+        one.task_id == call.task_id
+        and one.by.number != call.by.number
+        and one.is_heard_delivered
+        and one.ended_seconds < call.ended_seconds
+        for one in calls
+    )
 
 
 def _out_of_order(

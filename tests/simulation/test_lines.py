@@ -21,8 +21,8 @@ def task(due_seconds: int, settled_seconds: int) -> Task:
     return replace(made, flow_key="line", status=Status.DELIVERED, settled_ms=settled_ms)
 
 
-def call(of: Task, began: float, ended: float, *, died: bool = False) -> Call:
-    run = Invocation("notifier", 1, Environment("notifier"), 0, is_dead=died)
+def call(of: Task, began: float, ended: float, *, died: bool = False, run_number: int = 1) -> Call:
+    run = Invocation("notifier", run_number, Environment("notifier"), 0, is_dead=died)
     return Call(of.task_id, ORDERED, 1, "", began, NOON_MS, run, OK, ended)
 
 
@@ -47,3 +47,9 @@ def test_a_call_before_an_earlier_task_has_ended_is_out_of_order() -> None:
 def test_a_call_beside_another_is_wrong_unless_the_run_of_that_died() -> None:
     assert wrong(call(FIRST, 29, 32), call(SECOND, 31, 33)) == 1
     assert wrong(call(FIRST, 29, 32, died=True), call(SECOND, 31, 33)) == 0
+
+
+def test_a_repeat_by_a_second_message_may_be_beside_the_call_of_the_next_task() -> None:
+    first, repeat = call(FIRST, 29, 30), call(FIRST, 29.5, 32, run_number=2)
+    assert wrong(first, repeat, call(SECOND, 31, 33, run_number=3)) == 0
+    assert wrong(first, repeat, call(SECOND, 29.7, 31, run_number=3)) > 0
