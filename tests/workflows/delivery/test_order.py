@@ -11,6 +11,7 @@ from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.tasks.task import InLine, Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.stores.businesses.cache import KEPT_MS
+from duewheel.stores.dynamodb import Throttled
 from tests.support.in_order import keep_in_order, leave_order, switch_to_order
 from tests.support.receiver import BUSY, GONE, OK, Received
 from tests.support.recorder import Call, Death
@@ -433,3 +434,32 @@ def test_a_task_that_is_put_aside_while_the_one_before_it_ends_is_woken(world: W
     world.come_up(second)
     assert world.recorder.before is None
     assert called(world) == [first.task_id, second.task_id]
+
+
+def test_a_task_that_was_created_by_a_try_that_was_refused_for_load_keeps_its_item(
+    world: World,
+) -> None:
+    """Its create finds it, and answers that it was made."""
+
+    def throttle(call: Call) -> None:
+        if call.operation == "PutItem" and "callback" in call.request["Item"]:
+            world.recorder.after = None
+            raise Throttled("carried out, all the same")
+
+    world.recorder.after = throttle
+    task = world.created_by_key(world.new(FAR_MS, flow_key=KEY)).task
+    assert world.recorder.after is None
+    assert world.read(task).status is Status.PENDING
+    assert len(items(world)) == 1
+
+
+def test_a_task_that_was_placed_anew_leaves_no_item_at_its_first_place(world: World) -> None:
+    def throttle(call: Call) -> None:
+        if call.operation == "PutItem" and "callback" in call.request["Item"]:
+            world.recorder.before = None
+            raise Throttled("not carried out")
+
+    world.recorder.before = throttle
+    world.created_by_key(world.new(FAR_MS, flow_key=KEY))
+    assert world.recorder.before is None
+    assert len(items(world)) == 1

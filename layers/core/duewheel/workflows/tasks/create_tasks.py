@@ -65,6 +65,8 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
             results[number] = Made(placed[number])
         self.entry_writer.announce(placed[number].home for number in made)
         left = [number for number in refused if placed[number].home not in there]
+        # Only now: an order item that is removed from a live task would let later ones pass it.
+        self.keep_order.withdraw([placed[number] for number in left])
         try:
             again = self.entry_writer.placed(
                 [news[number] for number in left], tolerances, is_throttled=True
@@ -90,7 +92,6 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
             return refusal
         except Exception as error:  # of one task; others of the request may exist
             if is_for_load(error):
-                self.keep_order.withdraw([task])
                 return TooManyWrites()
             raise
         counts.add(CREATED)
@@ -105,7 +106,6 @@ class CreateTasks(Struct, frozen=True, kw_only=True):
         unwritten |= self.tasks.create_many(
             [task for task in admitted if task.task_id not in unwritten]
         )
-        self.keep_order.withdraw([task for task in admitted if task.task_id in unwritten])
         counts.add(CREATED, len(admitted) - len(unwritten))
         self.entry_writer.announce(task.home for task in admitted if task.task_id not in unwritten)
         return [
