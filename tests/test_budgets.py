@@ -238,7 +238,8 @@ def test_statistics_cost_writes_by_the_minute_and_the_forecast_by_the_batch(worl
     world.clock.advance_ms(world.settings.sweep_delay_seconds * 1000)
     assert world.sweep_second_once(second) is True
 
-    assert Counter(writes) == {"load": 2, "statistics": 1}
+    # `seen` once a day and process: that this business had tasks.
+    assert Counter(writes) == {"load": 2, "statistics": 1, "seen": 1}
 
 
 def test_a_near_task_costs_one_queue_message(world: World) -> None:

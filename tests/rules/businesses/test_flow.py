@@ -65,8 +65,6 @@ def test_a_key_that_no_prefix_has_is_not_limited_without_a_default() -> None:
         ({"prefixes": {}}, "flow"),
         (5, "flow"),
         ({"defaults": {"in_order": True}}, "flow.defaults"),
-        ({"default": {}}, "flow.default"),
-        ({"default": {"in_order": False}}, "flow.default"),
         ({"default": {"calls": 1}}, "flow.default.calls"),
         ({"default": {"calls_per_second": 0}}, "flow.default.calls_per_second"),
         ({"default": {"calls_per_second": 100_001}}, "flow.default.calls_per_second"),
@@ -74,7 +72,6 @@ def test_a_key_that_no_prefix_has_is_not_limited_without_a_default() -> None:
         ({"default": {"calls_in_flight": 101}}, "flow.default.calls_in_flight"),
         ({"default": {"calls_in_flight": 1.5}}, "flow.default.calls_in_flight"),
         ({"default": {"in_order": True, "calls_in_flight": 2}}, "flow.default.calls_in_flight"),
-        ({"prefixes": {"eu/": {}}}, "flow.prefixes.eu/"),
         ({"prefixes": {"eu/": None}}, "flow.prefixes.eu/"),
         ({"prefixes": {"eu/": {"calls": 1}}}, "flow.prefixes.eu/.calls"),
         ({"prefixes": {"eu/": {"calls_per_second": -1}}}, "flow.prefixes.eu/.calls_per_second"),
@@ -87,6 +84,14 @@ def test_limits_that_say_nothing_or_contradict_each_other_are_refused(
     with pytest.raises(InvalidField) as refusal:
         read(flow=flow)
     assert refusal.value.field == field
+
+
+def test_keys_of_a_prefix_without_limits_have_none() -> None:
+    flow = {"default": {"calls_per_second": 5}, "prefixes": {"eu/": {}}}
+    business = after(BLANK, flow=flow)
+    assert business.key_rate("us/1") is not None
+    assert business.key_rate("eu/1") is None
+    assert business.in_flight_limits("eu/1") == {}
 
 
 def test_turns_begin_anew_only_with_other_limits() -> None:

@@ -22,7 +22,7 @@ LIMITS = {"calls_per_second": (RATE_MIN, RATE_MAX), "calls_in_flight": (1, IN_FL
 
 
 class FlowLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What holds for each flow key: at least one of these. `in_order`: its tasks are called one
+    """What holds for each flow key; none of these: no limit. `in_order`: its tasks are called one
     after the other, so `calls_in_flight` is 1."""
 
     calls_per_second: Annotated[float, says(minimum=RATE_MIN, maximum=RATE_MAX)] | None = None
@@ -102,10 +102,6 @@ def _check(limits: FlowLimits, path: str) -> FlowLimits:
         if (value := getattr(limits, name)) is not None:
             where = joined_path(path, name)
             checked_limit(name, value, where, "to stop a key's calls, use paused_flow_keys")
-    if limits == FlowLimits():
-        raise invalid(
-            path, "has no limit: it needs one of calls_per_second, calls_in_flight, in_order."
-        )
     if limits.in_order and limits.calls_in_flight not in (None, 1):
         raise invalid(joined_path(path, "calls_in_flight"), "must be 1 beside in_order, or absent.")
     return limits
