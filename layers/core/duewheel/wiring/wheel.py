@@ -10,7 +10,6 @@ from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.order_items import OrderItemStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.timers import TimerStore
 from duewheel.stores.wheel.pointers import RefreshAwsTime
 from duewheel.stores.wheel.sharding import HeaderStore, LoadStore, ShardsCache
 from duewheel.wiring.process import (
@@ -83,6 +82,15 @@ def reserve_shards() -> ReserveShards:
     return ReserveShards(loads(), headers(), ShardsCache(clock()), random_unit())
 
 
+def _key_of_timer(timer_id: str) -> str | None:
+    # Timers read schedules, which slows the cold start of functions that need none.
+    from duewheel.rules.timers.timer import Timer
+    from duewheel.wiring.timers import timers
+
+    timer = timers().read_many([timer_id]).get(timer_id)
+    return timer.rules.flow_key if isinstance(timer, Timer) else None
+
+
 @once
 def entry_writer() -> EntryWriter:
     return EntryWriter(
@@ -104,7 +112,7 @@ def keep_order(known: BusinessCache) -> KeepOrder:
         known=known,
         tasks=tasks(),
         items=OrderItemStore(tasks()),
-        timers=TimerStore(dynamodb(), clock(), settings().registry_table),
+        key_of_timer=_key_of_timer,
         entry_writer=entry_writer(),
         lives_ms=settings().notifier_lives_ms,
     )

@@ -18,14 +18,12 @@ from duewheel.log import logger
 from duewheel.rules.tasks import flow_order, lifecycle
 from duewheel.rules.tasks.flow_order import Blocked, Fate, Line, OrderItem, line_of, place_of
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.rules.timers.timer import Timer
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import last_order_place
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.dynamodb import Throttled, is_of_aws
 from duewheel.stores.tasks.order_items import OrderItemStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
 LOOKS_MAX = 10  # at ten items each: more stale ones are left to the next look
@@ -40,7 +38,7 @@ class KeepOrder(Struct, frozen=True, kw_only=True):
     known: BusinessCache
     tasks: TaskStore
     items: OrderItemStore
-    timers: TimerStore
+    key_of_timer: Callable[[str], str | None]
     entry_writer: EntryWriter
     lives_ms: int
 
@@ -123,9 +121,8 @@ class KeepOrder(Struct, frozen=True, kw_only=True):
         """An occurrence has the key of its timer, which is read only if some key is in order."""
         if task.occurrence is None or not self.known.one(task.biz_type).keeps_some_order:
             return task
-        timer_id = task.occurrence.timer_id
-        timer = self.timers.read_many([timer_id]).get(timer_id)
-        return replace(task, flow_key=timer.rules.flow_key) if isinstance(timer, Timer) else task
+        flow_key = self.key_of_timer(task.occurrence.timer_id)
+        return task if flow_key is None else replace(task, flow_key=flow_key)
 
     def _remove(self, task: Task, version: int) -> None:
         for one in self.in_order([task]):
