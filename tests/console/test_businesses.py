@@ -121,14 +121,14 @@ def test_a_declined_action_is_not_carried_out(viewer: Viewer, service: Service) 
     viewer.open("businesses/left")
     viewer.press("Pause")
     viewer.agree("Leave it")
-    expect(viewer.page.get_by_role("button", name="Pause")).to_be_focused()
+    expect(viewer.button("Pause")).to_be_focused()
     assert service.call("GET", "/v1/businesses/left")[1]["version"] == 1
 
 
 def test_the_keyboard_alone_pauses_a_business(viewer: Viewer, service: Service) -> None:
     configured(service, "typed")
     viewer.open("businesses/typed")
-    pause = viewer.page.get_by_role("button", name="Pause")
+    pause = viewer.button("Pause")
     expect(pause).to_be_visible()
     for _ in range(30):
         viewer.page.keyboard.press("Tab")
@@ -147,7 +147,7 @@ def test_a_refused_pause_shows_the_reason(viewer: Viewer, service: Service) -> N
     viewer.press("Pause")
     viewer.agree("Pause")
     expect(viewer.outcome()).to_contain_text("The service failed unexpectedly: Look at the log.")
-    expect(viewer.page.get_by_role("button", name="Pause")).to_be_visible()
+    expect(viewer.button("Pause")).to_be_visible()
 
 
 def test_settings_are_distinguished_from_defaults_and_shown_as_text(
