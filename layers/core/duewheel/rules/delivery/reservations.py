@@ -132,7 +132,7 @@ class _Claim(Struct, frozen=True, kw_only=True):
 
     @property
     def minds_the_line(self) -> bool:
-        """It takes a turn only if nobody has lengthened the line meanwhile."""
+        """It takes a turn only if the line has not been lengthened meanwhile."""
         if self.rank is Rank.LOW:
             return True
         return self.tried is Tries.FIRST and self.rank is not Rank.HIGH

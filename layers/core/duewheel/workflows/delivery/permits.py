@@ -138,7 +138,7 @@ class Pool:
     async def _keep(self) -> None:
         try:
             await self._keep_until_closed()
-        finally:  # after a failure nobody waits for ever
+        finally:  # a failure leaves no task waiting
             for one in self._waiting:
                 one.slot.set_result(Grant(SlotState.TOO_LATE))
 
