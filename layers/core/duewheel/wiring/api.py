@@ -13,7 +13,6 @@ from duewheel.rules.access.grants import Access, Callers
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
-from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.secrets import CURSOR, read_or_record
 from duewheel.stores.sweep.audit_reads import AuditStore
@@ -25,6 +24,7 @@ from duewheel.wiring.businesses import (
     businesses,
     parking_records,
     pausing,
+    permits,
     secret_store,
     seen_businesses,
 )
@@ -98,11 +98,6 @@ def redrive_task() -> RedriveTask:
         keep_order=order(),
         entry_writer=entry_writer(),
     )
-
-
-@once
-def permits() -> PermitStore:
-    return PermitStore(dynamodb(), settings().registry_table)
 
 
 @once

@@ -10,6 +10,7 @@ from duewheel.stores.aws_clients import kms_client
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.health import HealthStore
 from duewheel.stores.businesses.parking_state import ParkingRecords
+from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.businesses.secret_store import SecretKey, SecretStore, SecretTable
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.sweep.seen_businesses import SeenBusinesses
@@ -52,6 +53,11 @@ def businesses_with_health() -> BusinessCache:
 @once
 def seen_businesses() -> SeenBusinesses:
     return SeenBusinesses(client=dynamodb(), clock=clock(), table=settings().registry_table)
+
+
+@once
+def permits() -> PermitStore:
+    return PermitStore(dynamodb(), settings().registry_table)
 
 
 @once

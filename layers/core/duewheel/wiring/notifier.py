@@ -20,7 +20,6 @@ from duewheel.rules.timers.withdrawal import Claims
 from duewheel.rules.wheel.addresses import PARKED_SLOTS
 from duewheel.stores.aws_clients import TargetClients
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.stores.timers.occurrences import PlannedOccurrences, RunningStore
 from duewheel.targets.aws.calls import CALLS_AT_ONCE, AwsCalls
@@ -31,6 +30,7 @@ from duewheel.wiring.businesses import (
     businesses_with_health,
     health_store,
     parking_records,
+    permits,
     secret_store,
 )
 from duewheel.wiring.process import (
@@ -229,11 +229,6 @@ def targets() -> Targets:
         http=HttpTarget(clock=clock(), allowed_private_cidrs=settings().allowed_private_cidrs),
         aws={target.name: calls_of(target) for target in AWS_TARGETS},
     )
-
-
-@once
-def permits() -> PermitStore:
-    return PermitStore(dynamodb(), settings().registry_table)
 
 
 @once
