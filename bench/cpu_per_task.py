@@ -137,7 +137,7 @@ def deliver_second(
         repeat(partial(own.measured, others, tasks - PAGE)),
     )
     count = 0
-    for shard in range(occupied.shards if occupied else 0):
+    for shard in range(occupied.header.shards if occupied else 0):
         count += deliver(encode(PageMessage(second, shard)), pages)
     calls = calls_at(receiver) - called
     if not 0 < calls <= count if in_batches else calls != tasks:

@@ -54,6 +54,7 @@ OVERRIDES = {
     "LogLevel": "WARN",
     "Metrics": "on",
     "IngestQueue": "on",
+    "Express": "on",
 }
 _FAKE_ACCESS = {
     "AWS_ACCESS_KEY_ID": "local",

@@ -11,7 +11,7 @@ from bench.cloud.assumed import CREATE_MS, Knobs, Link
 from bench.cloud.calls import Record
 from bench.cloud.creates import Creates
 from bench.cloud.functions import Functions
-from bench.cloud.links import DirectLink, Queue
+from bench.cloud.links import DirectLink, Lanes, Queue
 from bench.cloud.loop import Loop
 from bench.cloud.notifier import Notifier
 from bench.cloud.provisioned import USE_AIMED_AT, ScaledUnits
@@ -98,21 +98,22 @@ def run(
     creates: Mapping[int, int] | None = None,
     given_ms: int = _GIVEN_MS,
     high: Mapping[int, list[int]] | None = None,
+    below: int = 2,
 ) -> Result:
     """`creates_a_second`: creates that use the table's writes at the same time. `creates`: those of
     each second, which the table may refuse.
     `created_before_ms`: created singly so long before they are due, when the scheduler has passed
-    their seconds. `high`: further tasks, of high priority; then all others have low
-    priority."""
+    their seconds. `high`: further tasks, of high priority; then all others are `below` it by
+    so many classes."""
     loop, random, record = Loop(), Random(1), Record()
-    state = WheelState(random)
+    state = WheelState(random, has_express=knobs.has_express)
     first, last = min(due), max(due)
     is_near = created_before_ms is not None and timing.is_near(
         first, first * 1000 - created_before_ms, 0, knobs.lead_ms, 0
     )
     for second, due_ms in due.items():
         if not is_near:
-            entries = [Entry(ms, below=1 if high is None else 2) for ms in due_ms]
+            entries = [Entry(ms, below=1 if high is None else below) for ms in due_ms]
             entries += [Entry(ms, below=0) for ms in (high or {}).get(second, ())]
             shards = shards_for(len(entries) * SLICE_ENTRIES / knobs.slice_entries)
             state.put(second, shards, entries)
@@ -121,11 +122,14 @@ def run(
     created = Creates(loop, writes, list_writes, creates or {first: 0})
     loop.start(created.run())
     functions = Functions(loop, random, knobs)
-    link: Queue | DirectLink = (
+    link: Queue | DirectLink | Lanes = (
         DirectLink(loop, random, knobs, functions)
         if knobs.link is Link.DIRECT
         else Queue(loop, random, knobs, functions)
     )
+    if knobs.has_express and isinstance(link, Queue):
+        singly = replace(knobs, messages_per_run=1)
+        link = Lanes(link, Queue(loop, random, singly, functions))
     slow_link = None
     if high is not None and knobs.has_priorities:
         slow = replace(knobs, messages_per_run=1, notifiers_max=knobs.slow_notifiers_max)
@@ -202,7 +206,7 @@ def _result(
 
 
 def _create_near(
-    loop: Loop, state: WheelState, link: Queue | DirectLink, knobs: Knobs, due_ms: int
+    loop: Loop, state: WheelState, link: Queue | DirectLink | Lanes, knobs: Knobs, due_ms: int
 ) -> None:
     message = state.put_again(Entry(due_ms), due_ms, direct=True)
     assert message is not None
@@ -211,7 +215,7 @@ def _create_near(
 
 
 def _announce(
-    loop: Loop, creator: Writer, link: Queue | DirectLink, knobs: Knobs, due_ms: int
+    loop: Loop, creator: Writer, link: Queue | DirectLink | Lanes, knobs: Knobs, due_ms: int
 ) -> None:
     announced = creator.announce(due_ms, int(loop.now_ms), knobs.lead_ms)
     if announced:

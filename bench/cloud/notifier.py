@@ -20,7 +20,7 @@ from bench.cloud.assumed import (
 )
 from bench.cloud.calls import Calls, PageCalls, Record
 from bench.cloud.functions import Ended, Environment, Failed
-from bench.cloud.links import DirectLink, Queue
+from bench.cloud.links import DirectLink, Lanes, Queue
 from bench.cloud.loop import Loop, Signal, Story
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import Entry, WheelState
@@ -63,7 +63,7 @@ class Notifier:
         random: Random,
         knobs: Knobs,
         table: Table,
-        link: Queue | DirectLink,
+        link: Queue | DirectLink | Lanes,
         state: WheelState,
         record: Record,
         slow_link: Queue | None = None,
@@ -133,7 +133,7 @@ class Notifier:
         if goes_on:
             yield from self._compute(environment, REQUEST_CPU_MS)
             yield from self._table.write_patiently(slot, deadline_ms - BEGIN_RESERVE_MS)
-            following.append(PageMessage(second, shard, page=next_page(message.page)))
+            following.append(replace(message, page=next_page(message.page), shards=None))
         for batch in chunks(following, int(limits.SQS_BATCH_MESSAGES.value)):
             yield from self._compute(environment, REQUEST_CPU_MS)
             yield from self._link.send(batch)
@@ -182,7 +182,7 @@ class Notifier:
         """Those of which the sender sends no messages."""
         if message.shard == 0 and message.page == first_page():
             for shard in range(message.shards or 1, self._state.shards.get(message.second, 1)):
-                yield PageMessage(message.second, shard)
+                yield self._state.first_page(message.second, shard)
 
     def _take(self, message: PageMessage) -> PageLease | LeaseHeld | PageFinished:
         """The condition of stores/delivery/page_leases.py. Each run of the model is an owner."""

@@ -18,6 +18,7 @@ from duewheel.rules.tasks.idempotency import idempotent_request
 from duewheel.rules.tasks.requests import batch_request, single_request
 from duewheel.stores.ingest.queue import IngestQueue
 from duewheel.workflows.ingest.ingest import Ingest
+from local.aws.intrinsics import NoReferences
 from local.aws.template import load_template
 from tests.support.world import World
 
@@ -98,12 +99,18 @@ def sqs_requests(message_bytes: int, together: int) -> float:
     return sent + received + 1 / together
 
 
-def idle_queue(model: CostModel) -> IdleQueue:
-    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+def idle_queue(model: CostModel, parameter: str) -> IdleQueue:
+    template = load_template(TEMPLATE, {parameter: "on"})
     alarms = len(template.of_type("AWS::CloudWatch::Alarm")) - model.alarms
-    mapping = template.resources["IngestFunctionMessages"].properties
-    polls = pollers_of(mapping) / model.assumed.poll_seconds * MONTH_SECONDS
-    return IdleQueue(polls, alarms)
+    pollers = sum(
+        pollers_of({"ScalingConfig": template.resolve(scaling, NoReferences())})
+        for scaling in (
+            one.properties["ScalingConfig"]
+            for one in template.of_type("AWS::Lambda::EventSourceMapping")
+        )
+    )
+    pollers -= model.pollers
+    return IdleQueue(pollers / model.assumed.poll_seconds * MONTH_SECONDS, alarms)
 
 
 def counted(ask: Callable[[World, str, int], None], tasks: int) -> Units:

@@ -173,11 +173,13 @@ def create_costs(model: CostModel) -> Iterable[str]:
             f"{dollars:.2f}",
             f"{dollars / way.tasks:.3f}",
         )
-    idle = create_cost.idle_queue(model)
-    yield (
-        f"\nWith `IngestQueue=on` an idle month costs {idle.dollars:.2f} dollars more: "
-        f"{idle.polls:,.0f} polls, and {idle.alarms} alarm."
-    )
+    for parameter in ("IngestQueue", "Express"):
+        idle = create_cost.idle_queue(model, parameter)
+        more = f", and {idle.alarms} alarm" if idle.alarms else ""
+        yield (
+            f"\nWith `{parameter}=on` an idle month costs {idle.dollars:.2f} dollars more: "
+            f"{idle.polls:,.0f} polls{more}."
+        )
 
 
 def bills(model: CostModel) -> Iterable[str]:

@@ -175,7 +175,7 @@ def _what(body: str) -> str:
         case PageMessage():
             at = rfc3339(message.second * 1000)
             places = f", {len(message.places)} entries" if message.places else ""
-            lane = ", slow lane" if message.lane is Lane.SLOW else ""
+            lane = "" if message.lane is Lane.MAIN else f", {message.lane} lane"
             return f"{at}  shard {message.shard}, page {message.page}{places}{lane}"
         case DirectMessage():
             at = rfc3339(message.second * 1000)
@@ -207,10 +207,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if args.redrive_to is not None:
         slice_url, slow_url = args.redrive_to
-        urls = {Lane.MAIN: slice_url, Lane.SLOW: slow_url}
+        # The express queue may be gone, and these messages wait no longer.
+        urls = {Lane.MAIN: slice_url, Lane.SLOW: slow_url, Lane.EXPRESS: slice_url}
         moved, left = redriven(sqs, args.queue_url, urls)
+        slow = moved[Lane.SLOW]
         print(
-            f"{moved[Lane.MAIN]} moved to the slice queue, {moved[Lane.SLOW]} to the slow queue, "
+            f"{moved.total() - slow} moved to the slice queue, {slow} to the slow queue, "
             f"{left} left: no messages of this service"
         )
         return 0

@@ -102,8 +102,11 @@ class Soak:
 @cache
 def _template(path: Path, run_index: str) -> Template:
     values = {"IngestQueue": "on", "IngestBusinesses": MAY_CREATE_FOR}
-    if "  RunIndex:" in path.read_text():  # a release before has none
-        values["RunIndex"] = run_index
+    chosen = {"RunIndex": run_index, "Express": "on"}
+    text = path.read_text()
+    values |= {
+        n: value for n, value in chosen.items() if f"  {n}:" in text
+    }  # an older one has none
     return load_template(path, values)
 
 

@@ -28,6 +28,7 @@ CUSTOMER_KEY = "arn:aws:kms:us-east-1:123456789012:key/0f5a2c9e-1111-2222-3333-4
 EVERYTHING = {
     **ALLOWED,
     "AuthMode": "keys",
+    "Express": "on",
     "IngestQueue": "on",
     "KmsKeyArn": CUSTOMER_KEY,
     "SecretsIn": "kms",

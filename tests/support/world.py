@@ -31,7 +31,7 @@ from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.tasks import codec
 from duewheel.stores.wheel.page_queue import SliceQueue
 from duewheel.stores.wheel.pointers import SWEEP, TIME
-from duewheel.stores.wheel.sharding import ShardsCache
+from duewheel.stores.wheel.sharding import HeaderCache
 from duewheel.wiring import api, creating, notifier, process, scheduler, sweeper, wheel
 from duewheel.wiring import businesses as wired_businesses
 from duewheel.wiring import timers as wired_timers
@@ -188,8 +188,8 @@ class World:
         self.wire(signing_key=clients.plain("kms").create_key()["KeyMetadata"]["KeyId"])
 
     def _reserve_shards(self) -> ReserveShards:
-        shards = ShardsCache(self.clock)
-        return ReserveShards(self.loads, self.headers, shards, lambda: self.random_unit)
+        known = HeaderCache(self.clock)
+        return ReserveShards(self.loads, self.headers, known, lambda: self.random_unit)
 
     def _create_timer(self) -> CreateTimer:
         chain = wired_timers.planning_chain()
@@ -360,10 +360,13 @@ class World:
         self.drain_invocations()
 
     def _occupied(self, lanes: tuple[Lane, ...]) -> list[Lane]:
-        """The lanes to read; the slow one only if it has messages."""
-        is_slow_one_empty = not self.emulator.messages_visible_at_ms(self.slow_queue.url)
-        lanes = lanes or tuple(Lane)
-        return [lane for lane in lanes if lane is Lane.MAIN or not is_slow_one_empty]
+        """The lanes to read: the main one, and those that have messages."""
+
+        def is_read(lane: Lane) -> bool:
+            queue = self.queues[lane]
+            return lane is Lane.MAIN or bool(self.emulator.messages_visible_at_ms(queue.url))
+
+        return list(filter(is_read, lanes or tuple(Lane)))
 
     def drain_invocations(self) -> None:
         while due := [one for one in self.invocations if one.due_ms <= self.clock.now_ms()]:

@@ -30,6 +30,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     secrets_table: str
     slice_queue_url: str
     slow_queue_url: str
+    express_queue_url: str = ""
     notifier_function: str
     stack_id: str
     signing_key: str = ""  # empty: secrets of businesses are in their table
@@ -130,6 +131,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         values[field] = environment.get(variable, "")
         if not values[field]:
             problems.append(f"{variable} is missing")
+    values["express_queue_url"] = environment.get("EXPRESS_QUEUE_URL", "")
     values["signing_key"] = environment.get("SIGNING_KEY", "")
     # Of the ingest function alone.
     values["ingest_queue_url"] = environment.get("INGEST_QUEUE_URL", "")

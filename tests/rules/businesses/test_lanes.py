@@ -9,6 +9,7 @@ from duewheel.rules.businesses.lanes import (
     PUBLISH_EVERY_MS,
     SLOW_FOR_MS,
     WINDOW_MS,
+    BusinessLane,
     ChosenBy,
     LaneChoice,
     Pace,
@@ -16,7 +17,6 @@ from duewheel.rules.businesses.lanes import (
     should_publish,
     with_call,
 )
-from duewheel.rules.wheel.queue_messages import Lane
 from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_000_000
@@ -27,14 +27,14 @@ DURATIONS = st.lists(st.integers(0, 30_000), min_size=1, max_size=40)
 def test_a_setting_takes_precedence_over_observation_and_observation_over_the_default(
     slow_until_ms: int,
 ) -> None:
-    for lane in Lane:
+    for lane in BusinessLane:
         set_so = LaneChoice(lane, ChosenBy.SETTING)
         assert lane_choice(lane, slow_until_ms, NOW_MS) == set_so
     left = lane_choice(None, slow_until_ms, NOW_MS)
     if slow_until_ms > NOW_MS:
-        assert left == LaneChoice(Lane.SLOW, ChosenBy.OBSERVED)
+        assert left == LaneChoice(BusinessLane.SLOW, ChosenBy.OBSERVED)
     else:
-        assert left == LaneChoice(Lane.MAIN, ChosenBy.DEFAULT)
+        assert left == LaneChoice(BusinessLane.MAIN, ChosenBy.DEFAULT)
 
 
 def seen(durations_ms: list[int], every_ms: int) -> Pace:

@@ -5,7 +5,7 @@ from typing import Any
 
 from botocore.exceptions import ConnectionClosedError
 
-from duewheel.rules.businesses.lanes import CALLS_MIN, SLOW_FOR_MS
+from duewheel.rules.businesses.lanes import CALLS_MIN, SLOW_FOR_MS, BusinessLane
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.delivery.page_lease import LEASE_MS
 from duewheel.rules.tasks.task import Status, Task
@@ -34,7 +34,7 @@ def page_of(world: World, number: int = CALLS_MIN) -> list[Task]:
     return tasks
 
 
-def lane_of(world: World) -> Lane:
+def lane_of(world: World) -> BusinessLane:
     world.clock.advance_ms(6_000)  # the cache reads it again
     return world.cache_with_health.one("slow").lane_at(world.clock.now_ms()).lane
 
@@ -50,7 +50,7 @@ def slow_writes(world: World) -> int:
 def test_a_business_with_slow_calls_is_moved_to_the_slow_lane(world: World) -> None:
     each_call_takes(world, SLOW_MS)
     page_of(world)
-    assert lane_of(world) is Lane.SLOW
+    assert lane_of(world) is BusinessLane.SLOW
 
     tasks = [world.created(in_ms=10_000, biz_type="slow") for _ in range(3)]
     world.dispatch_until(tasks[0].due_ms // 1000)
@@ -67,7 +67,7 @@ def test_quick_calls_and_few_slow_calls_leave_the_lane_unchanged(world: World) -
     world.clock.advance_ms(120_000)
     page_of(world, CALLS_MIN - 1)
     assert slow_writes(world) == 0
-    assert lane_of(world) is Lane.MAIN
+    assert lane_of(world) is BusinessLane.MAIN
 
 
 def test_a_business_returns_to_the_main_lane_when_its_calls_are_quick_again(world: World) -> None:
@@ -77,7 +77,7 @@ def test_a_business_returns_to_the_main_lane_when_its_calls_are_quick_again(worl
     world.clock.advance_ms(SLOW_FOR_MS - 60_000)
     page_of(world)
     world.clock.advance_ms(60_000)
-    assert lane_of(world) is Lane.MAIN
+    assert lane_of(world) is BusinessLane.MAIN
 
 
 def test_slow_calls_in_the_slow_lane_keep_the_business_there(world: World) -> None:
@@ -85,7 +85,7 @@ def test_slow_calls_in_the_slow_lane_keep_the_business_there(world: World) -> No
     for _ in range(4):
         page_of(world)
         world.clock.advance_ms(SLOW_FOR_MS - 120_000)
-        assert lane_of(world) is Lane.SLOW
+        assert lane_of(world) is BusinessLane.SLOW
 
 
 def test_slowness_is_published_once_a_minute_at_most(world: World) -> None:
@@ -96,11 +96,11 @@ def test_slowness_is_published_once_a_minute_at_most(world: World) -> None:
 
 
 def test_slowness_is_not_published_for_a_business_that_sets_its_lane(world: World) -> None:
-    world.configured("slow", lane=Lane.MAIN)
+    world.configured("slow", lane=BusinessLane.MAIN)
     each_call_takes(world, SLOW_MS)
     page_of(world)
     assert slow_writes(world) == 0
-    assert lane_of(world) is Lane.MAIN
+    assert lane_of(world) is BusinessLane.MAIN
 
 
 def test_a_page_is_delivered_when_publishing_slowness_fails(world: World) -> None:

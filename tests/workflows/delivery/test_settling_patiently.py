@@ -145,7 +145,7 @@ def test_a_passed_on_settlement_does_not_settle_a_task_that_has_changed_since(wo
     world.handle(message)
     left[0] = 0
     moved = world.read(task)
-    entry = world.entry_writer.put(moved.home, moved.next_ms)
+    entry = world.entry_writer.put(moved, moved.next_ms)
     assert world.tasks.change(moved, replace(moved, entry=entry, version=moved.version + 1))
 
     world.drain()

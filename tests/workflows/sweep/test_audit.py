@@ -64,7 +64,7 @@ def test_an_entry_whose_home_was_kept_for_its_time_and_then_deleted_is_consisten
 ) -> None:
     """For example, the entry of a cancelled task that had been brought forward."""
     task = world.created(in_ms=40 * 86_400_000)
-    entry = world.entry_writer.put(task.home, world.clock.now_ms() + 39 * 86_400_000)
+    entry = world.entry_writer.put(task, world.clock.now_ms() + 39 * 86_400_000)
     delete(world, key_of(world, task))
     request = AuditRequest(entry.second, entry.second)
     assert words(world.audit(request).findings) == {"home-gone"}
@@ -120,7 +120,7 @@ def test_a_task_that_changes_during_the_audit_is_read_again(world: World) -> Non
         first is swept."""
         if call.operation == "BatchGetItem" and not changed:
             changed.append(task)
-            fresh = world.entry_writer.put(task.home, world.clock.now_ms() + 60_000)
+            fresh = world.entry_writer.put(task, world.clock.now_ms() + 60_000)
             (state,) = world.tasks.home_states([task.home])[0].values()
             assert world.tasks.name_entry(state, fresh)
             drop_entry(world, task)

@@ -198,7 +198,7 @@ def test_a_damaged_header_is_ignored(world: World) -> None:
 def test_an_entry_that_points_nowhere_is_ignored_and_reported(world: World) -> None:
     _, healthy = in_a_page(world)
     for home in ({"S": "nowhere"}, {"N": "1"}, {"S": "0:9"}, None):
-        entry = world.entry_writer.put(healthy[0].home, healthy[0].due_ms)
+        entry = world.entry_writer.put(healthy[0], healthy[0].due_ms)
         edit(world, entry_key(world, entry), home=home)
     check_only_healthy_are_delivered(world, [], healthy)
     assert len(audited(world, healthy[0])) == 4
@@ -210,7 +210,7 @@ def test_an_entry_without_a_home_is_worked_off_and_reported_if_the_home_was_dele
 ) -> None:
     gone = world.created(in_ms=400 * 86_400_000)
     due_ms = world.clock.now_ms() + days * 86_400_000 + 10_000
-    entry = world.entry_writer.put(gone.home, due_ms)
+    entry = world.entry_writer.put(gone, due_ms)
     delete(world, key_of(world, gone))
     healthy = [world.created(in_ms=due_ms - world.clock.now_ms()) for _ in range(3)]
     if days:

@@ -187,7 +187,7 @@ def test_a_page_that_keeps_killing_its_notifier_is_taken_apart(world: World) -> 
 
 def test_entries_that_no_home_names_are_never_called_and_deleted(world: World) -> None:
     task = world.created(in_ms=3_600_000)
-    forgotten = world.entry_writer.put(task.home, world.clock.now_ms() + 60_000)
+    forgotten = world.entry_writer.put(task, world.clock.now_ms() + 60_000)
     world.sweep_past(forgotten.second)
 
     assert world.entries_elsewhere() == []
@@ -198,7 +198,7 @@ def test_entries_that_no_home_names_are_never_called_and_deleted(world: World) -
 def test_a_home_whose_named_entry_is_missing_gets_a_new_one(world: World) -> None:
     task = world.created(in_ms=600_000)
     (state,) = world.tasks.home_states([task.home])[0].values()
-    earlier = world.entry_writer.put(task.home, world.clock.now_ms() + 60_000)
+    earlier = world.entry_writer.put(task, world.clock.now_ms() + 60_000)
     assert world.tasks.name_entry(state, earlier)
     world.tasks.delete_entries([earlier])
     world.sweep_past(task.home.second)

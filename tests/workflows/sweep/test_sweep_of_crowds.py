@@ -14,6 +14,7 @@ from duewheel.rules.wheel.addresses import Address
 from duewheel.rules.wheel.leader_election import LEASE_MS
 from duewheel.rules.wheel.open_places import Why
 from duewheel.rules.wheel.queue_messages import PageMessage
+from duewheel.rules.wheel.sharding import Header
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.sweep import read_statistics
 from tests.support.bounds import quick_first
@@ -31,7 +32,7 @@ def crowd(world: World) -> list[Task]:
     """A few tasks in each of several slices of one second, whose messages are all lost."""
     second = (world.clock.now_ms() + 60_000) // 1000
     world.headers.raise_to(second, SHARDS)
-    world.reserve_shards.known.keep({second: SHARDS})
+    world.reserve_shards.known.keep({second: Header(SHARDS)})
     made = world.create([world.new(in_ms=60_000) for _ in range(6 * SHARDS)])
     tasks = [one.task for one in made if isinstance(one, Made)]
     assert len({task.home.shard for task in tasks}) == SHARDS
@@ -141,7 +142,7 @@ def test_a_run_that_ends_within_a_second_leaves_it_to_the_next(
 
 def elsewhere_in_its_second(world: World, task: Task) -> Address:
     """Another entry of the task, in another slice of its own second."""
-    while (entry := world.entry_writer.put(task.home, task.due_ms)).shard == task.home.shard:
+    while (entry := world.entry_writer.put(task, task.due_ms)).shard == task.home.shard:
         world.tasks.delete_entries([entry])
     return entry
 
@@ -182,8 +183,8 @@ def test_a_crowd_is_counted_once_it_has_been_swept(world: World, crowd: list[Tas
 def met_twice(world: World, second: int) -> Task:
     """A task of an earlier second that has entries in two shards of this second, and ends here."""
     task = world.created(in_ms=second * 1000 - 10_000 - world.clock.now_ms())
-    first = world.entry_writer.put(task.home, second * 1000)
-    while (last := world.entry_writer.put(task.home, second * 1000)).shard == first.shard:
+    first = world.entry_writer.put(task, second * 1000)
+    while (last := world.entry_writer.put(task, second * 1000)).shard == first.shard:
         world.tasks.delete_entries([last])
     (state,) = world.tasks.home_states([task.home])[0].values()
     assert world.tasks.name_entry(state, last)
@@ -209,7 +210,7 @@ def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
     """Each run has time for the homes of two slices; each dies after some write, or none does."""
     second = (world.clock.now_ms() + 60_000) // 1000
     world.headers.raise_to(second, SHARDS)
-    world.reserve_shards.known.keep({second: SHARDS})
+    world.reserve_shards.known.keep({second: Header(SHARDS)})
     tasks = world.created_many([world.new(in_ms=60_000) for _ in range(3 * SHARDS)])
     tasks.append(met_twice(world, second))
     world.dispatch_until(second)
@@ -234,7 +235,7 @@ def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
 
 def enter_later_slice(world: World, task: Task, first: Address, second: int) -> Address:
     """The task names an entry that the sweep of this second reads after `first`."""
-    while (last := world.entry_writer.put(task.home, second * 1000)).shard <= first.shard:
+    while (last := world.entry_writer.put(task, second * 1000)).shard <= first.shard:
         world.tasks.delete_entries([last])
     (state,) = world.tasks.home_states([task.home])[0].values()
     assert world.tasks.name_entry(state, last)
@@ -245,7 +246,7 @@ def in_shards(world: World, in_ms: int = 60_000) -> int:
     """A future second that is written in several shards from now on."""
     second = (world.clock.now_ms() + in_ms) // 1000
     world.headers.raise_to(second, SHARDS)
-    world.reserve_shards.known.keep({second: SHARDS})
+    world.reserve_shards.known.keep({second: Header(SHARDS)})
     return second
 
 
@@ -283,7 +284,7 @@ def test_a_task_that_ends_in_a_later_slice_while_its_second_is_swept_is_counted(
     pending."""
     second = in_shards(world)
     task = world.created(in_ms=60_000 if is_home_in_it else 50_000)
-    first = task.home if is_home_in_it else world.entry_writer.put(task.home, second * 1000)
+    first = task.home if is_home_in_it else world.entry_writer.put(task, second * 1000)
     last = enter_later_slice(world, task, first, second)
     sweep_while_it_ends(world, last)
     assert world.receiver.task_ids == [task.task_id]
@@ -311,7 +312,7 @@ def test_an_open_slice_with_a_lost_task_leaves_no_other_task_uncounted(
     assert stuck.home.shard > 0
     lost = next(task for task in tasks if task.home.shard == stuck.home.shard)
     tasks.append(stuck)
-    far, gone = (world.entry_writer.put(lost.home, at * 1000) for at in (second + 1_000, second))
+    far, gone = (world.entry_writer.put(lost, at * 1000) for at in (second + 1_000, second))
     (state,) = world.tasks.home_states([lost.home])[0].values()
     assert world.tasks.name_entry(state, far)
     world.tasks.delete_entries([gone])

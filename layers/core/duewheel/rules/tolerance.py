@@ -12,6 +12,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from duewheel.rules.priority import Priority
+
 GRIDS_SECONDS = (1, 5, 10, 30, 60, 300, 900, 3_600)  # each divides the next one
 TOLERANCE_SECONDS_MAX = GRIDS_SECONDS[-1]
 
@@ -28,11 +30,12 @@ ToleranceSeconds = Annotated[
 
 class Window(Struct, frozen=True):
     """When a task may fall due: from its due instant on, for this long. None: as long as its
-    business says."""
+    business says. Its priority is as its business says, too, if that is None."""
 
     due_ms: int
     biz_type: str = ""
     tolerance_seconds: int | None = 0
+    priority: Priority | None = None
 
 
 def shared_ms(window: Window, tolerance_seconds: int) -> int:

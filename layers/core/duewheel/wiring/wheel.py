@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from duewheel.rules.priority import Priority
 from duewheel.rules.wheel.addresses import TOKEN_BYTES
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.rate_limits import RateLimitStore
@@ -11,7 +12,7 @@ from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.order_items import OrderItemStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.wheel.pointers import RefreshAwsTime
-from duewheel.stores.wheel.sharding import HeaderStore, LoadStore, ShardsCache
+from duewheel.stores.wheel.sharding import HeaderCache, HeaderStore, LoadStore
 from duewheel.wiring.process import (
     aws_time,
     clock,
@@ -79,7 +80,7 @@ def headers() -> HeaderStore:
 
 @once
 def reserve_shards() -> ReserveShards:
-    return ReserveShards(loads(), headers(), ShardsCache(clock()), random_unit())
+    return ReserveShards(loads(), headers(), HeaderCache(clock()), random_unit())
 
 
 def _key_of_timer(timer_id: str) -> str | None:
@@ -89,6 +90,14 @@ def _key_of_timer(timer_id: str) -> str | None:
 
     timer = timers().read_many([timer_id]).get(timer_id)
     return timer.rules.flow_key if isinstance(timer, Timer) else None
+
+
+def _priority_of(biz_type: str) -> Priority:
+    from duewheel.wiring import businesses
+
+    known = (businesses.businesses_with_health(), businesses.business_cache())
+    found = next(filter(None, (cache.latest(biz_type) for cache in known)), None)
+    return Priority.NORMAL if found is None else found.priority
 
 
 @once
@@ -102,6 +111,7 @@ def entry_writer() -> EntryWriter:
         aws_ms=aws_time().latest_ms,
         reserve_shards=reserve_shards(),
         lead_ms=settings().lead_ms,
+        priority_of=_priority_of if settings().express_queue_url else None,
     )
 
 

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
 from duewheel.interface.http import Answer, encoded
 from duewheel.rules.businesses.flow import FlowBody
-from duewheel.rules.businesses.lanes import ChosenBy
+from duewheel.rules.businesses.lanes import BusinessLane, ChosenBy
 from duewheel.rules.businesses.requests import StatusList
 from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.callbacks.batch import BatchBody, shown_batch
@@ -17,7 +17,6 @@ from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339, rfc3339_or_none
 from duewheel.rules.names import BizType, FlowKey
 from duewheel.rules.priority import PriorityField
-from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.workflows.businesses.read import Seen, SeenWithUsage
 
 _SETTINGS = Own.__struct_fields__
@@ -76,7 +75,7 @@ class BusinessView(Struct, kw_only=True):
     creates_burst: Count | None
     signing_secrets: Annotated[list[str], says("By their last four characters.")] | None
     paused: bool
-    lane: Annotated[Lane, says("The lane that holds now.")]
+    lane: Annotated[BusinessLane, says("The lane that holds now.")]
     lane_by: ChosenBy
     secrets: Annotated[list[str], says("By their names alone.")] | None
     tolerance_seconds: Count

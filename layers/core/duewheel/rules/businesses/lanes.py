@@ -8,13 +8,16 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from duewheel.rules.wheel.queue_messages import Lane
-
 WINDOW_MS = 60_000
 CALLS_MIN = 5  # fewer calls decide nothing
 MEAN_MS_MAX = 2_000
 SLOW_FOR_MS = 300_000  # after the latest time it was found slow
 PUBLISH_EVERY_MS = 60_000
+
+
+class BusinessLane(StrEnum):
+    MAIN = "main"
+    SLOW = "slow"
 
 
 class ChosenBy(StrEnum):
@@ -26,17 +29,17 @@ class ChosenBy(StrEnum):
 
 
 class LaneChoice(Struct, frozen=True):
-    lane: Lane
+    lane: BusinessLane
     by: ChosenBy
 
 
-def lane_choice(setting: Lane | None, slow_until_ms: int, now_ms: int) -> LaneChoice:
+def lane_choice(setting: BusinessLane | None, slow_until_ms: int, now_ms: int) -> LaneChoice:
     """`slow_until_ms`: until when its calls count as slow; 0 if they never were."""
     if setting is not None:
         return LaneChoice(setting, ChosenBy.SETTING)
     if now_ms < slow_until_ms:
-        return LaneChoice(Lane.SLOW, ChosenBy.OBSERVED)
-    return LaneChoice(Lane.MAIN, ChosenBy.DEFAULT)
+        return LaneChoice(BusinessLane.SLOW, ChosenBy.OBSERVED)
+    return LaneChoice(BusinessLane.MAIN, ChosenBy.DEFAULT)
 
 
 class Pace(Struct, frozen=True):

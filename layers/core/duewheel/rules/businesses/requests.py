@@ -19,6 +19,7 @@ from duewheel.rules.businesses.flow import (
     flow_from,
     paused_keys_from,
 )
+from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.businesses.rate_limit import RATE_MAX, RATE_MIN
 from duewheel.rules.businesses.settings import (
     RETENTION_DAYS_MAX,
@@ -59,7 +60,6 @@ from duewheel.rules.names import FLOW_KEY
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.query_string import Query
 from duewheel.rules.tolerance import ToleranceSeconds
-from duewheel.rules.wheel.queue_messages import Lane
 
 TIMEOUT_SECONDS_MIN = 0.1
 BURST_MAX = 1_000_000
@@ -156,7 +156,7 @@ class BusinessChangeBody(RequestBody):
     creates_burst: _Burst | UnsetType | None = UNSET
     signing_secrets: _SigningSecrets | UnsetType | None = UNSET
     paused: bool | UnsetType | None = UNSET
-    lane: Lane | UnsetType | None = UNSET
+    lane: BusinessLane | UnsetType | None = UNSET
     secrets: _Secrets | UnsetType | None = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
     priority: PriorityField | UnsetType | None = UNSET

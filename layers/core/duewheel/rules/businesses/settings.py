@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from duewheel.rules.businesses import trusted_origins as origins
 from duewheel.rules.businesses.flow import Flow, FlowLimits, merged_keys
 from duewheel.rules.businesses.health import NO_HEALTH, BusinessHealth
-from duewheel.rules.businesses.lanes import LaneChoice, lane_choice
+from duewheel.rules.businesses.lanes import BusinessLane, LaneChoice, lane_choice
 from duewheel.rules.businesses.rate_limit import RateLimit
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.batch_limits import check_batch
@@ -26,7 +26,6 @@ from duewheel.rules.callbacks.url import is_allowed, parse_callback_url
 from duewheel.rules.fields import invalid
 from duewheel.rules.names import scope_of
 from duewheel.rules.priority import Priority
-from duewheel.rules.wheel.queue_messages import Lane
 
 RETENTION_DAYS_MIN = 1
 RETENTION_DAYS_MAX = 3_650
@@ -68,7 +67,7 @@ class Own(Struct, frozen=True):
     creates_burst: int | None = None
     signing_secrets: tuple[SigningSecret, ...] | None = None  # None: callbacks are not signed
     paused: bool | None = None
-    lane: Lane | None = None  # None: by what is observed
+    lane: BusinessLane | None = None  # None: by what is observed
     secrets: tuple[NamedSecret, ...] | None = None  # by their names, to which headers refer
     tolerance_seconds: int | None = None
     priority: Priority | None = None

@@ -91,7 +91,9 @@ class Claim(Struct, frozen=True):
     def home(self, index: int, window: Window) -> Address:
         """The home of that task."""
         random_bytes = self.random_bytes(index)
-        return self.placement.address(self.placement.due_ms(window, random_bytes), random_bytes)
+        due_ms = self.placement.due_ms(window, random_bytes)
+        is_high = self.placement.is_high(window)
+        return self.placement.address(due_ms, random_bytes, is_high=is_high)
 
     def random_bytes(self, index: int) -> bytes:
         mark = blake2b(str(index).encode(), key=self.token.encode(), digest_size=TOKEN_BYTES)

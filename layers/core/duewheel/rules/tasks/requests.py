@@ -179,7 +179,8 @@ def _task(
     """`named`: business, key and digest."""
     biz_type, key, digest = named
     tolerance_seconds = given(body.tolerance_seconds, None)
-    window = Window(due_ms_from(body, now_ms, path), biz_type, tolerance_seconds)
+    priority = given(body.priority, None)
+    window = Window(due_ms_from(body, now_ms, path), biz_type, tolerance_seconds, priority)
     new = NewTask(
         biz_type=biz_type,
         key=key,
@@ -192,7 +193,7 @@ def _task(
         else retry_policy(body.retry, joined_path(path, "retry")),
         expires_after_seconds=given(body.expires_after_seconds, None),
         tolerance_seconds=tolerance_seconds,
-        priority=given(body.priority, None),
+        priority=priority,
         flow_key=given(body.flow_key, None),
     )
     if (reason := unsuitable(new.callback, new.payload)) is not None:

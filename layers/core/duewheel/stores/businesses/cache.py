@@ -79,11 +79,15 @@ class BusinessCache:
                 business = replace(known.business, health=health)
                 self._known[biz_type] = replace(known, business=business)
 
-    def health_of(self, biz_type: str) -> BusinessHealth:
-        """The cached health, however old; reads nothing."""
+    def latest(self, biz_type: str) -> Business | None:
+        """The cached business, however old; reads nothing."""
         with self._lock:
             known = self._known.get(biz_type)
-        return known.business.health if known else BusinessHealth()
+        return known.business if known else None
+
+    def health_of(self, biz_type: str) -> BusinessHealth:
+        known = self.latest(biz_type)
+        return known.health if known else BusinessHealth()
 
     def _keep(self, read: dict[str, Business], now_ms: int) -> None:
         for biz_type, business in read.items():

@@ -19,6 +19,7 @@ from duewheel.rules.businesses.change_records import (
 )
 from duewheel.rules.businesses.flow import PAUSED_MAX, Flow, FlowLimits
 from duewheel.rules.businesses.health import BusinessHealth
+from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
@@ -27,7 +28,7 @@ from duewheel.rules.names import FlowKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tolerance import TOLERANCE_SECONDS_MAX
-from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD, Lane
+from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.businesses.health import health_from
 from duewheel.stores.callbacks.codec import (
@@ -217,7 +218,7 @@ class _Row(Struct, forbid_unknown_fields=True):
     creates_burst: _Count | None = None
     signing_secrets: tuple[SigningSecret, ...] | None = None
     paused: bool | None = None
-    lane: Lane | None = None
+    lane: BusinessLane | None = None
     secrets: tuple[NamedSecret, ...] | None = None
     tolerance_seconds: Annotated[int, Meta(ge=0, le=TOLERANCE_SECONDS_MAX)] | None = None
     priority: Priority | None = None

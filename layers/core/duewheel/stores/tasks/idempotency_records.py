@@ -22,9 +22,14 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 _FREE = "attribute_not_exists(#kind) OR #state = :released OR #expires_at <= :now"
-# A release that knows no tolerance would look for the tasks elsewhere, and create them again. So it
-# gets no claims where one has a tolerance: it fails, and the repeat comes again.
-_CLAIMS, _CLAIMS_WITH_TOLERANCE = "claims", "tolerant_claims"
+# A release that knows no tolerance, or no express seconds, would look for the tasks elsewhere, and
+# create them again. So it gets no claims where one has these: it fails, and the repeat comes again.
+_CLAIMS, _CLAIMS_WITH_TOLERANCE, _CLAIMS_WITH_EXPRESS = (
+    "claims",
+    "tolerant_claims",
+    "express_claims",
+)
+_MEMBERS_OF_ALL = 7  # what each claim has in its row
 _AS_SEEN = "#owner = :owner AND #state = :running"
 
 
@@ -74,14 +79,11 @@ def _names(*attributes: str) -> dict[str, str]:
 
 
 def _item(record: RequestRecord) -> dict[str, Any]:
-    is_tolerant = any(claim.placement.tolerances for claim in record.claims)
     item = {
         **registry_keys.request(record.name),
         "digest": {"S": record.digest},
         "asked_ms": {"N": str(record.requested_ms)},
-        _CLAIMS_WITH_TOLERANCE if is_tolerant else _CLAIMS: {
-            "S": json_text([_claim_row(claim) for claim in record.claims])
-        },
+        _claims_of(record): {"S": json_text([_claim_row(claim) for claim in record.claims])},
         "owner": {"S": record.latest.token},
         "lease_until_ms": {"N": str(record.lease_until_ms)},
         "state": {"S": record.state.value},
@@ -93,9 +95,19 @@ def _item(record: RequestRecord) -> dict[str, Any]:
     return item
 
 
+def _claims_of(record: RequestRecord) -> str:
+    placements = [claim.placement for claim in record.claims]
+    if any(placement.express for placement in placements):
+        return _CLAIMS_WITH_EXPRESS
+    if any(placement.tolerances for placement in placements):
+        return _CLAIMS_WITH_TOLERANCE
+    return _CLAIMS
+
+
 def _record(name: str, item: Item) -> RequestRecord:
     rows = json.loads(item["outcomes"]["S"]) if "outcomes" in item else {}
-    claims = item[_CLAIMS] if _CLAIMS in item else item[_CLAIMS_WITH_TOLERANCE]
+    named = (_CLAIMS, _CLAIMS_WITH_TOLERANCE, _CLAIMS_WITH_EXPRESS)
+    claims = next(item[name] for name in named if name in item)
     return RequestRecord(
         name=name,
         digest=item["digest"]["S"],
@@ -109,9 +121,10 @@ def _record(name: str, item: Item) -> RequestRecord:
 
 
 def _claim_row(claim: Claim) -> list[Any]:
-    *placed, tolerances = astuple(claim.placement)
-    row = [claim.number, claim.token, *placed]
-    return [*row, tolerances] if tolerances else row
+    row = [claim.number, claim.token, *astuple(claim.placement)]
+    while len(row) > _MEMBERS_OF_ALL and not row[-1]:
+        row.pop()
+    return row
 
 
 def _claim_from(number: int, token: str, *placed: Any) -> Claim:

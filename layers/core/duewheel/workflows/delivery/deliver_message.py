@@ -128,7 +128,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
             size, shards = len(addresses), 1
         else:
             page, lease = await self._read_page(message, lease, deadline_ms)
-            entries, size, shards = page.entries, page.size, page.shards
+            entries, size, shards = page.entries, page.size, page.header.shards
         pairs = await self._with_tasks(
             entry for entry in entries if entry.address.place not in lease.rest
         )
@@ -139,7 +139,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
         own = [pair for pair in pairs if pair[0].place not in lease.slow]
         try:
             left = await self.deliver_entries(own, deadline_ms, called, hold)
-            lease = await self._pass_on(lease, left, deadline_ms)
+            lease = await self._pass_on(message, lease, left, deadline_ms)
         except NotWritten as failure:
             if not failure.unsettled:
                 raise
@@ -161,13 +161,15 @@ class Deliver(Struct, frozen=True, kw_only=True):
             lease.end,
             self.page_size,
         )
+        header = page.header
         following = [
-            PageMessage(lease.second, shard) for shard in range(message.shards or 1, page.shards)
+            PageMessage(lease.second, shard, express=header.is_express_shard(shard))
+            for shard in range(message.shards or 1, header.shards)
         ]
         if page.end is not None:
             lease = await self._ended(lease, page.end, deadline_ms)
             next_one = next_page(lease.page)
-            following.append(PageMessage(lease.second, lease.shard, page=next_one, after=page.end))
+            following.append(replace(message, page=next_one, after=page.end, shards=None))
         # A message with records comes after a run that sent them.
         if following and not message.called:
             await in_thread(self.message_sender.send_or_raise, *following)
@@ -182,7 +184,9 @@ class Deliver(Struct, frozen=True, kw_only=True):
             )
         return lease
 
-    async def _pass_on(self, lease: PageLease, left: Left, deadline_ms: int) -> PageLease:
+    async def _pass_on(
+        self, message: PageMessage, lease: PageLease, left: Left, deadline_ms: int
+    ) -> PageLease:
         """Pass the rest to another invocation. It is recorded first, so that a rerun of this page
         leaves it alone. If the message is lost, its callbacks are repeated."""
         entries = left.entries
@@ -208,6 +212,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
                 page=rest_page(lease.page),
                 places=lease.rest,
                 called=self._texts(left.unsettled),
+                express=message.express,
             )
             await in_thread(self.message_sender.send_or_raise, rest)
         return lease
@@ -260,7 +265,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
             entries_left, unsettled = [entry for entry, _ in own], failure.unsettled
         if entries_left:
             names = tuple(entry.name for entry in entries_left)
-            rest = DirectMessage(message.second, names, self._texts(unsettled))
+            rest = replace(message, entries=names, called=self._texts(unsettled))
             await in_thread(self.message_sender.send_or_raise, rest)
         return PageFinished()
 

@@ -61,7 +61,7 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
             return self._bury(task, dead, business)
         window = lifecycle.retry_window(task, business.retry, business.tolerance_seconds, next_ms)
         next_ms = self.entry_writer.due_ms(window)
-        entry = self.entry_writer.put(task.home, next_ms)
+        entry = self.entry_writer.put(task, next_ms)
         retried = lifecycle.to_be_retried(task, attempt, next_ms, entry, self.clock.now_ms())
         return Status.PENDING if self._name(task, retried) else None
 
@@ -75,7 +75,7 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
         interferes."""
         worked_off = task.entry
         for _ in range(_PLACING_TRIES):
-            entry = self.entry_writer.put(task.home, task.next_ms)
+            entry = self.entry_writer.put(task, task.next_ms)
             now_ms = self.clock.now_ms()
             placed = replace(task, entry=entry, updated_ms=now_ms, version=task.version + 1)
             if self._name(task, placed):

@@ -21,6 +21,7 @@ from duewheel.metrics import LATENESS, counts
 from duewheel.rules.businesses.lanes import (
     PUBLISH_EVERY_MS,
     SLOW_FOR_MS,
+    BusinessLane,
     Pace,
     should_publish,
     with_call,
@@ -31,7 +32,7 @@ from duewheel.rules.delivery.priority import BACKLOG_MS, Rank, deferred_seconds,
 from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Attempt, Task
 from duewheel.rules.wheel.addresses import Address, direct_page, is_slow_page, slow_page
-from duewheel.rules.wheel.queue_messages import DirectMessage, Lane, PageMessage
+from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage
 from duewheel.stores.businesses.cache import KNOWN_MAX, BusinessCache
 from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
 from duewheel.stores.delivery.page_leases import PageLeaseStore
@@ -89,7 +90,9 @@ class SlowLane(Struct, frozen=True, kw_only=True):
         now_ms = self.clock.now_ms()
         late_ms = now_ms - second * 1000
         running = {name: one for name, one in businesses.items() if not one.paused}
-        slow = {name for name, one in running.items() if one.lane_at(now_ms).lane is Lane.SLOW}
+        slow = {
+            name for name, one in running.items() if one.lane_at(now_ms).lane is BusinessLane.SLOW
+        }
 
         def is_low(task: Task) -> bool:
             business = running.get(task.biz_type)

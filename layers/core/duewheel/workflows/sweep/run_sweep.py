@@ -33,7 +33,6 @@ from duewheel.rules.wheel.open_places import (
     age_seconds,
     oldest_first,
 )
-from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.stores.wheel import pointers
 from duewheel.stores.wheel.pointers import PointerStore
 from duewheel.stores.wheel.sharding import HeaderStore
@@ -225,7 +224,7 @@ class _Run:
             return
         # Counted again in each turn, after the pages were read as unbegun: in a long run others are
         # dispatched meanwhile. An unbegun slow page is postponed, not sent again.
-        waiting = self._sweep.sweep_second.message_sender.waiting(Lane.MAIN)
+        waiting = self._sweep.sweep_second.message_sender.waiting()
         seconds_max = self._evidence.seconds_max - self._seconds_sent
         pages = chosen(self._asked, seconds_max, waiting)
         self._seconds_sent += len({page.lease.second for page in pages})

@@ -71,7 +71,7 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
             )
         altered = alter(task, now_ms)
         if altered.is_live and needs_new_entry(altered, now_ms):
-            entry = self.entry_writer.put(task.home, altered.next_ms)
+            entry = self.entry_writer.put(altered, altered.next_ms)
             altered = lifecycle.brought_to(altered, entry)
         if not self._write(task, altered):
             return None
@@ -98,7 +98,7 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
             )
         altered = alter(task, now_ms)
         if not altered.is_live:
-            altered = replace(altered, entry=self.entry_writer.put(task.home, now_ms))
+            altered = replace(altered, entry=self.entry_writer.put(task, now_ms))
         return altered if self._write(task, altered) else None
 
     def _write(self, before: Task, after: Task) -> bool:

@@ -47,7 +47,7 @@ class RedriveTask(Struct, frozen=True, kw_only=True):
         if lifecycle.is_about_to_go(task, now_ms):
             # TTL may delete the record at any moment, even after a write to it.
             raise NotRedrivable("The task is about to be deleted; create it again.")
-        entry = self.entry_writer.put(home, now_ms)
+        entry = self.entry_writer.put(task, now_ms)
         redriven = lifecycle.redriven(task, entry, now_ms)
         with unavailable_when_throttled():
             self.keep_order.prepare(task, redriven)

@@ -221,7 +221,7 @@ class KeepOrder(Struct, frozen=True, kw_only=True):
             return
         now_ms = self.clock.now_ms()
         next_ms = now_ms if task.in_line is None else max(now_ms, task.in_line.from_ms)
-        entry = self.entry_writer.put(task.home, next_ms)
+        entry = self.entry_writer.put(task, next_ms)
         woken = lifecycle.brought_to(lifecycle.postponed(task, next_ms, now_ms), entry)
         if self.tasks.change(task, woken):
             self.entry_writer.announce([entry])

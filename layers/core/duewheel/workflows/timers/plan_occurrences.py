@@ -100,7 +100,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
             self.timers.mark_ended(timer.timer_id, chain.home, step.plan.numbered)
             self._end_when_counted(chain, step.plan, "timer ended", until_ms)
             return
-        entry = self.entry_writer.put(chain.home, step.next_ms)
+        entry = self.entry_writer.put(chain, step.next_ms)
         after = planning.moved_on(chain, step, entry, step.next_ms, self.clock.now_ms())
         if self._change(chain, after, step.misfired, timer):
             self.entry_writer.announce([entry])
@@ -130,7 +130,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
             self._end(chain, reason)
 
     def _later(self, chain: Task, plan: Plan, again_ms: int) -> None:
-        entry = self.entry_writer.put(chain.home, again_ms)
+        entry = self.entry_writer.put(chain, again_ms)
         after = planning.named_later(chain, plan, entry, again_ms, self.clock.now_ms())
         if self.tasks.change(chain, after):
             self.entry_writer.announce([entry])
@@ -156,7 +156,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         placement = self.entry_writer.placement()
         far = {of: due for of, due in due_seconds.items() if not placement.is_near(due)}
         by_due = self.entry_writer.reserve_shards(far.values(), surely=True)
-        shards = {of: by_due[due] for of, due in far.items() if due in by_due}
+        shards = {of: by_due[due].shards for of, due in far.items() if due in by_due}
         changed, step = planning.with_shards(chain, plan, step, shards, self.clock.now_ms())
         return (changed, step) if changed_or_logged(self.tasks, chain, changed) else None
 
@@ -239,15 +239,16 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         self, timer: Timer, kept_seconds: int, sizes: Sizes, occurrence: Occurrence
     ) -> tuple[Task, bool]:
         """False if the occurrence is there already. An occurrence whose second may already have
-        been read gets an entry of its own, at which it falls due first."""
+        been read, or of high priority beside an express queue, gets an entry of its own, at which
+        it falls due first."""
         placement = self.entry_writer.placement()
         task = planning.occurrence_task(timer, occurrence, placement.now_ms, sizes)
         reason = misfire(task, occurrence, timer, placement.now_ms)
         if reason is not None:
             task = lifecycle.cancelled(task, reason, placement.now_ms, kept_seconds)
-        elif not placement.is_near(task.home.second):
+        elif not placement.is_near(task.home.second) and not self.entry_writer.is_express(task):
             return task, self.tasks.create(task)
-        (entry,) = self.entry_writer.addresses([task.next_ms])
+        (entry,) = self.entry_writer.addresses([task.window_at(task.next_ms)])
         task = replace(task, entry=entry, first_second=entry.second)
         return task, self.tasks.create_with_entry(task)
 

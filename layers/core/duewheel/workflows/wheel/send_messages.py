@@ -45,10 +45,16 @@ class MessageSender(Struct):
         if refused := self.send(messages):
             raise SendRefused(f"neither channel accepted a {type(refused[0]).__name__}")
 
-    def waiting(self, lane: Lane) -> int | None:
-        """About how many messages wait for notifiers. None if that is unknown: SQS does not answer,
-        or refuses messages, which then wait where they cannot be counted."""
-        return None if lane in self.refusing else self.queues[lane].waiting()
+    def waiting(self) -> int | None:
+        """About how many messages wait for notifiers outside the slow lane. None if that is
+        unknown: SQS does not answer, or refuses messages, which then wait where they cannot be
+        counted."""
+        lanes = Lane.MAIN, Lane.EXPRESS
+        if not self.refusing.isdisjoint(lanes):
+            return None
+        queues = dict.fromkeys(self.queues[lane] for lane in lanes)
+        counts = [queue.waiting() for queue in queues]
+        return None if None in counts else sum(filter(None, counts))
 
     def _send(self, lane: Lane, refused: list[M], delay_seconds: Callable[[M], int]) -> list[M]:
         """Try SQS first, every time, so that it gets messages again as soon as it accepts them, and
