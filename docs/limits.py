@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
+from duewheel.rules import labels
 from duewheel.rules.access import requests as access_requests
 from duewheel.rules.access.api_keys import KEPT_DAYS
 from duewheel.rules.businesses import requests as business_requests
@@ -167,6 +168,8 @@ FIELDS = f"""
 `delay_seconds` | {task(delay_seconds=-1)} ({AHEAD_DAYS_MAX:,} days)
 `expires_after_seconds` | {task(expires_after_seconds=0)} ({AHEAD_DAYS_MAX:,} days)
 `flow_key` | {task(flow_key="")}
+`labels`, `label` | {labels.LABELS_MAX} of a task or a timer; names: {labels.NAME_IS}; \
+values: {task(labels={"a": ""})}
 `tolerance_seconds` | {task(tolerance_seconds=-1)}, in whole seconds
 URL | {url.URL_LENGTH_MAX:,} characters, {url._HOST_LENGTH_MAX} of them its host
 headers | {callbacks.HEADERS_MAX}, and {callbacks.HEADERS_BYTES_MAX:,} bytes of names and values

@@ -18,7 +18,7 @@ def bodies(script: Script) -> list[object]:
 def test_create_sends_the_task_and_prints_its_id() -> None:
     script = Script(made())
     arguments = ["--due", "in 2h", "--payload", '{"a": [1.0]}', "--callback", "https://x.example/"]
-    arguments += ["--flow-key", "customer-7"]
+    arguments += ["--flow-key", "customer-7", "--label", "team=billing", "--label", "at=9=1"]
     text = done("task", "create", "orders/order-17:close", *arguments, script=script)
     assert ID in text
     assert bodies(script) == [
@@ -29,6 +29,7 @@ def test_create_sends_the_task_and_prints_its_id() -> None:
             "payload": {"a": [1.0]},
             "callback": {"url": "https://x.example/"},
             "flow_key": "customer-7",
+            "labels": {"team": "billing", "at": "9=1"},
         }
     ]
 
@@ -53,6 +54,15 @@ WAITING = {
     "host": "down.example",
     "until": "2030-01-31T08:29:00.000Z",
 }
+
+
+def test_lists_are_filtered_by_each_label() -> None:
+    for kind in ("task", "timer"):
+        script = Script(httpx.Response(200, json={f"{kind}s": [], "cursor": None}))
+        done(kind, "list", "orders", "--label", "team=a&b: é", "--label", "n=1", script=script)
+        (request,) = script.requests
+        assert request.url.query.count(b"label=") == 2
+        assert request.url.params.get_list("label") == ["team:a&b: é", "n:1"]
 
 
 def test_get_says_why_a_task_waits() -> None:
@@ -90,6 +100,9 @@ def ended(status: str) -> httpx.Response:
         ["task", "create", "orders", "--due", "now", "--replace"],
         ["task", "list", "orders", "--status", "lost"],
         ["task", "list", "orders/order-", "--status", "dead"],
+        ["task", "list", "orders/order-", "--label", "team=billing"],
+        ["task", "list", "orders", "--label", "team"],
+        ["task", "create", "orders", "--due", "now", "--label", "team="],
         ["task", "get", "orders/.."],
         ["--url", "nowhere", "task", "get", ID],
         ["--url", "http://localhost:port", "task", "get", ID],

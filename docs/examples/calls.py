@@ -32,6 +32,7 @@ def creating(teller: Teller) -> None:
         "tolerance_seconds": 60,
         "priority": "high",
         "flow_key": "customer-7",
+        "labels": {"team": "billing"},
     }
     teller.example("create-with-all-fields", "POST", "/v1/tasks", whole)
     key = {"Idempotency-Key": "8e03978e-40d5-43dd-bc93-6894a57f9324"}

@@ -60,7 +60,7 @@ def parameters_of(query: type[Struct]) -> Iterator[tuple[str, Schema, bool]]:
     whole = _components([query])[name_of(query)]
     for name, schema in whole["properties"].items():
         given = _without_null(schema)
-        if given.get("default", "") in (None, ""):
+        if given.get("default", "") in (None, "", ()):
             given.pop("default", None)
         yield name, given, name in whole.get("required", ())
 

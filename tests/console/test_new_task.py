@@ -94,6 +94,19 @@ def test_a_task_gets_its_flow_key(viewer: Viewer, service: Service, business: st
     assert task["flow_key"] == "customer-7"
 
 
+def test_a_task_gets_its_labels(viewer: Viewer, service: Service, business: str) -> None:
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/{business}")
+    viewer.field("Labels").fill("team")
+    viewer.press("Create")
+    expect(viewer.page.locator("[data-field=labels]")).to_contain_text("team is no name:value.")
+    viewer.field("Labels").fill("team:billing\n\nat:09:30")
+    viewer.press("Create")
+    expect(viewer.fact("Labels")).to_contain_text("at:09:30")
+    (task,) = _all(service, business)
+    assert task["labels"] == {"team": "billing", "at": "09:30"}
+
+
 @pytest.mark.parametrize("payload", ["{order: 17}", '1, "key": "smuggled"', MARKUP])
 def test_a_payload_that_is_no_json_is_refused_at_its_field(
     viewer: Viewer, service: Service, business: str, payload: str

@@ -70,6 +70,38 @@ def test_tasks_can_be_sorted_by_latest_due_instant(
     expect(viewer.rows("Tasks").first).to_contain_text(late["task_id"])
 
 
+def test_a_list_is_filtered_by_a_click_on_a_label_and_a_second_one_narrows_it(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    both = created(service, business, labels={"team": "billing", "order": "17"})
+    created(service, business, 700, labels={"team": "billing"})
+    created(service, business, 800)
+    viewer.open(f"tasks?biz_type={business}")
+    expect(viewer.rows("Tasks")).to_have_count(3)
+    viewer.rows("Tasks").first.get_by_role("link", name="team:billing").click()
+    expect(viewer.rows("Tasks")).to_have_count(2)
+    viewer.rows("Tasks").first.get_by_role("link", name="order:17").click()
+    expect(viewer.rows("Tasks")).to_have_count(1)
+    expect(viewer.field("Labels")).to_have_value("team:billing\norder:17")
+    expect(viewer.rows("Tasks")).to_contain_text(both["task_id"])
+    viewer.field("Labels").fill("team:sales")
+    viewer.press("Search")
+    expect(viewer.section("Found")).to_contain_text("No task is as you look for it.")
+    viewer.field("Labels").fill("sales")
+    viewer.press("Search")
+    expect(viewer.section("Found")).to_contain_text("must be a name and a value")
+
+
+def test_the_labels_of_a_task_lead_to_those_that_have_them(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    task = created(service, business, labels={"team": "billing: é"})
+    created(service, business)
+    viewer.open(f"tasks/{task['task_id']}")
+    viewer.fact("Labels").get_by_role("link", name="team:billing: é").click()
+    expect(viewer.rows("Tasks")).to_have_count(1)
+
+
 def test_the_next_hour_is_one_click_and_in_utc_in_the_address(
     viewer: Viewer, service: Service, business: str
 ) -> None:

@@ -54,6 +54,20 @@ def test_a_setting_can_be_reset_to_that_of_the_business(viewer: Viewer, service:
     assert (after["callback"], after["retry"], after["grace_seconds"]) == (None, None, 60)
 
 
+def test_the_labels_of_a_timer_are_replaced_and_removed(viewer: Viewer, service: Service) -> None:
+    timer = made(service, "labels", labels={"team": "billing"})
+    for typed, shown, labels in (
+        ("team:sales\norder:17", "team:sales", {"team": "sales", "order": "17"}),
+        ("", "none", {}),
+    ):
+        open_timer(viewer, timer, "/edit")
+        open_rare_fields(viewer.page)
+        viewer.page.get_by_label("Labels").fill(typed)
+        viewer.press("Save")
+        expect(viewer.fact("Labels")).to_contain_text(shown)
+        assert now_of(service, timer)["labels"] == labels
+
+
 def test_a_payload_can_be_changed_as_text_but_not_removed(viewer: Viewer, service: Service) -> None:
     timer = made(service, "text", payload={"n": 1})
     page = viewer.page

@@ -40,6 +40,16 @@ def test_timers_are_filtered_by_name_prefix_and_state(viewer: Viewer, service: S
     expect(viewer.rows("Timers")).to_have_count(3)
 
 
+def test_timers_are_filtered_by_a_click_on_a_label(viewer: Viewer, service: Service) -> None:
+    made(service, "labelled", name="close", labels={"team": "billing"})
+    made(service, "labelled", name="remind")
+    viewer.open("timers?biz_type=labelled")
+    expect(viewer.rows("Timers")).to_have_count(2)
+    viewer.page.get_by_role("link", name="team:billing").click()
+    expect(viewer.rows("Timers")).to_have_count(1)
+    expect(viewer.page.get_by_label("Labels")).to_have_value("team:billing")
+
+
 def test_timers_are_paged_forwards_and_backwards(viewer: Viewer, service: Service) -> None:
     for number in range(26):
         made(service, "paged", name=f"timer {number:02}")

@@ -79,6 +79,7 @@ def test_a_minimal_timer_is_returned_with_all_defaults(wired: ManualClock) -> No
         "tolerance_seconds": 0,
         "priority": None,
         "flow_key": None,
+        "labels": {},
         "enabled": True,
         "state": "enabled",
         "next_at": "2027-01-16T03:00:00.000Z",

@@ -63,9 +63,10 @@ def _given(sent: Sent) -> dict[tuple[str, str], list[str]]:
 
 
 def _wrong_parameter(name: str, texts: list[str], schema: dict[str, Any]) -> str:
-    if len(texts) > 1:
+    is_list = resolved(schema).get("type") == "array"
+    if len(texts) > 1 and not is_list:
         return f"{name} is repeated"
-    wrong = _wrong_text(texts[0], schema)
+    wrong = wrong_with(texts, schema) if is_list else _wrong_text(texts[0], schema)
     return f"{name}: {wrong}" if wrong else ""
 
 

@@ -117,7 +117,7 @@ ROWS: Sequence[Row] = (
         field="timezone",
         documented="A zone of the IANA database",
     ),
-    Row("invalid-field", "not printable", field="name|name_prefix"),
+    Row("invalid-field", "not printable", field=r"name|name_prefix|(.*\.)?labels?\..*"),
     Row("invalid-field", "no host or origin", field="allowed_hosts|trusted_origins"),
     Row("invalid-field", "not base64 of a secret", field="signing_secrets"),
     Row("invalid-field", "no value that a header can have", field=r"secrets\..*"),

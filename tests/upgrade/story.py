@@ -84,7 +84,7 @@ def _far_ahead(world: World) -> None:
     )
     world.created(in_ms=6_000_123, tolerance_seconds=60)
     world.created(in_ms=6_100_000, priority=Priority.HIGH)
-    world.created(in_ms=6_000_000, flow_key="customer-7")
+    world.created(in_ms=6_000_000, flow_key="customer-7", labels=(("team", "billing"),))
     earlier = world.created(in_ms=5_400_000, expires_after_seconds=60.5, payload=None)
     world.change(earlier.task_id, Change(due_ms=earlier.due_ms - 1_800_000))
     later = world.created(in_ms=1_200_000)

@@ -82,9 +82,14 @@ def by_key(biz_type: str, key: str) -> str:
 
 
 def query_text(query: Mapping[str, Any] | None) -> str:
-    """The query as it is sent. Signatures cover this text, so only this function writes it."""
+    """The query as it is sent; a list repeats its name. Signatures cover this text, so only this
+    function writes it."""
     named = {name: value for name, value in (query or {}).items() if value is not None}
-    pairs = [f"{name}={quote(_text(value), safe='~')}" for name, value in named.items()]
+    pairs = [
+        f"{name}={quote(_text(one), safe='~')}"
+        for name, value in named.items()
+        for one in (value if isinstance(value, list | tuple) else [value])
+    ]
     return "?" + "&".join(pairs) if pairs else ""
 
 

@@ -90,6 +90,7 @@ class TimerFields(Schedule, total=False):
     tolerance_seconds: Seconds | None
     priority: Priority | None
     flow_key: str | None
+    labels: Mapping[str, str] | None
     enabled: bool
 
 
@@ -115,6 +116,7 @@ class NewTask:
     tolerance: Seconds | None = None
     priority: Priority | None = None
     flow_key: str | None = None
+    labels: Mapping[str, str] | None = None
 
     def body(self) -> dict[str, Any]:
         given = {
@@ -127,6 +129,7 @@ class NewTask:
             "tolerance_seconds": self.tolerance,
             "priority": self.priority,
             "flow_key": self.flow_key,
+            "labels": self.labels,
         }
         body = {name: plain(value) for name, value in given.items() if value is not None}
         return body if self.payload is UNSET else {**body, "payload": self.payload}
@@ -153,6 +156,11 @@ def due(
 
 def callback_body(callback: str | Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return {"url": callback} if isinstance(callback, str) else callback
+
+
+def label_texts(labels: Mapping[str, str] | None) -> Sequence[str]:
+    """As a filter has them."""
+    return [f"{name}:{value}" for name, value in (labels or {}).items()]
 
 
 def settings_body(settings: Mapping[str, Any], *callbacks: str) -> dict[str, Any]:

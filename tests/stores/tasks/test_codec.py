@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.labels import LABELS_MAX, VALUE_CHARACTERS_MAX
+from duewheel.rules.labels import NAME as LABEL_NAME
 from duewheel.rules.names import FLOW_KEY
 from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
@@ -55,6 +57,13 @@ attempts = st.builds(
 timer_ids = st.integers(2**40, 2**53 - 1).map(str)
 whole_seconds = st.integers(0, 99_999_999_999)
 counts = st.integers(0, 10**15)
+labels = st.dictionaries(
+    st.from_regex(LABEL_NAME, fullmatch=True),
+    st.text(
+        st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=VALUE_CHARACTERS_MAX
+    ),
+    max_size=LABELS_MAX,
+).map(lambda members: tuple(sorted(members.items())))
 payloads = (st.none() | st.integers() | texts | st.lists(texts)).map(json.dumps)
 tasks = st.builds(
     Task,
@@ -88,6 +97,7 @@ tasks = st.builds(
     | st.builds(Postponement, by=st.sampled_from(PostponedBy), until_ms=numbers),
     requested_ms=st.none() | numbers,
     flow_key=st.none() | st.from_regex(FLOW_KEY, fullmatch=True),
+    labels=labels,
     ordered_ms=st.none() | numbers,
     in_line=st.none() | st.builds(InLine, numbers, numbers),
     status=st.sampled_from(Status),
@@ -142,6 +152,7 @@ ATTRIBUTES = {
     "priority": "S",
     "waits_for": "S",
     "flow_key": "S",
+    "labels": "S",
     "ordered_ms": "N",
     "in_line": "S",
     "history": "S",

@@ -45,6 +45,7 @@ EVERYTHING = Rules(
     tolerance_seconds=60,
     priority=Priority.LOW,
     flow_key="eu/customer-7",
+    labels=(("order", "17: é"), ("team", "billing")),
 )
 INTERVAL = Rules(
     "beat", Schedule(every_seconds=1, anchor_second=1_800_000_000), callback=LambdaCallback("f")

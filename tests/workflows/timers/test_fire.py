@@ -87,6 +87,18 @@ def test_a_change_of_the_payload_applies_to_planned_occurrences(world: World) ->
     assert (received.body, received.url) == (b'"new"', "https://new.example/")
 
 
+def test_a_planned_occurrence_has_the_labels_of_its_timer_and_a_called_one_those_of_that_moment(
+    world: World,
+) -> None:
+    timer = planned(world, labels=(("team", "billing"),))
+    assert first_of(world, timer).labels == (("team", "billing"),)
+    after = patched(world, timer, labels=(("team", "sales"),))
+    assert after.chain == timer.chain
+    go_to(world, first_of(world, timer).due_ms // 1000)
+    labels = [task.labels for task in occurrences(world, timer)[:2]]
+    assert labels == [(("team", "sales"),), (("team", "billing"),)]
+
+
 def disable(world: World, timer: Timer) -> None:
     world.change_timer.disable(timer.timer_id, by=CALLER)
 

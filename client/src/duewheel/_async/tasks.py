@@ -12,7 +12,7 @@ from duewheel.batches import batches
 from duewheel.calls import ALWAYS, by_key, changing, keyed, part, reading
 from duewheel.errors import Problem
 from duewheel.instants import Seconds, plain
-from duewheel.requests import UNSET, NewTask, Priority, Retry, callback_body, due
+from duewheel.requests import UNSET, NewTask, Priority, Retry, callback_body, due, label_texts
 from duewheel.values import PrefixCancelled, Task
 
 Status = Literal["pending", "delivered", "dead", "cancelled", "expired"]
@@ -39,6 +39,7 @@ class AsyncTasks:
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
         flow_key: str | None = None,
+        labels: Mapping[str, str] | None = None,
         once: bool | str = False,
     ) -> Task:
         """Exactly one of `due_at`, `due_ms` and `delay` is needed.
@@ -60,6 +61,7 @@ class AsyncTasks:
             tolerance=tolerance,
             priority=priority,
             flow_key=flow_key,
+            labels=labels,
         )
         return await self._creating.one(task, once)
 
@@ -100,13 +102,16 @@ class AsyncTasks:
         callback: Callback | None = None,
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Task:
-        """Omitted fields stay; a payload of None becomes null."""
+        """Omitted fields stay; a payload of None becomes null, and `labels` replace all."""
         body = {**due(due_at, due_ms, delay, needed=False)}
         if tolerance is not None:
             body["tolerance_seconds"] = plain(tolerance)
         if priority is not None:
             body["priority"] = priority
+        if labels is not None:
+            body["labels"] = labels
         if callback is not None:
             body["callback"] = plain(callback_body(callback))
         if payload is not UNSET:
@@ -137,15 +142,18 @@ class AsyncTasks:
         biz_type: str,
         *,
         status: Status | None = None,
+        labels: Mapping[str, str] | None = None,
         due_from: datetime | None = None,
         due_to: datetime | None = None,
         order: Literal["asc", "desc"] = "asc",
         page_size: int = 100,
     ) -> AsyncIterator[Task]:
-        """Tasks by due instant, `due_to` excluded. Needs the list index of the deployment."""
+        """Tasks that have all these labels, by due instant, `due_to` excluded. Needs the list index
+        of the deployment."""
         query = {
             "biz_type": biz_type,
             "status": status,
+            "label": label_texts(labels),
             "due_from": due_from,
             "due_to": due_to,
             "order": order,
@@ -170,6 +178,7 @@ class AsyncTasks:
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
         flow_key: str | None = None,
+        labels: Mapping[str, str] | None = None,
         max_due_at: datetime | None = None,
     ) -> Task:
         """Create the key's task, or replace the live one by this."""
@@ -185,6 +194,7 @@ class AsyncTasks:
             tolerance=tolerance,
             priority=priority,
             flow_key=flow_key,
+            labels=labels,
         )
         return await self._creating.put(task, key, max_due_at)
 
@@ -231,6 +241,7 @@ class AsyncTasks:
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
         flow_key: str | None = None,
+        labels: Mapping[str, str] | None = None,
         max_due_at: datetime | None = None,
     ) -> AsyncWatchdog:
         """A task that is called `timeout` after the last beat. The first beat creates it."""
@@ -242,5 +253,6 @@ class AsyncTasks:
             tolerance=tolerance,
             priority=priority,
             flow_key=flow_key,
+            labels=labels,
         )
         return AsyncWatchdog(self._transport, task, key, max_due_at)

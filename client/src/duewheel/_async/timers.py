@@ -1,13 +1,13 @@
 """Timers: definitions that produce tasks."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, Unpack
 
 from duewheel._async.transport import AsyncTransport
 from duewheel.calls import ALWAYS, NEVER, asking, changing, part, reading, version_header
 from duewheel.instants import instant_from, plain
-from duewheel.requests import Schedule, TimerChange, TimerFields, settings_body
+from duewheel.requests import Schedule, TimerChange, TimerFields, label_texts, settings_body
 from duewheel.values import Change, Task, Timer, read_changes
 
 
@@ -32,13 +32,15 @@ class AsyncTimers:
         *,
         name_prefix: str | None = None,
         state: Literal["enabled", "disabled", "ended"] | None = None,
+        labels: Mapping[str, str] | None = None,
         page_size: int = 100,
     ) -> AsyncIterator[Timer]:
-        """Timers, ordered by name."""
+        """Timers that have all these labels, ordered by name."""
         query = {
             "biz_type": biz_type,
             "name_prefix": name_prefix,
             "state": state,
+            "label": label_texts(labels),
             "limit": page_size,
         }
         async for page in self._transport.pages("/v1/timers", query):

@@ -13,7 +13,7 @@ from duewheel.batches import batches
 from duewheel.calls import ALWAYS, by_key, changing, keyed, part, reading
 from duewheel.errors import Problem
 from duewheel.instants import Seconds, plain
-from duewheel.requests import UNSET, NewTask, Priority, Retry, callback_body, due
+from duewheel.requests import UNSET, NewTask, Priority, Retry, callback_body, due, label_texts
 from duewheel.values import PrefixCancelled, Task
 
 Status = Literal["pending", "delivered", "dead", "cancelled", "expired"]
@@ -40,6 +40,7 @@ class Tasks:
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
         flow_key: str | None = None,
+        labels: Mapping[str, str] | None = None,
         once: bool | str = False,
     ) -> Task:
         """Exactly one of `due_at`, `due_ms` and `delay` is needed.
@@ -61,6 +62,7 @@ class Tasks:
             tolerance=tolerance,
             priority=priority,
             flow_key=flow_key,
+            labels=labels,
         )
         return self._creating.one(task, once)
 
@@ -101,13 +103,16 @@ class Tasks:
         callback: Callback | None = None,
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Task:
-        """Omitted fields stay; a payload of None becomes null."""
+        """Omitted fields stay; a payload of None becomes null, and `labels` replace all."""
         body = {**due(due_at, due_ms, delay, needed=False)}
         if tolerance is not None:
             body["tolerance_seconds"] = plain(tolerance)
         if priority is not None:
             body["priority"] = priority
+        if labels is not None:
+            body["labels"] = labels
         if callback is not None:
             body["callback"] = plain(callback_body(callback))
         if payload is not UNSET:
@@ -136,15 +141,18 @@ class Tasks:
         biz_type: str,
         *,
         status: Status | None = None,
+        labels: Mapping[str, str] | None = None,
         due_from: datetime | None = None,
         due_to: datetime | None = None,
         order: Literal["asc", "desc"] = "asc",
         page_size: int = 100,
     ) -> Iterator[Task]:
-        """Tasks by due instant, `due_to` excluded. Needs the list index of the deployment."""
+        """Tasks that have all these labels, by due instant, `due_to` excluded. Needs the list index
+        of the deployment."""
         query = {
             "biz_type": biz_type,
             "status": status,
+            "label": label_texts(labels),
             "due_from": due_from,
             "due_to": due_to,
             "order": order,
@@ -169,6 +177,7 @@ class Tasks:
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
         flow_key: str | None = None,
+        labels: Mapping[str, str] | None = None,
         max_due_at: datetime | None = None,
     ) -> Task:
         """Create the key's task, or replace the live one by this."""
@@ -184,6 +193,7 @@ class Tasks:
             tolerance=tolerance,
             priority=priority,
             flow_key=flow_key,
+            labels=labels,
         )
         return self._creating.put(task, key, max_due_at)
 
@@ -226,6 +236,7 @@ class Tasks:
         tolerance: Seconds | None = None,
         priority: Priority | None = None,
         flow_key: str | None = None,
+        labels: Mapping[str, str] | None = None,
         max_due_at: datetime | None = None,
     ) -> Watchdog:
         """A task that is called `timeout` after the last beat. The first beat creates it."""
@@ -237,5 +248,6 @@ class Tasks:
             tolerance=tolerance,
             priority=priority,
             flow_key=flow_key,
+            labels=labels,
         )
         return Watchdog(self._transport, task, key, max_due_at)

@@ -1,14 +1,14 @@
 # Made of _async/timers.py by make_sync.py; change that.
 """Timers: definitions that produce tasks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal, Unpack
 
 from duewheel._sync.transport import Transport
 from duewheel.calls import ALWAYS, NEVER, asking, changing, part, reading, version_header
 from duewheel.instants import instant_from, plain
-from duewheel.requests import Schedule, TimerChange, TimerFields, settings_body
+from duewheel.requests import Schedule, TimerChange, TimerFields, label_texts, settings_body
 from duewheel.values import Change, Task, Timer, read_changes
 
 
@@ -33,13 +33,15 @@ class Timers:
         *,
         name_prefix: str | None = None,
         state: Literal["enabled", "disabled", "ended"] | None = None,
+        labels: Mapping[str, str] | None = None,
         page_size: int = 100,
     ) -> Iterator[Timer]:
-        """Timers, ordered by name."""
+        """Timers that have all these labels, ordered by name."""
         query = {
             "biz_type": biz_type,
             "name_prefix": name_prefix,
             "state": state,
+            "label": label_texts(labels),
             "limit": page_size,
         }
         for page in self._transport.pages("/v1/timers", query):

@@ -77,6 +77,24 @@ def field(text: str) -> tuple[str, Any]:
         return name, value
 
 
+def label(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name or not value:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
+labels = click.option(
+    "--label",
+    "labels",
+    type=label,
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=lambda _context, _option, pairs: dict(pairs) or None,
+    help="May be repeated.",
+)
+
+
 def grant(text: str) -> Grant:
     right, colon, businesses = text.partition(":")
     if not colon or right not in RIGHTS or not businesses:

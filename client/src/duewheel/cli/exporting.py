@@ -16,6 +16,7 @@ KEPT = (
     "tolerance_seconds",
     "priority",
     "flow_key",
+    "labels",
 )
 
 
@@ -27,4 +28,4 @@ def as_new(task: Task) -> dict[str, Any]:
         body["callback"] = {
             name: value for name, value in task.callback.items() if value is not None
         }
-    return {name: value for name, value in body.items() if value is not None}
+    return {name: value for name, value in body.items() if value not in (None, {})}

@@ -66,6 +66,7 @@ def task() -> None:
     help="Which tasks are served first where there is no room for all.",
 )
 @click.option("--flow-key", metavar="KEY", help="Whose limits and pause it follows.")
+@arguments.labels
 @click.option("--replace", is_flag=True, help="Replace the live task of this key, if there is one.")
 def create(business: str, due: datetime | timedelta, replace: bool, **given: Any) -> None:
     """Make a task. A key of your own makes it findable, and safe to make twice."""
@@ -98,6 +99,7 @@ def get(name: str) -> None:
 @task.command(name="list")
 @click.argument("business", metavar="BUSINESS[/KEY-PREFIX]")
 @click.option("--status", type=click.Choice(STATUSES))
+@arguments.labels
 @click.option(
     "--from", "due_from", type=arguments.instant, metavar="TIME", help="Due then or later."
 )

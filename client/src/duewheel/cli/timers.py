@@ -52,6 +52,7 @@ def get(timer_id: str) -> None:
 @click.argument("business")
 @click.option("--name-prefix", help="Whose names begin so.")
 @click.option("--state", type=click.Choice(["enabled", "disabled", "ended"]))
+@arguments.labels
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
 def list_timers(business: str, limit: int, **filters: Any) -> None:
     """List a business's timers by name."""

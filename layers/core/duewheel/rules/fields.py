@@ -141,7 +141,7 @@ def decode(source: str | bytes | Raw, kind: type[T], path: str = "") -> T:
     raise MalformedBody(f"The body is not the JSON that this call takes: {reason}.", path or None)
 
 
-def read_members(values: dict[str, str], kind: type[S]) -> S:
+def read_members(values: Mapping[str, str | list[str]], kind: type[S]) -> S:
     """Of an object whose values are all written as strings. None of them is a null."""
     try:
         read = convert(values, kind, strict=False)

@@ -14,6 +14,7 @@ from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.delivery.waiting import Reason, Stage, Wait
 from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339, rfc3339_or_none
+from duewheel.rules.labels import ShownLabels
 from duewheel.rules.names import BizType, FlowKey, TimerId
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.refusals import Refusal
@@ -47,8 +48,8 @@ class WaitingView(Struct, kw_only=True):
 
 
 class TaskView(Struct, kw_only=True):
-    """`retry`, `expires_after_seconds`, `tolerance_seconds`, `priority` and `flow_key` are there
-    only if the request or the timer set them."""
+    """`retry`, `expires_after_seconds`, `tolerance_seconds`, `priority`, `flow_key` and `labels`
+    are there only if the request or the timer set them."""
 
     task_id: str
     biz_type: BizType
@@ -66,6 +67,7 @@ class TaskView(Struct, kw_only=True):
     tolerance_seconds: Count | UnsetType = UNSET
     priority: PriorityField | UnsetType = UNSET
     flow_key: FlowKey | UnsetType = UNSET
+    labels: ShownLabels | UnsetType = UNSET
     notice_of: Annotated[str, says("The dead task that this notice tells of.")] | UnsetType = UNSET
     timer_id: TimerId | UnsetType = UNSET
     occurrence_at: Instant | UnsetType = UNSET
@@ -192,6 +194,8 @@ def _task_view(task: Task) -> TaskView:
         view.priority = task.priority
     if task.flow_key is not None:
         view.flow_key = task.flow_key
+    if task.labels:
+        view.labels = dict(task.labels)
     if task.notice_of is not None:
         view.notice_of = task.notice_of
     if (occurrence := task.occurrence) is not None:

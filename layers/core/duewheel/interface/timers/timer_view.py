@@ -11,6 +11,7 @@ from duewheel.interface.tasks.task_view import shown_payload
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.fields import Count, Cursor, Date, Instant, says
 from duewheel.rules.instants import rfc3339
+from duewheel.rules.labels import ShownLabels
 from duewheel.rules.names import BizType, FlowKey, TimerId
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.timers.requests import State
@@ -55,6 +56,7 @@ class TimerView(Struct, kw_only=True):
     tolerance_seconds: Count
     priority: Annotated[PriorityField, says("null: that of its business.")] | None
     flow_key: FlowKey | None
+    labels: ShownLabels
     enabled: bool
     state: State
     next_at: Instant | None
@@ -120,6 +122,7 @@ def _timer_view(shown: ShownTimer) -> TimerView:
         tolerance_seconds=rules.tolerance_seconds,
         priority=rules.priority,
         flow_key=rules.flow_key,
+        labels=dict(rules.labels),
         enabled=timer.enabled,
         state=shown.state,
         next_at=_instant(shown.next_second),

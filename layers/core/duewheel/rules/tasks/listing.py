@@ -15,8 +15,9 @@ from msgspec.structs import astuple
 
 from duewheel.rules import cursors
 from duewheel.rules.fields import From, To, period
+from duewheel.rules.labels import NO_LABELS, Labels, has_all, written
 from duewheel.rules.names import BizType
-from duewheel.rules.query_string import LIMIT_DEFAULT, LIMIT_MAX, PageQuery, read_query
+from duewheel.rules.query_string import LIMIT_DEFAULT, LIMIT_MAX, LabelledQuery, read_query
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import (
     SECOND_MAX,
@@ -47,17 +48,19 @@ class ListQuery(Struct, frozen=True):
     due_from_ms: int | None = None
     due_to_ms: int | None = None
     order: Order = Order.ASC
+    labels: Labels = NO_LABELS
 
     def takes(self, task: Task) -> bool:
         return (
             (self.status is None or task.status is self.status)
+            and has_all(task.labels, self.labels)
             and (self.due_from_ms is None or self.due_from_ms <= task.due_ms)
             and (self.due_to_ms is None or task.due_ms < self.due_to_ms)
         )
 
     def keys_at_once(self, limit: int) -> int:
-        """More keys are read if a status filter may leave out most of them."""
-        return limit if self.status is None else LIMIT_MAX
+        """More keys are read if a filter may leave out most of them."""
+        return limit if self.status is None and not self.labels else LIMIT_MAX
 
 
 class Listed(Struct, frozen=True):
@@ -145,14 +148,15 @@ def position_of(cursor: str | None, query: ListQuery, secret: bytes) -> Listed |
 
 
 def _question(query: ListQuery) -> tuple[str | int | None, ...]:
-    return "tasks by due instant", *astuple(query)
+    """Without labels as an earlier release has it."""
+    return "tasks by due instant", *astuple(query)[:-1], *written(query.labels)
 
 
 def _rank(key: Listed, order: Order) -> tuple[int, int]:
     return order_of_due(key.due_ms, order), list_partition(key.home)
 
 
-class TasksQuery(PageQuery):
+class TasksQuery(LabelledQuery):
     biz_type: BizType
     status: Status | None = None
     due_from: From | None = None
@@ -175,6 +179,7 @@ def list_request(query_string: str) -> ListRequest:
         due_from_ms=due_from_ms,
         due_to_ms=due_to_ms,
         order=read.order,
+        labels=read.labels,
     )
     return ListRequest(query, read.limit, read.cursor)
 

@@ -30,6 +30,7 @@ from duewheel.rules.fields import (
     joined_path,
     says,
 )
+from duewheel.rules.labels import NO_LABELS, Labels, LabelsField, labels_from
 from duewheel.rules.names import (
     AHEAD_SECONDS_MAX,
     BizType,
@@ -78,6 +79,7 @@ class TaskBody(DueBody):
     tolerance_seconds: ToleranceSeconds | UnsetType = UNSET
     priority: PriorityField | UnsetType = UNSET
     flow_key: FlowKey | UnsetType = UNSET
+    labels: LabelsField | UnsetType = UNSET
 
 
 class NewTaskBody(TaskBody, kw_only=True):
@@ -195,6 +197,7 @@ def _task(
         tolerance_seconds=tolerance_seconds,
         priority=priority,
         flow_key=given(body.flow_key, None),
+        labels=_labels(body, path),
     )
     if (reason := unsuitable(new.callback, new.payload)) is not None:
         raise invalid(joined_path(path, "payload"), reason)
@@ -211,6 +214,12 @@ def _callback(
     except TargetNotEnabled as refusal:
         refusal.window = window
         raise
+
+
+def _labels(body: TaskBody, path: str) -> Labels:
+    if isinstance(body.labels, UnsetType):
+        return NO_LABELS
+    return labels_from(body.labels, joined_path(path, "labels"))
 
 
 def _digest(body: str | Raw) -> str:

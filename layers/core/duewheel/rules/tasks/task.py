@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import Callback, RetryPolicy
+from duewheel.rules.labels import NO_LABELS, Labels
 from duewheel.rules.names import scope_of
 from duewheel.rules.priority import Priority
 from duewheel.rules.tolerance import Window
@@ -156,6 +157,7 @@ class Task(Struct, frozen=True, kw_only=True):
     flow_key: str | None = None
     ordered_ms: int | None = None  # its place in the order of its key, if not its due instant
     in_line: InLine | None = None
+    labels: Labels = NO_LABELS
     version: int = 1
 
     @classmethod
@@ -228,6 +230,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
     max_due_ms: int | None = None  # how far a watchdog may be pushed out
     priority: Priority | None = None  # None: its business's
     flow_key: str | None = None
+    labels: Labels = NO_LABELS
 
     @property
     def window(self) -> Window:
@@ -252,6 +255,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
             flow_key=self.flow_key,
             requested_ms=None if due_ms == self.due_ms else self.due_ms,
             priority=self.priority,
+            labels=self.labels,
         )
 
 

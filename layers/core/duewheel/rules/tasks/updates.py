@@ -12,6 +12,7 @@ from duewheel.rules.callbacks.payload_encoding import unsuitable
 from duewheel.rules.callbacks.requests import CallbackBody, callback_from
 from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.fields import decode, given, invalid
+from duewheel.rules.labels import Labels, LabelsField, labels_from
 from duewheel.rules.priority import Priority, PriorityField
 from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.tasks.flow_order import instant_of
@@ -38,6 +39,7 @@ class Change(Struct, frozen=True, kw_only=True):
     payload: str | None = None
     tolerance_seconds: int | None = None
     priority: Priority | None = None
+    labels: Labels | None = None  # all of them
 
 
 def changed(task: Task, change: Change, now_ms: int, place: Place) -> Task:
@@ -54,6 +56,7 @@ def changed(task: Task, change: Change, now_ms: int, place: Place) -> Task:
         callback=callback,
         payload=payload,
         priority=change.priority or task.priority,
+        labels=task.labels if change.labels is None else change.labels,
         updated_ms=now_ms,
         version=task.version + 1,
     )
@@ -102,6 +105,7 @@ class TaskChangeBody(DueBody):
     callback: CallbackBody | UnsetType = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType = UNSET
     priority: PriorityField | UnsetType = UNSET
+    labels: LabelsField | UnsetType = UNSET
 
 
 def change_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE) -> Change:
@@ -119,4 +123,5 @@ def change_request(body: str, now_ms: int, allowed: AllowedTargets = HTTP_ALONE)
         payload=payload_text(read.payload),
         tolerance_seconds=given(read.tolerance_seconds, None),
         priority=given(read.priority, None),
+        labels=None if isinstance(read.labels, UnsetType) else labels_from(read.labels),
     )

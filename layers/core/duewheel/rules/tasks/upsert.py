@@ -42,6 +42,7 @@ def rescheduled(task: Task, new: NewTask, now_ms: int, place: Place) -> Task:
         tolerance_seconds=new.tolerance_seconds,
         priority=new.priority,
         flow_key=new.flow_key,
+        labels=new.labels,
         digest=new.digest,
         max_due_ms=bound_ms,
         updated_ms=now_ms,

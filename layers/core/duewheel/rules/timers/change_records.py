@@ -84,6 +84,7 @@ def _settings(rules: Rules) -> dict[str, Any]:
         "tolerance_seconds": rules.tolerance_seconds,
         "priority": rules.priority,
         "flow_key": rules.flow_key,
+        "labels": dict(rules.labels),
     }
     return {
         **{name: plain(value) for name, value in shown.items()},

@@ -70,7 +70,7 @@ def reason_of_misfires(rules: Rules) -> Reason:
 
 def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
     """The occurrence with what its timer says: payload, callback, retry policy, grace, tolerance,
-    priority and flow key. A redrive has no grace."""
+    priority, flow key and labels. A redrive has no grace."""
     rules = timer.rules
     return replace(
         task,
@@ -81,6 +81,7 @@ def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
         tolerance_seconds=rules.tolerance_seconds or None,
         priority=rules.priority,
         flow_key=rules.flow_key,
+        labels=rules.labels,
     )
 
 

@@ -165,8 +165,8 @@ def occurrence_home(timer_id: str, second: int, due: int, shards: int) -> Addres
 def occurrence_task(
     timer: Timer, occurrence: Occurrence, now_ms: int, sizes: Sizes = UNSIZED
 ) -> Task:
-    """The task of an occurrence, its own entry. Its timer decides at the call what is called. Its
-    priority is that of the timer until then."""
+    """The task of an occurrence, its own entry. Its timer decides at the call what is called.
+    Priority and labels are those of the timer until then."""
     due = due_second_of(timer, occurrence.second)
     home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second))
     task = Task.at(home, timer.biz_type, home.instant_ms, now_ms)
@@ -175,6 +175,7 @@ def occurrence_task(
         task,
         occurrence=occurrence,
         priority=timer.rules.priority,
+        labels=timer.rules.labels,
         requested_ms=None if requested_ms == task.due_ms else requested_ms,
     )
 
@@ -183,7 +184,8 @@ def manual_task(timer: Timer, placement: Placement, random_bytes: bytes) -> Task
     """An occurrence that was requested by hand, due now."""
     occurrence = Occurrence(timer.timer_id, placement.now_ms // 1000, manual=True)
     due_now = _due_now(timer, placement, random_bytes)
-    return replace(due_now, occurrence=occurrence, priority=timer.rules.priority)
+    rules = timer.rules
+    return replace(due_now, occurrence=occurrence, priority=rules.priority, labels=rules.labels)
 
 
 def _due_now(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:

@@ -28,9 +28,10 @@ from duewheel.rules.fields import (
     members,
     says,
 )
+from duewheel.rules.labels import LabelsField, labels_from, written
 from duewheel.rules.names import BizType, FlowKey, name_of, printable_name
 from duewheel.rules.priority import PriorityField
-from duewheel.rules.query_string import PageQuery, Query
+from duewheel.rules.query_string import LabelledQuery, PageQuery, Query
 from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.tasks.requests import ExpiresAfter, payload_text
 from duewheel.rules.tasks.task import Status
@@ -113,6 +114,7 @@ class TimerBody(ScheduleBody):
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
     priority: PriorityField | UnsetType | None = UNSET
     flow_key: FlowKey | UnsetType | None = UNSET
+    labels: LabelsField | UnsetType | None = UNSET
     enabled: bool | UnsetType | None = UNSET
 
 
@@ -192,6 +194,7 @@ def _values(read: ScheduleBody, allowed: AllowedTargets) -> Values:
         "callback": lambda raw, where: callback_from(raw, allowed, where),
         "retry": retry_policy,
         "exclude": _dates,
+        "labels": labels_from,
     }
     return {
         name: checked[name](value, name) if name in checked and value is not None else value
@@ -236,14 +239,14 @@ class State(StrEnum):
     ENDED = "ended"
 
 
-class TimersQuery(PageQuery):
+class TimersQuery(LabelledQuery):
     biz_type: BizType
     name_prefix: Annotated[str, Meta(max_length=NAME_CHARACTERS_MAX)] = ""
     state: State | None = None
 
     @property
     def question(self) -> tuple[str | None, ...]:
-        return "timers", self.biz_type, self.name_prefix, self.state
+        return "timers", self.biz_type, self.name_prefix, self.state, *written(self.labels)
 
 
 class UpcomingQuery(Query, rename={"from_": "from"}):

@@ -9,6 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from duewheel.rules.callbacks.types import Callback, RetryPolicy
+from duewheel.rules.labels import NO_LABELS, Labels
 from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnknownTimer
 from duewheel.rules.tasks.task import UNSIZED, Sizes
@@ -51,6 +52,7 @@ class Rules(Struct, frozen=True):
     tolerance_seconds: int = 0
     priority: Priority | None = None  # None: its business's
     flow_key: str | None = None  # of its occurrences
+    labels: Labels = NO_LABELS
 
     @property
     def late_seconds_max(self) -> int:

@@ -15,6 +15,7 @@ from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.callbacks.types import AwsCallback, Callback
 from duewheel.rules.fields import whole_text
+from duewheel.rules.labels import NO_LABELS
 from duewheel.rules.names import KEY, TIMER_ID, BizType, FlowKey, TaskKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.sweep.verdict import HomeState, Reentry
@@ -51,6 +52,7 @@ from duewheel.stores.item_attributes import (
     decoded,
     reads_an_item,
 )
+from duewheel.stores.labels import labels_attribute, labels_of_text
 from duewheel.stores.tasks.attempt_codec import history_from, history_text
 from duewheel.stores.tasks.plan_codec import VERSION_MAX, plan_from, plan_row
 
@@ -117,6 +119,7 @@ class TaskRow(HomeRow, kw_only=True):
     occurrence: S[Source] | None = None
     plan: S[Source] | None = None
     priority: S[Priority] | None = None
+    labels: S[Source] | None = None
 
 
 class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
@@ -318,6 +321,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         | _lateness_allowed(task)
         | _of_a_timer(task)
         | _in_order(task)
+        | labels_attribute(task.labels)
     )
 
 
@@ -416,6 +420,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         occurrence=_occurrence_of(row),
         plan=decoded("plan", row.plan, plan_from),
         priority=row.priority and row.priority.S,
+        labels=decoded("labels", row.labels, labels_of_text) or NO_LABELS,
         **_plain_fields(row),
     )
 

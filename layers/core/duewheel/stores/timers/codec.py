@@ -1,5 +1,5 @@
 """A timer's definition as JSON, and back. Defaults are left out. The payload, as source text, and
-the priority, which an older release ignores, have attributes of their own.
+priority and labels, which an older release ignores, have attributes of their own.
 """
 
 from datetime import date
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
+from duewheel.rules.labels import NO_LABELS, Labels
 from duewheel.rules.names import FlowKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.timers.schedule import Schedule, cron_of
@@ -25,11 +26,11 @@ from duewheel.stores.callbacks.codec import (
 
 _RUNS_MAX = 10**15
 
-_BESIDE = ("schedule", "payload", "priority")
+_BESIDE = ("schedule", "payload", "priority", "labels")
 
 
 class _Row(Struct, forbid_unknown_fields=True):
-    """The fields of `Rules` but payload and priority. Those that have their defaults are left
+    """The fields of `Rules` but those beside it. Those that have their defaults are left
     out."""
 
     name: str
@@ -59,7 +60,10 @@ def rules_row(rules: Rules) -> dict[str, Any]:
 
 
 def rules_of_row(
-    row: dict[str, Any], payload: str | None, priority: Priority | None = None
+    row: dict[str, Any],
+    payload: str | None,
+    priority: Priority | None = None,
+    labels: Labels = NO_LABELS,
 ) -> Rules:
     """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
     if None in row.values():
@@ -70,7 +74,7 @@ def rules_of_row(
     if "retry" in row:
         values["retry"] = retry_of_row(row["retry"])
     _check(values["schedule"])
-    return Rules(payload=payload, priority=priority, **values)
+    return Rules(payload=payload, priority=priority, labels=labels, **values)
 
 
 def _check(schedule: Schedule) -> None:

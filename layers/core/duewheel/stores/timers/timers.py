@@ -13,6 +13,7 @@ from msgspec import Struct, convert
 
 from duewheel.clock import Clock
 from duewheel.rules.history.changes import Change, deleted
+from duewheel.rules.labels import NO_LABELS
 from duewheel.rules.names import BIZ_TYPE
 from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
@@ -22,13 +23,14 @@ from duewheel.rules.timers.change_records import (
     timer_created,
     timer_named,
 )
-from duewheel.rules.timers.timer import Gap, Timer
+from duewheel.rules.timers.timer import Gap, Rules, Timer
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Refused, get_batch, write_if
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.item_attributes import flag, integer, is_json, json_text, reported
+from duewheel.stores.labels import LABELS, labels_attribute, labels_of_text
 from duewheel.stores.tasks.codec import compact
 from duewheel.stores.tasks.plan_codec import sizes_from, sizes_row
 from duewheel.stores.timers.codec import gaps_row, rules_of_row, rules_row
@@ -173,7 +175,7 @@ def timer_from(item: Item) -> Timer:
         return Timer(
             timer_id=registry_keys.timer_id_of(item),
             biz_type=_biz_type(item["biz_type"]["S"]),
-            rules=rules_of_row(json.loads(item["rules"]["S"]), _payload(item), _priority(item)),
+            rules=_rules(item),
             enabled=flag(item["enabled"]["BOOL"]),
             version=integer(int(item["version"]["N"]), smallest=1),
             created_ms=integer(int(item["created_ms"]["N"])),
@@ -188,6 +190,12 @@ def timer_from(item: Item) -> Timer:
         raise reported(item, "definition") from error
 
 
+def _rules(item: Item) -> Rules:
+    row = json.loads(item["rules"]["S"])
+    labels = labels_of_text(item[LABELS]["S"]) if LABELS in item else NO_LABELS
+    return rules_of_row(row, _payload(item), _priority(item), labels)
+
+
 def _item(timer: Timer) -> dict[str, Any]:
     item = {
         **registry_keys.timer(timer.timer_id),
@@ -198,6 +206,7 @@ def _item(timer: Timer) -> dict[str, Any]:
         "created_ms": {"N": str(timer.created_ms)},
         "updated_ms": {"N": str(timer.updated_ms)},
         "numbered": {"N": str(timer.numbered)},
+        **labels_attribute(timer.rules.labels),
     }
     if timer.rules.payload is not None:
         item["payload"] = {"S": timer.rules.payload}

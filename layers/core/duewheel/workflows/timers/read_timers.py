@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from duewheel.clock import Clock
 from duewheel.rules import cursors
 from duewheel.rules.access.grants import Permit
+from duewheel.rules.labels import has_all
 from duewheel.rules.query_string import LIMIT_MAX
 from duewheel.rules.refusals import TOO_MANY_REQUESTS, UnreadableItem
 from duewheel.rules.tasks.listing import filled
@@ -80,15 +81,17 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
 
     def page(self, query: TimersQuery) -> TimerPage:
         """In the order of their names. Damaged timers are reported and left out."""
-        position = cursors.opened(query.cursor, query.question, self.secret)
+        position, wanted = cursors.opened(query.cursor, query.question, self.secret), query.labels
         after = None if position is None else _line_at(position)
-        count = query.limit if query.state is None else LIMIT_MAX
+        count = query.limit if query.state is None and not query.label else LIMIT_MAX
         lines, goes_on = self.timers.page(query.biz_type, query.name_prefix, after, count)
         current = self._current([line for line in lines if _may_be_meant(line, query)])
 
         def find(line: TimerLine) -> ShownTimer | None:
             one = current.get(line.timer_id)
-            return one if one is not None and query.state in (None, one.state) else None
+            if one is None or query.state not in (None, one.state):
+                return None
+            return one if has_all(one.timer.rules.labels, wanted) else None
 
         found, last = filled(
             lines,

@@ -4,6 +4,7 @@ import { businessField } from "../../parts/business_field.js";
 import { dueFields } from "../../parts/due_fields.js";
 import { el, fill } from "../../parts/elements.js";
 import { area, choice, form, text } from "../../parts/form.js";
+import { labelField, labelsOf } from "../../parts/labels.js";
 import { typedNumber } from "../../parts/numbers.js";
 import { told } from "../../parts/outcomes.js";
 import { go, link } from "../../parts/router.js";
@@ -28,6 +29,7 @@ export async function newTaskPage({ place, query, signal }) {
     text("tolerance_seconds", "Called later by up to (seconds)", "", { hint: "To share a second with others, which costs less; nothing: what the business says", inputmode: "numeric" }),
     choice("priority", "Priority", [["", "as the business says"], "high", "normal", "low"], "", { hint: "Which tasks are served first where there is no room for all" }),
     text("flow_key", "Flow key", "", { hint: "Whose limits and pause it follows; nothing: only those of the business" }),
+    labelField("labels", "Labels", {}, "name:value, one a line, by which it is found again"),
   ];
   const submit = async (given) => {
     const { status, members } = await send(bodyOf(given, due.members()));
@@ -54,7 +56,8 @@ function bodyOf(given, due) {
   const callback = url || method ? { callback: { ...(url && { url }), ...(method && { method }) } } : {};
   const tolerance = given.tolerance_seconds && { tolerance_seconds: typedNumber(given.tolerance_seconds) };
   const flow = given.flow_key && { flow_key: given.flow_key };
-  const members = JSON.stringify({ biz_type: given.biz_type, ...due, ...(given.key && { key: given.key }), ...tolerance, ...(given.priority && { priority: given.priority }), ...flow, ...callback });
+  const labels = given.labels && { labels: labelsOf(given.labels) };
+  const members = JSON.stringify({ biz_type: given.biz_type, ...due, ...(given.key && { key: given.key }), ...tolerance, ...(given.priority && { priority: given.priority }), ...flow, ...labels, ...callback });
   if (given.payload === "") return members;
   checkJson(given.payload);
   return `${members.slice(0, -1)},"payload":${given.payload}}`;

@@ -2,6 +2,7 @@
 
 import { el } from "../../parts/elements.js";
 import { instant, span } from "../../parts/instants.js";
+import { labelLinks } from "../../parts/labels.js";
 import { link } from "../../parts/router.js";
 import { facts } from "../../parts/table.js";
 import { statusOf } from "./task_list.js";
@@ -20,6 +21,7 @@ export function taskFacts(task) {
     ["Task id", el("code", {}, task.task_id)],
     task.key !== null && ["Key", el("code", {}, task.key)],
     task.flow_key !== undefined && ["Flow key", el("code", {}, task.flow_key)],
+    task.labels !== undefined && ["Labels", labelLinks(task.labels, ["tasks"], { biz_type: task.biz_type })],
     ["Business", el("a", { href: link(["businesses", task.biz_type]) }, task.biz_type)],
     task.timer_id && ["Timer", el("a", { href: link(["timers", task.timer_id]) }, task.timer_id)],
     task.timer_id && ["Occurrence", [instant(task.occurrence_at), task.number === null ? " · run by hand" : ` · number ${task.number}`]],

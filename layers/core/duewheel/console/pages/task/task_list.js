@@ -1,6 +1,7 @@
 // A page of tasks: by due instant, or under a key prefix.
 
 import { el } from "../../parts/elements.js";
+import { labelLinks, labelTexts } from "../../parts/labels.js";
 import { instant } from "../../parts/instants.js";
 import { link } from "../../parts/router.js";
 import { call } from "../../parts/service.js";
@@ -19,9 +20,9 @@ export async function taskPageOf(query, signal) {
   return page;
 }
 
-function asked({ biz_type, key_prefix, status, due_from, due_to, order }, cursor, signal) {
+function asked({ biz_type, key_prefix, status, label, due_from, due_to, order }, cursor, signal) {
   if (key_prefix) return [["businesses", biz_type, "tasks"], { query: { key_prefix, cursor }, signal }];
-  return [["tasks"], { query: { biz_type, status, due_from, due_to, order, cursor }, signal }];
+  return [["tasks"], { query: { biz_type, status, label: labelTexts(label), due_from, due_to, order, cursor }, signal }];
 }
 
 export function taskList({ tasks, cursor }, query) {
@@ -31,10 +32,15 @@ export function taskList({ tasks, cursor }, query) {
   if (tasks.length === 0 && isAll) return [empty(query.key_prefix ? "No live task exists under this prefix." : "No task is as you look for it.")];
   return [
     tasks.length > 0 && el("p", { class: "quiet", "data-key": "count" }, isAll ? many : `${many} on this page`),
-    tasks.length > 0 && el("div", { "data-key": "tasks" }, table("Tasks", COLUMNS, tasks, { key: (task) => task.task_id })),
+    tasks.length > 0 && el("div", { "data-key": "tasks" }, table("Tasks", columns(tasks, query), tasks, { key: (task) => task.task_id })),
     tasks.length === 0 && el("div", { "data-key": "none" }, empty(cursor === null ? "Nothing on this page." : "Nothing on this page, but the list goes on.")),
     el("div", { "data-key": "pager" }, pager(query.cursor, cursor, here)),
   ];
+}
+
+function columns(tasks, query) {
+  const ofLabels = ["Labels", ({ labels }) => labelLinks(labels, ["tasks"], query)];
+  return tasks.some(({ labels }) => labels) ? [...COLUMNS, ofLabels] : COLUMNS;
 }
 
 const COLUMNS = [

@@ -4,6 +4,7 @@ import { nowMs } from "../../parts/clock.js";
 import { businessField } from "../../parts/business_field.js";
 import { el } from "../../parts/elements.js";
 import { choice, form, instantField, text } from "../../parts/form.js";
+import { labelField, labelTexts } from "../../parts/labels.js";
 import { viewersZone } from "../../parts/instants.js";
 import { putInstant } from "../../parts/local_time.js";
 import { go } from "../../parts/router.js";
@@ -27,6 +28,7 @@ export function searchForm(query, signal) {
       text("find", "Task id or key", query.find ?? "", { hint: "A key needs its business" }),
       text("key_prefix", "Key prefix", query.key_prefix ?? "", { hint: "Live tasks whose keys begin so" }),
       choice("status", "Status", STATUSES, query.status ?? ""),
+      labelField("label", "Labels", labelTexts(query.label), "name:value, one a line: all must match"),
       bounds,
       choice("order", "Order", ORDERS, query.order ?? ""),
     ),

@@ -56,7 +56,7 @@ function isNothing({ tasks, cursor }) {
   return tasks.length === 0 && cursor === null;
 }
 
-function ignored({ status, due_from, due_to, order }) {
-  const isMore = status || due_from || due_to || order;
-  return isMore && el("p", { class: "quiet", "data-key": "ignored" }, "Under a key prefix all live tasks are shown in the order of their keys, whatever status, instants and order say.");
+function ignored({ status, label, due_from, due_to, order }) {
+  const isMore = status || label || due_from || due_to || order;
+  return isMore && el("p", { class: "quiet", "data-key": "ignored" }, "Under a key prefix all live tasks are shown in the order of their keys, whatever status, labels, instants and order say.");
 }

@@ -5,6 +5,7 @@ import { callbackFields, callbackOf } from "../../parts/callback_form.js";
 import { el } from "../../parts/elements.js";
 import { area, box, choice, instantField, text } from "../../parts/form.js";
 import { viewersZone } from "../../parts/instants.js";
+import { labelField, labelsOf } from "../../parts/labels.js";
 import { typedNumber } from "../../parts/numbers.js";
 import { retryFields, retryOf } from "../../parts/retry_fields.js";
 import { Problem } from "../../parts/service.js";
@@ -16,7 +17,7 @@ export const BLANK = {
   name: "", cron: null, every_seconds: null, timezone: "UTC", start_at: null, end_at: null, max_runs: null,
   jitter_seconds: 0, callback: null, retry: null, expires_after_seconds: null, dst_gap: "shift", dst_overlap: "first",
   misfire: "latest", grace_seconds: 60, overlap: "allow", exclude: [], disable_on_stop: false,
-  tolerance_seconds: 0, priority: null, flow_key: null,
+  tolerance_seconds: 0, priority: null, flow_key: null, labels: {},
 };
 const WHOLE = { inputmode: "numeric" };
 const GAPS = [["shift", "the first instant after it"], ["skip", "not at all"]];
@@ -66,6 +67,7 @@ function rarer(timer) {
       choice("dst_gap", "Of a local time that a day lacks, fires", GAPS, timer.dst_gap),
       choice("dst_overlap", "Of one that a day has twice, fires", OVERLAPS, timer.dst_overlap),
     ),
+    labelField("labels", "Labels", timer.labels, "name:value, one a line, of the timer and its runs"),
     area("exclude", "Excluded dates", timer.exclude.join("\n"), { hint: "YYYY-MM-DD in its time zone, one a line", rows: 3 }),
     retryFields(timer.retry, "as the business says"),
     box("disable_on_stop", "Disabled when the receiver says stop", timer.disable_on_stop),
@@ -90,6 +92,7 @@ export function typedMembers(values) {
     jitter_seconds: typedNumber(values.jitter_seconds),
     tolerance_seconds: typedNumber(values.tolerance_seconds),
     flow_key: values.flow_key || null,
+    labels: values.labels ? labelsOf(values.labels) : null,
     misfire,
     grace_seconds: typedNumber(values.grace_seconds),
     overlap,

@@ -2,6 +2,7 @@
 
 import { el } from "../../parts/elements.js";
 import { instant, span } from "../../parts/instants.js";
+import { labelLinks } from "../../parts/labels.js";
 import { rawMember } from "../../parts/raw_member.js";
 import { link } from "../../parts/router.js";
 import { schedule } from "../../parts/schedule.js";
@@ -54,6 +55,7 @@ function how(timer) {
     ["Overlap", timer.overlap === "skip" ? "skipped while an earlier run is pending" : "allowed"],
     ["Priority", timer.priority ?? "as the business says"],
     ["Flow key", timer.flow_key === null ? "none" : el("code", {}, timer.flow_key)],
+    ["Labels", Object.keys(timer.labels).length === 0 ? "none" : labelLinks(timer.labels, ["timers"], { biz_type: timer.biz_type })],
     ["Retry", retry(timer.retry)],
     ["Expires", timer.expires_after_seconds === null ? "never" : `${span(timer.expires_after_seconds * 1000)} after it is due`],
     ["A stop disables it", timer.disable_on_stop ? "yes" : "no"],

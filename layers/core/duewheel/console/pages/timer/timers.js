@@ -4,6 +4,7 @@ import { businessField } from "../../parts/business_field.js";
 import { el, fill } from "../../parts/elements.js";
 import { choice, form, text } from "../../parts/form.js";
 import { instant } from "../../parts/instants.js";
+import { labelField, labelLinks, labelTexts } from "../../parts/labels.js";
 import { go, link } from "../../parts/router.js";
 import { schedule } from "../../parts/schedule.js";
 import { section } from "../../parts/section.js";
@@ -27,13 +28,14 @@ export async function timersPage({ place, query, signal }) {
   await list.run();
 }
 
-function filters({ biz_type = "", name_prefix = "", state = "" }, signal) {
+function filters({ biz_type = "", name_prefix = "", state = "", label = "" }, signal) {
   const fields = el(
     "div",
     { class: "filters" },
     businessField(biz_type, signal),
     text("name_prefix", "Name begins with", name_prefix),
     choice("state", "State", STATES, state),
+    labelField("label", "Labels", labelTexts(label), "name:value, one a line: all must match"),
   );
   return form(fields, "Show", (values) => go(["timers"], values), { "aria-label": "Which timers" });
 }
@@ -46,17 +48,22 @@ async function suggested(signal) {
 }
 
 async function timers(query, signal) {
-  const { biz_type, name_prefix, state, cursor: here } = query;
-  const asked = { biz_type, name_prefix, state, cursor: here, limit: PAGE };
+  const { biz_type, name_prefix, state, label, cursor: here } = query;
+  const asked = { biz_type, name_prefix, state, label: labelTexts(label), cursor: here, limit: PAGE };
   const { timers, cursor } = (await call("GET", ["timers"], { query: asked, signal })).members;
   if (timers.length === 0 && !cursor && !here) return nothing(query);
-  const list = timers.length === 0 ? empty("No timer on this page.") : table("Timers", COLUMNS, timers, { key: ({ timer_id }) => timer_id });
+  const list = timers.length === 0 ? empty("No timer on this page.") : table("Timers", columns(timers, query), timers, { key: ({ timer_id }) => timer_id });
   return [list, pager(here, cursor, (cursor) => link(["timers"], { ...query, cursor }))];
 }
 
-function nothing({ biz_type, name_prefix, state }) {
-  if (name_prefix || state) return empty(`No timer of ${biz_type} is such.`);
+function nothing({ biz_type, name_prefix, state, label }) {
+  if (name_prefix || state || label) return empty(`No timer of ${biz_type} is such.`);
   return empty(`${biz_type} has no timers.`, el("p", {}, el("a", { href: link(["timers", "new"], { biz_type }) }, "Make one")));
+}
+
+function columns(timers, query) {
+  const ofLabels = ["Labels", ({ labels }) => labelLinks(labels, ["timers"], query)];
+  return timers.some(({ labels }) => Object.keys(labels).length > 0) ? [...COLUMNS, ofLabels] : COLUMNS;
 }
 
 const COLUMNS = [
