@@ -36,6 +36,7 @@ from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.targets.http.connection import REPLY_BYTES_MAX
 from duewheel.targets.http.target import CONNECT_SECONDS_MAX
 from duewheel.workflows.access.api_keys import KEYS_MAX
+from duewheel.workflows.businesses.all_businesses import BUSINESSES_AT_ONCE
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
 from duewheel.workflows.sweep import audit
 from duewheel.workflows.sweep.delete_business import TIMERS_AT_ONCE
@@ -141,6 +142,7 @@ API keys on a page of their list | {PAGE}
 businesses on a page of their list | {PAGE}
 tasks on a page of a list | {PAGE}, and {PAYLOADS}
 tasks that a page of a list looks at | {listing.KEYS_MAX}
+businesses that a page of a list of all looks at | {BUSINESSES_AT_ONCE}
 keys that a page under a prefix looks at | {PAGE}, and {PAYLOADS}
 keys that a cancel under a prefix looks at | {KEYS_AT_ONCE}, and {PAYLOADS}
 dead tasks on a page | {PAGE}, and {PAYLOADS}

@@ -65,6 +65,16 @@ def test_lists_are_filtered_by_each_label() -> None:
         assert request.url.params.get_list("label") == ["team:a&b: é", "n:1"]
 
 
+def test_a_list_without_a_business_is_of_all_and_shows_theirs() -> None:
+    task = {**TASK, "biz_type": "orders"}
+    script = Script(httpx.Response(200, json={"tasks": [task], "cursor": None}))
+    text = done("task", "list", script=script)
+    (request,) = script.requests
+    assert "biz_type" not in request.url.params
+    assert "biz type" in text
+    assert "orders" in text
+
+
 def test_get_says_why_a_task_waits() -> None:
     text = done("task", "get", ID, script=Script(made(200, waiting=WAITING)))
     (line,) = [line for line in text.splitlines() if line.startswith("why: ")]

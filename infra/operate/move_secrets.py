@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.clock import Clock, SystemClock
+from duewheel.rules.access.name_spans import ALL_NAMES, NameSpan
 from duewheel.rules.businesses.settings import Business, Defaults, changed
 from duewheel.stores.aws_clients import retry_conflicts
 from duewheel.stores.businesses.secret_store import (
@@ -54,11 +55,11 @@ class Moving(Struct, frozen=True):
             yield f"{business.biz_type}: {sealed} secrets, {outcome}"
 
     def _all(self) -> Iterator[Business]:
-        after, goes_on = None, True
-        while goes_on:
-            found, goes_on = self.businesses.page(after, _AT_ONCE)
+        span: NameSpan | None = ALL_NAMES
+        while span is not None:
+            found, goes_on = self.businesses.page(span, _AT_ONCE)
             yield from found
-            after = found[-1].biz_type if found else None
+            span = span.behind(found[-1].biz_type) if goes_on else None
 
     def _move(self, business: Business) -> str:
         new = self.secret_store.new(business.biz_type)

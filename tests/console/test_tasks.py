@@ -14,9 +14,25 @@ LIST = re.compile(r"/v1/tasks\?")
 # The search
 
 
-def test_no_tasks_are_listed_before_a_business_is_named(viewer: Viewer) -> None:
-    viewer.open("tasks")
-    expect(viewer.section("Found")).to_contain_text("Name a business")
+def test_the_tasks_of_all_businesses_are_listed_until_one_is_named(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    for name in (f"{business}-a", f"{business}-b"):
+        service.call("PUT", f"/v1/businesses/{name}", {})
+        created(service, name, labels={"of": business})
+    viewer.open(f"tasks?label=of:{business}")
+    expect(viewer.rows("Tasks")).to_have_count(2)
+    viewer.rows("Tasks").first.get_by_role("link", name=f"{business}-a", exact=True).click()
+    expect(viewer.rows("Tasks")).to_have_count(1)
+    expect(viewer.field("Business")).to_have_value(f"{business}-a")
+
+
+def test_a_page_with_little_says_what_it_looked_at(viewer: Viewer, business: str) -> None:
+    looked_at = {"records": 500, "businesses": 10}
+    viewer.answer("/v1/tasks", 200, {"tasks": [], "cursor": "more", "looked_at": looked_at})
+    viewer.open("tasks?status=dead")
+    expect(viewer.section("Found")).to_contain_text("but the list goes on")
+    expect(viewer.section("Found")).to_contain_text("looked at 500 tasks of 10 businesses")
 
 
 def test_a_search_is_part_of_the_address_and_of_the_history(

@@ -61,12 +61,17 @@ def test_timers_are_paged_forwards_and_backwards(viewer: Viewer, service: Servic
     expect(viewer.rows("Timers")).to_have_count(25)
 
 
-def test_businesses_with_settings_are_suggested(viewer: Viewer, service: Service) -> None:
-    service.call("PUT", "/v1/businesses/suggested", {})
-    made(service, "suggested", name="close")
-    viewer.open("timers")
-    viewer.page.locator("main").get_by_role("link", name="suggested").click()
-    expect(viewer.rows("Timers")).to_contain_text("close")
+def test_the_timers_of_all_businesses_are_listed_until_one_is_named(
+    viewer: Viewer, service: Service
+) -> None:
+    for name in ("all-a", "all-b"):
+        service.call("PUT", f"/v1/businesses/{name}", {})
+        made(service, name, name="close", labels={"of": "all"})
+    viewer.open("timers?label=of:all")
+    expect(viewer.rows("Timers")).to_have_count(2)
+    viewer.page.locator("main").get_by_role("link", name="all-b").click()
+    expect(viewer.rows("Timers")).to_have_count(1)
+    expect(viewer.page.get_by_label("Business")).to_have_value("all-b")
 
 
 def test_an_empty_list_of_timers_leads_to_the_form(viewer: Viewer) -> None:

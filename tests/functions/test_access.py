@@ -229,6 +229,35 @@ def test_a_cursor_names_no_business_out_of_reach(wired: ManualClock) -> None:
         assert b"secret" not in urlsafe_b64decode((page["cursor"] or "") + "==")
 
 
+@pytest.mark.parametrize("kind", ["tasks", "timers"])
+def test_a_list_without_a_business_has_what_is_within_reach(wired: ManualClock, kind: str) -> None:
+    ids = {}
+    for name in ("b-1", "b-2", "secret-1"):
+        call("PUT", f"/v1/businesses/{name}", {"callback": {"url": "https://a.example/"}})
+        new = {"biz_type": name, "name": "n", "every_seconds": 60}
+        made = call("POST", "/v1/timers", new) if kind == "timers" else _task_of(name)
+        ids[name] = made[1]["timer_id" if kind == "timers" else "task_id"]
+
+    def listed(who: str, query: str = "") -> list[str]:
+        page = asked(who, "GET", f"/v1/{kind}?limit=100{query}")
+        assert page.status == 200
+        return [one["biz_type"] for one in page.body[kind]]
+
+    for limit in ("", "&state=enabled" if kind == "timers" else "&status=pending"):
+        assert {*listed(OPERATOR, limit)} == {*ids}
+        assert {*listed("duewheel-read-b-+", limit)} == {"b-1", "b-2"}
+        assert {*listed("duewheel-write-secret-1", limit)} == {"secret-1"}
+        assert listed("duewheel-read-nobodys", limit) == []
+    assert asked("", "GET", f"/v1/{kind}").status == 403
+    page = asked("duewheel-read-b-+", "GET", f"/v1/{kind}?limit=1").body
+    assert page["looked_at"]["businesses"] == 1
+    assert b"secret" not in urlsafe_b64decode(page["cursor"] + "==")
+
+
+def _task_of(biz_type: str) -> tuple[int, Any]:
+    return call("POST", "/v1/tasks", {"biz_type": biz_type, "delay_seconds": 60})
+
+
 def test_a_cursor_of_another_business_answers_as_a_malformed_one(theirs: Owned) -> None:
     for _ in range(2):
         task = {"biz_type": MINE, "delay_seconds": 60, "callback": {"url": "https://a.example/"}}

@@ -235,7 +235,7 @@ def test_timers_are_listed_by_name_with_filters_of_prefix_and_state(wired: Manua
 @each_case(
     ("query", "field"),
     [
-        ("", "biz_type"),
+        ("biz_type=", "biz_type"),
         ("biz_type=NO", "biz_type"),
         ("biz_type=orders&state=paused", "state"),
         (f"biz_type=orders&name_prefix={'n' * 129}", "name_prefix"),

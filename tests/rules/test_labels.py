@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.cursors import opened, sealed
 from duewheel.rules.labels import has_all, labels_from, wanted_labels
 from duewheel.rules.refusals import InvalidField
-from duewheel.rules.tasks.listing import Listed, ListQuery, cursor_at, list_request, position_of
-from duewheel.rules.wheel.addresses import address_at
+from duewheel.rules.tasks.listing import ListQuery, list_request, question_of
 from tests.support.cases import each_case
 
 BILLING = (("team", "billing"),)
@@ -87,10 +87,9 @@ def test_a_parameter_of_labels_alone_may_be_repeated() -> None:
 
 
 def test_a_cursor_is_good_for_the_same_labels_alone() -> None:
-    position = Listed(1_000, address_at(1_000, bytes(8)))
-    cursor = cursor_at(position, ListQuery("a", labels=BILLING), SECRET)
+    cursor = sealed("here", question_of(ListQuery("a", labels=BILLING)), SECRET)
     again = list_request("biz_type=a&label=team:billing").query
-    assert position_of(cursor, again, SECRET) == position
+    assert opened(cursor, question_of(again), SECRET) == "here"
     for other in (ListQuery("a"), ListQuery("a", labels=(("team", "sales"),))):
         with pytest.raises(InvalidField):
-            position_of(cursor, other, SECRET)
+            opened(cursor, question_of(other), SECRET)

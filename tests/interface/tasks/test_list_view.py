@@ -72,6 +72,7 @@ def test_the_largest_page_fits_the_limit_of_lambda() -> None:
         history=(attempt,) * HISTORY_MAX,
         last_error=note,
         key="k" * 128,
+        labels=tuple((f"{number}" + "n" * 62, "💡" * 128) for number in range(8)),
     )
     event = Answer(200, page_text([task] * LIMIT_MAX, "c" * 120)).event()
     assert len(json.dumps(event)) < LAMBDA_ANSWER_BYTES_MAX

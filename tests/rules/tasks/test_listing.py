@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from duewheel.rules import cursors
 from duewheel.rules.refusals import InvalidField
 from duewheel.rules.tasks.listing import (
     Found,
@@ -17,10 +18,11 @@ from duewheel.rules.tasks.listing import (
     ListQuery,
     Order,
     Stretch,
-    cursor_at,
     merged,
-    position_of,
+    position_from,
+    question_of,
     stretches,
+    written_position,
 )
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import (
@@ -34,6 +36,14 @@ from tests.support.cases import each_case
 SECRET = b"a secret of the deployment"
 ORDERS = ListQuery("orders")
 PAGES_MAX = 400
+
+
+def cursor_at(last: Listed, query: ListQuery, secret: bytes) -> str:
+    return cursors.sealed(written_position(last), question_of(query), secret)
+
+
+def position_of(cursor: str, query: ListQuery, secret: bytes) -> Listed:
+    return position_from(cursors.opened(cursor, question_of(query), secret))
 
 
 def listed(due_ms: int, number: int) -> Listed:

@@ -7,7 +7,7 @@ from duewheel.rules.tasks import listing
 from duewheel.rules.tasks.listing import ListQuery, ListRequest, Order
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
-from duewheel.workflows.tasks.list_tasks import Page
+from duewheel.workflows.tasks.list_tasks import LookedAt, Page
 from tests.support.receiver import OK
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -119,7 +119,7 @@ def test_one_request_reads_a_bounded_number_of_tasks_and_may_return_an_empty_pag
     query = ListQuery("orders", Status.CANCELLED)
 
     first = page(world, query)
-    assert first.tasks == []
+    assert (first.tasks, first.looked_at) == ([], LookedAt(10))
     second = page(world, query, cursor=first.cursor)
     assert second.tasks == []
     third = page(world, query, cursor=second.cursor)
@@ -145,7 +145,7 @@ def test_a_page_costs_a_query_of_each_partition_and_a_read_of_its_tasks(
 
 
 def test_an_empty_business_has_one_empty_page(world: World) -> None:
-    assert page(world) == Page([], None)
+    assert page(world) == Page([], None, LookedAt(0))
 
 
 def test_a_page_of_large_payloads_is_cut_short(world: World) -> None:
@@ -193,14 +193,14 @@ def test_a_task_that_has_moved_out_of_the_range_is_left_out(world: World) -> Non
     query = ListQuery("orders", due_to_ms=task.due_ms + 1)
     when_records_are_read(world, task, Change(due_ms=task.due_ms + 1))
 
-    assert page(world, query) == Page([], None)
+    assert page(world, query) == Page([], None, LookedAt(1))
 
 
 def test_a_record_past_its_expiry_is_not_listed_even_before_ttl_deletes_it(world: World) -> None:
     world.cancel(world.created().task_id)
     world.clock.advance_ms(world.settings.retention_seconds * 1000 + 1_000)
 
-    assert page(world) == Page([], None)
+    assert page(world) == Page([], None, LookedAt(1))
 
 
 # Refusals

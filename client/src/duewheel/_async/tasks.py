@@ -139,7 +139,7 @@ class AsyncTasks:
 
     async def list(
         self,
-        biz_type: str,
+        biz_type: str | None = None,
         *,
         status: Status | None = None,
         labels: Mapping[str, str] | None = None,
@@ -148,8 +148,8 @@ class AsyncTasks:
         order: Literal["asc", "desc"] = "asc",
         page_size: int = 100,
     ) -> AsyncIterator[Task]:
-        """Tasks that have all these labels, by due instant, `due_to` excluded. Needs the list index
-        of the deployment."""
+        """Tasks that have all these labels, by due instant, `due_to` excluded; without a business
+        those of all within reach, by business. Needs the list index of the deployment."""
         query = {
             "biz_type": biz_type,
             "status": status,

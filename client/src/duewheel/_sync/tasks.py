@@ -138,7 +138,7 @@ class Tasks:
 
     def list(
         self,
-        biz_type: str,
+        biz_type: str | None = None,
         *,
         status: Status | None = None,
         labels: Mapping[str, str] | None = None,
@@ -147,8 +147,8 @@ class Tasks:
         order: Literal["asc", "desc"] = "asc",
         page_size: int = 100,
     ) -> Iterator[Task]:
-        """Tasks that have all these labels, by due instant, `due_to` excluded. Needs the list index
-        of the deployment."""
+        """Tasks that have all these labels, by due instant, `due_to` excluded; without a business
+        those of all within reach, by business. Needs the list index of the deployment."""
         query = {
             "biz_type": biz_type,
             "status": status,

@@ -29,14 +29,15 @@ class Timers:
 
     def list(
         self,
-        biz_type: str,
+        biz_type: str | None = None,
         *,
         name_prefix: str | None = None,
         state: Literal["enabled", "disabled", "ended"] | None = None,
         labels: Mapping[str, str] | None = None,
         page_size: int = 100,
     ) -> Iterator[Timer]:
-        """Timers that have all these labels, ordered by name."""
+        """Timers that have all these labels, ordered by name; without a business those of all
+        within reach, by business."""
         query = {
             "biz_type": biz_type,
             "name_prefix": name_prefix,

@@ -97,7 +97,7 @@ def get(name: str) -> None:
 
 
 @task.command(name="list")
-@click.argument("business", metavar="BUSINESS[/KEY-PREFIX]")
+@click.argument("business", metavar="[BUSINESS[/KEY-PREFIX]]", required=False)
 @click.option("--status", type=click.Choice(STATUSES))
 @arguments.labels
 @click.option(
@@ -106,13 +106,16 @@ def get(name: str) -> None:
 @click.option("--to", "due_to", type=arguments.instant, metavar="TIME", help="Due before.")
 @click.option("--latest-first", "order", flag_value="desc", default="asc", help="By due instant.")
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
-def list_tasks(business: str, limit: int, **filters: Any) -> None:
-    """List a business's tasks by due instant, or the live ones under a key prefix."""
-    output().first(_listed(business, filters, min(limit + 1, LIMIT)), COLUMNS, limit)
+def list_tasks(business: str | None, limit: int, **filters: Any) -> None:
+    """List tasks by due instant: of a business, or of all, one after the other.
+
+    With a key prefix: the live tasks under it."""
+    columns = COLUMNS if business else ("biz_type", *COLUMNS)
+    output().first(_listed(business, filters, min(limit + 1, LIMIT)), columns, limit)
 
 
-def _listed(business: str, filters: dict[str, Any], page_size: int) -> Iterator[Task]:
-    named = named_task(business)
+def _listed(business: str | None, filters: dict[str, Any], page_size: int) -> Iterator[Task]:
+    named = named_task(business) if business else None
     if named is None:
         return client().tasks.list(business, page_size=page_size, **filters)
     if any(value not in (None, "asc") for value in filters.values()):

@@ -49,15 +49,16 @@ def get(timer_id: str) -> None:
 
 
 @timer.command(name="list")
-@click.argument("business")
+@click.argument("business", required=False)
 @click.option("--name-prefix", help="Whose names begin so.")
 @click.option("--state", type=click.Choice(["enabled", "disabled", "ended"]))
 @arguments.labels
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
-def list_timers(business: str, limit: int, **filters: Any) -> None:
-    """List a business's timers by name."""
+def list_timers(business: str | None, limit: int, **filters: Any) -> None:
+    """List timers by name: of a business, or of all, one after the other."""
     page_size = min(limit + 1, LIMIT)
-    output().first(client().timers.list(business, page_size=page_size, **filters), COLUMNS, limit)
+    columns = COLUMNS if business else ("biz_type", *COLUMNS)
+    output().first(client().timers.list(business, page_size=page_size, **filters), columns, limit)
 
 
 @timer.command(epilog=f"Fields: {', '.join(sorted(CHANGEABLE))}.")

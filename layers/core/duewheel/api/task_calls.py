@@ -36,6 +36,7 @@ from duewheel.wiring import api as wiring
 from duewheel.wiring import creating, process
 from duewheel.workflows.tasks.create_idempotent import Parse
 from duewheel.workflows.tasks.key_prefix import CancelledKeys
+from duewheel.workflows.tasks.list_tasks import Page
 
 
 def create_task(request: Request) -> Answer:
@@ -79,9 +80,14 @@ def _created(
 
 def list_tasks(request: Request) -> Answer:
     query = list_request(request.query)
+    if not query.query.biz_type:
+        return _listed(wiring.list_tasks().everywhere(query, request.access))
     request.permit.check(query.query.biz_type)
-    page = wiring.list_tasks()(query)
-    return Answer(200, page_text(page.tasks, page.cursor))
+    return _listed(wiring.list_tasks()(query))
+
+
+def _listed(page: Page) -> Answer:
+    return Answer(200, page_text(page.tasks, page.cursor, page.looked_at))
 
 
 def read_task(request: Request, task_id: str) -> Answer:

@@ -57,8 +57,10 @@ def create_timer(request: Request) -> Answer:
 
 def list_timers(request: Request) -> Answer:
     query = read_query(request.query, TimersQuery)
+    if query.biz_type is None:
+        return json_answer(timers_view(api.read_timers().everywhere(query, request.access)))
     request.permit.check(query.biz_type)
-    return json_answer(timers_view(api.read_timers().page(query)))
+    return json_answer(timers_view(api.read_timers().page(query, query.biz_type)))
 
 
 def preview_schedule(request: Request) -> Answer:

@@ -4,7 +4,10 @@ A kind that is read in order is one partition; a kind that is written often is s
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from duewheel.rules.access.name_spans import NameSpan
 
 IF_ABSENT: Any = {
     "ConditionExpression": "attribute_not_exists(#kind)",
@@ -23,6 +26,19 @@ SEEN_KIND = "seen"  # one partition, so that they are listed in order
 PARKING_KIND = "parking"  # one partition: the sweeper reads it each minute
 _HEALTH = "standing#"
 _TIMER = "timer#"
+
+
+def records_within(kind: str, span: "NameSpan") -> dict[str, Any]:
+    """The parts of a query."""
+    return {
+        "KeyConditionExpression": "#kind = :kind AND #record BETWEEN :low AND :high",
+        "ExpressionAttributeNames": {"#kind": "kind", "#record": "record"},
+        "ExpressionAttributeValues": {
+            ":kind": {"S": kind},
+            ":low": {"S": span.low},
+            ":high": {"S": span.high},
+        },
+    }
 
 
 def pointer(name: str) -> dict[str, Any]:

@@ -49,7 +49,9 @@ from duewheel.wiring.wheel import (
     turns,
 )
 from duewheel.workflows.access.api_keys import IssueKeys, ListKeys
+from duewheel.workflows.businesses.all_businesses import AllBusinesses
 from duewheel.workflows.businesses.configure import ConfigureBusiness
+from duewheel.workflows.businesses.known import KnownBusinesses
 from duewheel.workflows.businesses.read import READERS as SIGN_READERS
 from duewheel.workflows.businesses.read import ReadBusinesses, Signs
 from duewheel.workflows.businesses.read_usage import ReadUsage
@@ -127,6 +129,7 @@ def list_tasks() -> ListTasks:
         index=list_index(),
         tasks=tasks(),
         readers=ThreadPoolExecutor(READERS),
+        all_businesses=AllBusinesses(known_businesses()),
         secret=cursor_secret(),
         is_on=config.list_index,
     )
@@ -150,6 +153,11 @@ def configure_business() -> ConfigureBusiness:
 
 
 @once
+def known_businesses() -> KnownBusinesses:
+    return KnownBusinesses(businesses(), seen_businesses())
+
+
+@once
 def read_businesses() -> ReadBusinesses:
     signs = Signs(
         seen=seen_businesses(),
@@ -167,6 +175,7 @@ def read_businesses() -> ReadBusinesses:
     )
     return ReadBusinesses(
         store=replace(businesses(), reads_health=True),
+        known=known_businesses(),
         signs=signs,
         read_usage=read_usage,
         secret=cursor_secret(),
@@ -274,5 +283,6 @@ def read_timers() -> ReadTimers:
         tasks=tasks(),
         count_outcomes=count_outcomes(),
         run_list=run_list(),
+        all_businesses=AllBusinesses(known_businesses()),
         secret=cursor_secret(),
     )

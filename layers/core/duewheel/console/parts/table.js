@@ -32,6 +32,13 @@ export function pager(here, next, link) {
   );
 }
 
+// What a page was looked for in, where the list goes on: few of many may match. Lists without filters do not say it.
+export function lookedAt(looked, what) {
+  if (!looked) return null;
+  const among = looked.businesses === 1 ? "" : ` of ${looked.businesses} businesses`;
+  return el("p", { class: "quiet" }, `This page looked at ${looked.records} ${what}${among}.`);
+}
+
 // Names and values, one under the other.
 export function facts(pairs) {
   return el("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) => [el("dt", {}, name), el("dd", {}, value ?? el("span", { class: "quiet" }, "–"))]));

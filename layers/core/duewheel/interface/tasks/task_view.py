@@ -21,6 +21,7 @@ from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
 from duewheel.rules.tasks.task import Attempt, Made, Status, Task
 from duewheel.workflows.tasks.dead_tasks import Redriven
+from duewheel.workflows.tasks.list_tasks import LookedAt
 
 
 class AttemptView(Struct, kw_only=True):
@@ -87,9 +88,17 @@ class TaskView(Struct, kw_only=True):
     ]
 
 
+class LookedAtView(Struct):
+    """How much a page was looked for in. One that has little goes on behind its cursor."""
+
+    records: Count
+    businesses: Count
+
+
 class TasksView(Struct):
     tasks: list[TaskView]
     cursor: Cursor
+    looked_at: Annotated[LookedAtView, says("Of lists with filters.")] | UnsetType = UNSET
 
 
 Problem = Annotated[Raw, Meta(extra_json_schema={"$ref": "#/components/schemas/Problem"})]
@@ -135,8 +144,13 @@ def task_text(task: Task, waiting: Wait | None = None) -> str:
     return encoded(view)
 
 
-def page_text(tasks: Iterable[Task], cursor: str | None) -> str:
-    return encoded(TasksView([_task_view(task) for task in tasks], cursor))
+def page_text(tasks: Iterable[Task], cursor: str | None, looked_at: LookedAt | None = None) -> str:
+    shown = UNSET if looked_at is None else looked_at_view(looked_at)
+    return encoded(TasksView([_task_view(task) for task in tasks], cursor, shown))
+
+
+def looked_at_view(looked_at: LookedAt) -> LookedAtView:
+    return LookedAtView(looked_at.records, looked_at.businesses)
 
 
 def batch_text(results: Sequence[Made | Refusal]) -> str:

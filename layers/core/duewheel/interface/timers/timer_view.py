@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
 from duewheel.interface.http import Answer, encoded
-from duewheel.interface.tasks.task_view import shown_payload
+from duewheel.interface.tasks.task_view import LookedAtView, looked_at_view, shown_payload
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.fields import Count, Cursor, Date, Instant, says
 from duewheel.rules.instants import rfc3339
@@ -69,6 +69,7 @@ class TimerView(Struct, kw_only=True):
 class TimersView(Struct):
     timers: list[TimerView]
     cursor: Cursor
+    looked_at: LookedAtView
 
 
 class UpcomingView(Struct):
@@ -86,7 +87,8 @@ def timer_answer(shown: ShownTimer, status: int = 200, **headers: str) -> Answer
 
 
 def timers_view(page: TimerPage) -> TimersView:
-    return TimersView([_timer_view(shown) for shown in page.timers], page.cursor)
+    timers = [_timer_view(shown) for shown in page.timers]
+    return TimersView(timers, page.cursor, looked_at_view(page.looked_at))
 
 
 def upcoming_view(seconds: Iterable[int]) -> UpcomingView:

@@ -8,13 +8,12 @@ affect what is behind it.
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from itertools import chain
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from duewheel.rules import cursors
-from duewheel.rules.fields import From, To, period
+from duewheel.rules.fields import From, To, period, says
 from duewheel.rules.labels import NO_LABELS, Labels, has_all, written
 from duewheel.rules.names import BizType
 from duewheel.rules.query_string import LIMIT_DEFAULT, LIMIT_MAX, LabelledQuery, read_query
@@ -41,9 +40,9 @@ class Order(StrEnum):
 
 
 class ListQuery(Struct, frozen=True):
-    """The query, the same on every page. `due_to_ms` is exclusive."""
+    """The query, the same on every page. `due_to_ms` is exclusive. Without a business: of all."""
 
-    biz_type: str
+    biz_type: str = ""
     status: Status | None = None
     due_from_ms: int | None = None
     due_to_ms: int | None = None
@@ -61,6 +60,26 @@ class ListQuery(Struct, frozen=True):
     def keys_at_once(self, limit: int) -> int:
         """More keys are read if a filter may leave out most of them."""
         return limit if self.status is None and not self.labels else LIMIT_MAX
+
+
+class Room(Struct):
+    """What is left of a page: of the items that it may have, of the records that it may look at,
+    and of the payloads that it may contain."""
+
+    items: int
+    records: int = KEYS_MAX
+    payload_bytes: int = PAYLOAD_BYTES_MAX
+
+    @property
+    def is_full(self) -> bool:
+        return self.items <= 0 or self.records <= 0 or self.payload_bytes < 0
+
+    def look(self) -> None:
+        self.records -= 1
+
+    def take(self, payload: str | None) -> None:
+        self.items -= 1
+        self.payload_bytes -= len((payload or "").encode())
 
 
 class Listed(Struct, frozen=True):
@@ -135,19 +154,16 @@ def order_of_due(due_ms: int, order: Order) -> int:
     return due_ms if order is Order.ASC else -due_ms
 
 
-def cursor_at(last: Listed, query: ListQuery, secret: bytes) -> str:
-    return cursors.sealed(f"{last.due_ms} {last.home.name}", _question(query), secret)
+def written_position(last: Listed) -> str:
+    return f"{last.due_ms} {last.home.name}"
 
 
-def position_of(cursor: str | None, query: ListQuery, secret: bytes) -> Listed | None:
-    position = cursors.opened(cursor, _question(query), secret)
-    if position is None:
-        return None
-    due_ms, _, name = position.partition(" ")
+def position_from(written: str) -> Listed:
+    due_ms, _, name = written.partition(" ")
     return Listed(int(due_ms), address_named(name))
 
 
-def _question(query: ListQuery) -> tuple[str | int | None, ...]:
+def question_of(query: ListQuery) -> tuple[str | int | None, ...]:
     """Without labels as an earlier release has it."""
     return "tasks by due instant", *astuple(query)[:-1], *written(query.labels)
 
@@ -157,7 +173,9 @@ def _rank(key: Listed, order: Order) -> tuple[int, int]:
 
 
 class TasksQuery(LabelledQuery):
-    biz_type: BizType
+    biz_type: Annotated[BizType, says("All that the caller reaches, if it is left out.")] | None = (
+        None
+    )
     status: Status | None = None
     due_from: From | None = None
     due_to: To | None = None
@@ -174,7 +192,7 @@ def list_request(query_string: str) -> ListRequest:
     read = read_query(query_string, TasksQuery)
     due_from_ms, due_to_ms = period(("due_from", read.due_from), ("due_to", read.due_to))
     query = ListQuery(
-        biz_type=read.biz_type,
+        biz_type=read.biz_type or "",
         status=read.status,
         due_from_ms=due_from_ms,
         due_to_ms=due_to_ms,
@@ -193,7 +211,7 @@ def filled(
     find: Callable[[K], V | None],
     payload_of: Callable[[V], str | None],
     position_of: Callable[[K], str],
-    limit: int,
+    room: Room,
     *,
     goes_on: bool,
 ) -> tuple[list[V], str | None]:
@@ -201,12 +219,11 @@ def filled(
     them if there are more. `find` returns None for a task that is not shown. `goes_on`: there are
     more keys."""
     found: list[V] = []
-    payload_bytes = 0
     for number, key in enumerate(keys, start=1):
-        if (one := find(key)) is None:
-            continue
-        found.append(one)
-        payload_bytes += len((payload_of(one) or "").encode())
-        if len(found) == limit or payload_bytes > PAYLOAD_BYTES_MAX:
+        room.look()
+        if (one := find(key)) is not None:
+            found.append(one)
+            room.take(payload_of(one))
+        if room.is_full:
             return found, position_of(key) if goes_on or number < len(keys) else None
     return found, position_of(keys[-1]) if goes_on and keys else None

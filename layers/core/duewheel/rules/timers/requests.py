@@ -240,7 +240,9 @@ class State(StrEnum):
 
 
 class TimersQuery(LabelledQuery):
-    biz_type: BizType
+    biz_type: Annotated[BizType, says("All that the caller reaches, if it is left out.")] | None = (
+        None
+    )
     name_prefix: Annotated[str, Meta(max_length=NAME_CHARACTERS_MAX)] = ""
     state: State | None = None
 

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, convert, field
 from msgspec.structs import asdict, replace
 
 from duewheel.clock import Clock
+from duewheel.rules.access.name_spans import NameSpan
 from duewheel.rules.businesses.change_records import (
     business_configured,
     business_named,
@@ -94,19 +95,13 @@ class BusinessStore(Struct, frozen=True, kw_only=True):
         change = deleted(business.version, business.updated_ms, by, self.clock.now_ms())
         return self._written(business.biz_type, delete, change, leaves=None)
 
-    def page(self, after: str | None, limit: int) -> tuple[list[Business], bool]:
+    def page(self, span: NameSpan, limit: int) -> tuple[list[Business], bool]:
         """In the order of their names, and whether there may be more."""
-        start: dict[str, Any] = {}
-        if after is not None:
-            start["ExclusiveStartKey"] = registry_keys.business(after)
         answer = self.client.query(
             TableName=self.table,
-            KeyConditionExpression="#kind = :kind",
-            ExpressionAttributeNames={"#kind": "kind"},
-            ExpressionAttributeValues={":kind": {"S": registry_keys.BUSINESS_KIND}},
+            **registry_keys.records_within(registry_keys.BUSINESS_KIND, span),
             Limit=limit,
             ConsistentRead=True,
-            **start,
         )
         return [self._from(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
 

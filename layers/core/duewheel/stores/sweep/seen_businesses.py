@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.rules.access.name_spans import NameSpan
 from duewheel.rules.sweep.minute_statistics import KEPT_DAYS
 from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.stores import registry_keys
@@ -65,19 +66,13 @@ class SeenBusinesses(Struct, frozen=True, kw_only=True):
         item: Item | None = self.client.get_item(TableName=self.table, Key=key).get("Item")
         return None if item is None else self._days([item]).get(biz_type)
 
-    def page(self, after: str | None, limit: int) -> tuple[dict[str, int], str | None]:
+    def page(self, span: NameSpan, limit: int) -> tuple[dict[str, int], str | None]:
         """The days by business, in the order of the names, and the last name read if there may be
         more."""
-        start: dict[str, Any] = {}
-        if after is not None:
-            start["ExclusiveStartKey"] = registry_keys.seen(after)
         answer = self.client.query(
             TableName=self.table,
-            KeyConditionExpression="#kind = :kind",
-            ExpressionAttributeNames={"#kind": "kind"},
-            ExpressionAttributeValues={":kind": {"S": registry_keys.SEEN_KIND}},
+            **registry_keys.records_within(registry_keys.SEEN_KIND, span),
             Limit=limit,
-            **start,
         )
         last = answer["Items"][-1]["record"]["S"] if "LastEvaluatedKey" in answer else None
         return self._days(answer["Items"]), last

@@ -6,6 +6,7 @@ tasks that the sweep has counted, its timers, a task in the list index.
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,12 +25,13 @@ from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.sweep.seen_businesses import SeenBusinesses
 from duewheel.stores.tasks.indexes import ListIndex
 from duewheel.stores.timers.timers import TimerStore
+from duewheel.workflows.businesses.known import KnownBusinesses
 from duewheel.workflows.businesses.read_usage import ReadUsage
-from duewheel.workflows.filtered_page import within_reach
 
 NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the defaults."
 NO_SIGN = "It has no settings, and no task or timer of it is known; its tasks run by the defaults."
 READERS = 16
+READ_AT_ONCE = 100
 
 _QUESTION = ("businesses",)
 
@@ -88,6 +90,7 @@ class ReadBusinesses(Struct, frozen=True, kw_only=True):
     """`store` reads the health as well."""
 
     store: BusinessStore
+    known: KnownBusinesses
     signs: Signs
     read_usage: ReadUsage
     secret: bytes
@@ -109,37 +112,15 @@ class ReadBusinesses(Struct, frozen=True, kw_only=True):
     def page(self, query: PageQuery, access: Access) -> BusinessPage:
         """In the order of their names, those within reach: with settings, or with tasks that were
         due. Damaged records are reported and left out."""
-        days: dict[str, int] = {}
-
-        def read(after: str | None, limit: int) -> tuple[list[Business], str | None]:
-            return self._page(after, limit, days)
-
-        found, last = within_reach(
-            read,
-            lambda business: access.reaches(business.biz_type),
-            lambda business: business.biz_type,
-            cursors.opened(query.cursor, _QUESTION, self.secret),
-            query.limit,
-        )
-        readable = [business for business in found if business.damaged is None]
+        after = cursors.opened(query.cursor, _QUESTION, self.secret)
+        each = self.known.each(access, after, READ_AT_ONCE)
+        found = list(islice(each, query.limit + 1))
+        goes_on, found = len(found) > query.limit, found[: query.limit]
+        last = found[-1].business.biz_type if goes_on else None
+        readable = [one.business for one in found if one.business.damaged is None]
+        days = {one.business.biz_type: one.day for one in found if one.day is not None}
         shown = {one.biz_type: days[one.biz_type] for one in readable if one.biz_type in days}
         last_ms = self.signs.last_tasks_ms(shown)
         cursor = cursors.sealed(last, _QUESTION, self.secret)
         businesses = self.with_health(readable)
         return BusinessPage([Seen(one, last_ms.get(one.biz_type)) for one in businesses], cursor)
-
-    def _page(
-        self, after: str | None, limit: int, days: dict[str, int]
-    ) -> tuple[list[Business], str | None]:
-        """Of both lists, the names up to where one of them has more."""
-        configured, goes_on = self.store.page(after, limit)
-        seen, last_seen = self.signs.seen.page(after, limit)
-        days |= seen
-        by_name = {biz_type: Business(biz_type, self.store.defaults) for biz_type in seen}
-        by_name |= {business.biz_type: business for business in configured}
-        ends = [configured[-1].biz_type] if goes_on else []
-        ends += [last_seen] if last_seen is not None else []
-        if not ends:
-            return [by_name[name] for name in sorted(by_name)], None
-        end = min(ends)
-        return [by_name[name] for name in sorted(by_name) if name <= end], end

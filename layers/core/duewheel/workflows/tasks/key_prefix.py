@@ -8,7 +8,7 @@ from duewheel.rules import cursors
 from duewheel.rules.fields import Count, Cursor, says
 from duewheel.rules.names import TaskKey
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
-from duewheel.rules.tasks.listing import filled
+from duewheel.rules.tasks.listing import Room, filled
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.keys import KeyStore
@@ -67,6 +67,6 @@ class KeyPrefix(Struct, frozen=True):
             return task if task is not None and task.is_live else None
 
         live, last = filled(
-            named, find, lambda task: task.payload, lambda one: one[0], limit, goes_on=goes_on
+            named, find, lambda task: task.payload, lambda one: one[0], Room(limit), goes_on=goes_on
         )
         return live, cursors.sealed(last, question, self.secret)

@@ -1,33 +1,46 @@
-"""List a page of the tasks of a business in due order, each by its current record.
+"""List a page of the tasks of a business in due order, or of all businesses one after the other,
+each task by its current record.
 
 The index says where to look, the records say what is true. A page may be short, even empty, as long
 as it has a cursor.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
+from duewheel.rules import cursors
+from duewheel.rules.access.grants import Access
 from duewheel.rules.refusals import ListIndexOff, Unavailable
 from duewheel.rules.tasks import lifecycle, listing
-from duewheel.rules.tasks.listing import Found, Listed, ListRequest
+from duewheel.rules.tasks.listing import Listed, ListQuery, ListRequest, Room
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.dynamodb import chunks, unavailable_when_throttled
 from duewheel.stores.tasks.indexes import ListIndex
 from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.businesses.all_businesses import AllBusinesses
 
 READERS = 16  # one for each partition of the index
 TOO_MANY_READS = "Too many reads at once. Try it again."
 
 
+class LookedAt(Struct, frozen=True):
+    """What a page was looked for in: the more, the fewer match."""
+
+    records: int
+    businesses: int = 1
+
+
 class Page(Struct, frozen=True):
     tasks: list[Task]
     cursor: str | None
+    looked_at: LookedAt | None = None  # only of a list with filters
 
 
 class ListTasks(Struct, frozen=True, kw_only=True):
@@ -35,49 +48,73 @@ class ListTasks(Struct, frozen=True, kw_only=True):
     index: ListIndex
     tasks: TaskStore
     readers: ThreadPoolExecutor
+    all_businesses: AllBusinesses
     secret: bytes
     is_on: bool
 
     def __call__(self, request: ListRequest) -> Page:
+        query, room = request.query, Room(request.limit, listing.KEYS_MAX)
+        tasks, last = self._part(query, self._position(request), room)
+        return self._page(request, tasks, last, LookedAt(listing.KEYS_MAX - room.records))
+
+    def everywhere(self, request: ListRequest, access: Access) -> Page:
+        """Of all businesses within reach."""
+        query, room = request.query, Room(request.limit, listing.KEYS_MAX)
+
+        def read(biz_type: str, position: str | None) -> tuple[list[Task], str | None]:
+            return self._part(replace(query, biz_type=biz_type), position, room)
+
+        part = self.all_businesses.page(access, self._position(request), room, read)
+        looked_at = LookedAt(listing.KEYS_MAX - room.records, part.businesses)
+        return self._page(request, part.found, part.position, looked_at)
+
+    def _position(self, request: ListRequest) -> str | None:
         if not self.is_on:
             raise ListIndexOff(
                 "Deploy the stack with the parameter ListIndex=on. "
                 "Tasks created while it is off are not listed."
             )
-        keys = self._keys(request)
-        shown, last = self._shown(request, keys)
-        if last is None:
-            return Page([], None)
-        order = request.query.order
-        goes_on = keys.goes_on or last != keys.keys[-1]
-        if goes_on:
-            shown = [task for task in shown if not listing.is_ahead(task, last, order)]
-        shown.sort(key=lambda task: listing.order_of_due(task.due_ms, order))
-        cursor = listing.cursor_at(last, request.query, self.secret) if goes_on else None
-        return Page(shown, cursor)
+        return cursors.opened(request.cursor, listing.question_of(request.query), self.secret)
 
-    def _keys(self, request: ListRequest) -> Found:
-        query = request.query
-        after = listing.position_of(request.cursor, query, self.secret)
-        read = partial(self.index.first_keys, count=query.keys_at_once(request.limit))
-        found = fan_out(self.readers, read, listing.stretches(query, after))
-        return listing.merged(found, query.order)
+    def _page(
+        self, request: ListRequest, tasks: list[Task], last: str | None, looked_at: LookedAt
+    ) -> Page:
+        question = listing.question_of(request.query)
+        return Page(tasks, cursors.sealed(last, question, self.secret), looked_at)
 
-    def _shown(self, request: ListRequest, keys: Found) -> tuple[list[Task], Listed | None]:
+    def _part(
+        self, query: ListQuery, position: str | None, room: Room
+    ) -> tuple[list[Task], str | None]:
+        """Of one business: the tasks, and the position of the last key that was read for them if
+        there are more."""
+        after = None if position is None else listing.position_from(position)
+        at_once = query.keys_at_once(room.items)
+        read = partial(self.index.first_keys, count=at_once)
+        keys = listing.merged(
+            fan_out(self.readers, read, listing.stretches(query, after)), query.order
+        )
+        shown, last = self._shown(query, keys.keys, at_once, room)
+        goes_on = last is not None and (keys.goes_on or last != keys.keys[-1])
+        if last is not None and goes_on:
+            shown = [task for task in shown if not listing.is_ahead(task, last, query.order)]
+        shown.sort(key=lambda task: listing.order_of_due(task.due_ms, query.order))
+        return shown, listing.written_position(last) if last is not None and goes_on else None
+
+    def _shown(
+        self, query: ListQuery, keys: Sequence[Listed], at_once: int, room: Room
+    ) -> tuple[list[Task], Listed | None]:
         """The tasks of a page, and the last key that was read for it."""
         shown: dict[Address, Task] = {}
-        payload_bytes, last = 0, None
-        at_once = request.query.keys_at_once(request.limit)
-        for some in chunks(keys.keys[: listing.KEYS_MAX], at_once):
-            homes = [key.home for key in some]
-            current = current_tasks(self.tasks, homes, self.clock.now_ms())
+        last = None
+        for some in chunks(keys[: room.records], at_once):
+            current = current_tasks(self.tasks, [key.home for key in some], self.clock.now_ms())
             for last in some:
+                room.look()
                 task = current.get(last.home)
-                if task is None or not request.query.takes(task):
-                    continue
-                shown[task.home] = task
-                payload_bytes += len((task.payload or "").encode())
-                if len(shown) == request.limit or payload_bytes > listing.PAYLOAD_BYTES_MAX:
+                if task is not None and query.takes(task):
+                    shown[task.home] = task
+                    room.take(task.payload)
+                if room.is_full:
                     return list(shown.values()), last
         return list(shown.values()), last
 

@@ -1,5 +1,5 @@
-"""Read timers: one with its counters, the timers of a business in pages, the next instants of one,
-and its runs.
+"""Read timers: one with its counters, the timers of a business or of all in pages, the next
+instants of one, and its runs.
 """
 
 from collections.abc import Sequence
@@ -8,11 +8,11 @@ from msgspec import Struct, field
 
 from duewheel.clock import Clock
 from duewheel.rules import cursors
-from duewheel.rules.access.grants import Permit
+from duewheel.rules.access.grants import Access, Permit
 from duewheel.rules.labels import has_all
 from duewheel.rules.query_string import LIMIT_MAX
 from duewheel.rules.refusals import TOO_MANY_REQUESTS, UnreadableItem
-from duewheel.rules.tasks.listing import filled
+from duewheel.rules.tasks.listing import KEYS_MAX, Room, filled
 from duewheel.rules.tasks.task import Plan, Task
 from duewheel.rules.timers import next_occurrence
 from duewheel.rules.timers.requests import (
@@ -29,7 +29,8 @@ from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.occurrences import OccurrenceList
 from duewheel.stores.timers.timers import TimerLine, TimerStore
-from duewheel.workflows.tasks.list_tasks import Page, current_tasks
+from duewheel.workflows.businesses.all_businesses import AllBusinesses
+from duewheel.workflows.tasks.list_tasks import LookedAt, Page, current_tasks
 from duewheel.workflows.timers.count_outcomes import CountOutcomes
 
 _EMPTY_PAGES_MAX = 10  # that are passed over in one request
@@ -48,6 +49,7 @@ class ShownTimer(Struct, frozen=True):
 class TimerPage(Struct, frozen=True):
     timers: list[ShownTimer]
     cursor: str | None
+    looked_at: LookedAt
 
 
 class ReadTimers(Struct, frozen=True, kw_only=True):
@@ -56,6 +58,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
     tasks: TaskStore
     count_outcomes: CountOutcomes
     run_list: OccurrenceList
+    all_businesses: AllBusinesses
     secret: bytes
 
     def one(self, timer_id: str, permit: Permit) -> ShownTimer:
@@ -79,12 +82,40 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
             for timer in timers
         ]
 
-    def page(self, query: TimersQuery) -> TimerPage:
+    def page(self, query: TimersQuery, biz_type: str) -> TimerPage:
         """In the order of their names. Damaged timers are reported and left out."""
-        position, wanted = cursors.opened(query.cursor, query.question, self.secret), query.labels
-        after = None if position is None else _line_at(position)
-        count = query.limit if query.state is None and not query.label else LIMIT_MAX
-        lines, goes_on = self.timers.page(query.biz_type, query.name_prefix, after, count)
+        room = Room(query.limit)
+        timers, last = self._part(query, biz_type, self._position(query), room)
+        return self._page(query, timers, last, LookedAt(KEYS_MAX - room.records))
+
+    def everywhere(self, query: TimersQuery, access: Access) -> TimerPage:
+        """Of all businesses within reach."""
+        room = Room(query.limit)
+
+        def read(biz_type: str, position: str | None) -> tuple[list[ShownTimer], str | None]:
+            return self._part(query, biz_type, position, room)
+
+        part = self.all_businesses.page(access, self._position(query), room, read)
+        looked_at = LookedAt(KEYS_MAX - room.records, part.businesses)
+        return self._page(query, part.found, part.position, looked_at)
+
+    def _position(self, query: TimersQuery) -> str | None:
+        return cursors.opened(query.cursor, query.question, self.secret)
+
+    def _page(
+        self, query: TimersQuery, timers: list[ShownTimer], last: str | None, looked_at: LookedAt
+    ) -> TimerPage:
+        cursor = cursors.sealed(last, query.question, self.secret)
+        return TimerPage(timers, cursor, looked_at)
+
+    def _part(
+        self, query: TimersQuery, biz_type: str, position: str | None, room: Room
+    ) -> tuple[list[ShownTimer], str | None]:
+        after, wanted = None if position is None else _line_at(position), query.labels
+        count = room.items if query.state is None and not wanted else LIMIT_MAX
+        lines, goes_on = self.timers.page(
+            biz_type, query.name_prefix, after, min(count, room.records)
+        )
         current = self._current([line for line in lines if _may_be_meant(line, query)])
 
         def find(line: TimerLine) -> ShownTimer | None:
@@ -93,15 +124,14 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
                 return None
             return one if has_all(one.timer.rules.labels, wanted) else None
 
-        found, last = filled(
+        return filled(
             lines,
             find,
             lambda one: one.timer.rules.payload,
             lambda line: f"{line.timer_id} {line.name}",
-            query.limit,
+            room,
             goes_on=goes_on,
         )
-        return TimerPage(found, cursors.sealed(last, query.question, self.secret))
 
     def upcoming(self, timer_id: str, query: UpcomingQuery, permit: Permit) -> Sequence[int]:
         """The next seconds of its schedule, also if it is disabled."""
@@ -128,7 +158,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
             find,
             lambda task: task.payload,
             lambda home: home.place,
-            query.limit,
+            Room(query.limit),
             goes_on=goes_on,
         )
         return Page(found, cursors.sealed(last, question, self.secret))

@@ -6,7 +6,7 @@ import { instant } from "../../parts/instants.js";
 import { link } from "../../parts/router.js";
 import { call } from "../../parts/service.js";
 import { empty } from "../../parts/states.js";
-import { badge, pager, table } from "../../parts/table.js";
+import { badge, lookedAt, pager, table } from "../../parts/table.js";
 
 const EMPTY_PAGES_MAX = 5; // searched at once before the viewer is asked to go on
 
@@ -25,7 +25,7 @@ function asked({ biz_type, key_prefix, status, label, due_from, due_to, order },
   return [["tasks"], { query: { biz_type, status, label: labelTexts(label), due_from, due_to, order, cursor }, signal }];
 }
 
-export function taskList({ tasks, cursor }, query) {
+export function taskList({ tasks, cursor, looked_at }, query) {
   const here = (next) => link(["tasks"], { ...query, cursor: next });
   const many = tasks.length === 1 ? "1 task" : `${tasks.length} tasks`;
   const isAll = !query.cursor && cursor === null;
@@ -34,13 +34,15 @@ export function taskList({ tasks, cursor }, query) {
     tasks.length > 0 && el("p", { class: "quiet", "data-key": "count" }, isAll ? many : `${many} on this page`),
     tasks.length > 0 && el("div", { "data-key": "tasks" }, table("Tasks", columns(tasks, query), tasks, { key: (task) => task.task_id })),
     tasks.length === 0 && el("div", { "data-key": "none" }, empty(cursor === null ? "Nothing on this page." : "Nothing on this page, but the list goes on.")),
+    cursor !== null && el("div", { "data-key": "looked-at" }, lookedAt(looked_at, "tasks")),
     el("div", { "data-key": "pager" }, pager(query.cursor, cursor, here)),
   ];
 }
 
 function columns(tasks, query) {
+  const ofBusiness = ["Business", ({ biz_type }) => el("a", { href: link(["tasks"], { ...query, biz_type, cursor: null }) }, biz_type)];
   const ofLabels = ["Labels", ({ labels }) => labelLinks(labels, ["tasks"], query)];
-  return tasks.some(({ labels }) => labels) ? [...COLUMNS, ofLabels] : COLUMNS;
+  return [...(query.biz_type ? [] : [ofBusiness]), ...COLUMNS, ...(tasks.some(({ labels }) => labels) ? [ofLabels] : [])];
 }
 
 const COLUMNS = [

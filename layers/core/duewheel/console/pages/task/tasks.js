@@ -21,7 +21,7 @@ export async function tasksPage({ place, query, signal }) {
   );
   fill(place, head, searchForm(query, signal), results);
   if (query.find) return found(results, query, signal);
-  if (!query.biz_type) return fill(results, empty(query.key_prefix ? "A key prefix needs its business." : "Name a business to list its tasks, or a task by its id."));
+  if (query.key_prefix && !query.biz_type) return fill(results, empty("A key prefix needs its business."));
   return listed(results, query, signal);
 }
 

@@ -10,7 +10,7 @@ import { schedule } from "../../parts/schedule.js";
 import { section } from "../../parts/section.js";
 import { call } from "../../parts/service.js";
 import { empty } from "../../parts/states.js";
-import { badge, pager, table } from "../../parts/table.js";
+import { badge, lookedAt, pager, table } from "../../parts/table.js";
 
 const EVERY_MS = 5000;
 const PAGE = 25;
@@ -18,7 +18,7 @@ const STATES = [["", "any"], "enabled", "disabled", "ended"];
 
 export async function timersPage({ place, query, signal }) {
   const { biz_type } = query;
-  const list = section(null, EVERY_MS, signal, () => (biz_type ? timers(query, signal) : suggested(signal)));
+  const list = section(null, EVERY_MS, signal, () => timers(query, signal));
   fill(
     place,
     el("div", { class: "head" }, el("h1", {}, "Timers"), el("a", { class: "button primary", href: link(["timers", "new"], { biz_type }) }, "New timer")),
@@ -40,30 +40,26 @@ function filters({ biz_type = "", name_prefix = "", state = "", label = "" }, si
   return form(fields, "Show", (values) => go(["timers"], values), { "aria-label": "Which timers" });
 }
 
-async function suggested(signal) {
-  const { businesses } = (await call("GET", ["businesses"], { signal })).members;
-  if (businesses.length === 0) return empty("Timers are listed by business. Name one.");
-  const names = businesses.map(({ biz_type }) => el("li", { "data-key": biz_type }, el("a", { href: link(["timers"], { biz_type }) }, biz_type)));
-  return [el("p", {}, "Timers are listed by business. Name one, or take one of those that have settings:"), el("ul", {}, names)];
-}
-
 async function timers(query, signal) {
   const { biz_type, name_prefix, state, label, cursor: here } = query;
   const asked = { biz_type, name_prefix, state, label: labelTexts(label), cursor: here, limit: PAGE };
-  const { timers, cursor } = (await call("GET", ["timers"], { query: asked, signal })).members;
+  const { timers, cursor, looked_at } = (await call("GET", ["timers"], { query: asked, signal })).members;
   if (timers.length === 0 && !cursor && !here) return nothing(query);
   const list = timers.length === 0 ? empty("No timer on this page.") : table("Timers", columns(timers, query), timers, { key: ({ timer_id }) => timer_id });
-  return [list, pager(here, cursor, (cursor) => link(["timers"], { ...query, cursor }))];
+  return [list, cursor && lookedAt(looked_at, "timers"), pager(here, cursor, (cursor) => link(["timers"], { ...query, cursor }))];
 }
 
 function nothing({ biz_type, name_prefix, state, label }) {
-  if (name_prefix || state || label) return empty(`No timer of ${biz_type} is such.`);
+  if (name_prefix || state || label) return empty(`No timer${biz_type ? ` of ${biz_type}` : ""} is such.`);
+  if (!biz_type) return empty("There are no timers.");
   return empty(`${biz_type} has no timers.`, el("p", {}, el("a", { href: link(["timers", "new"], { biz_type }) }, "Make one")));
 }
 
 function columns(timers, query) {
+  const ofBusiness = ["Business", ({ biz_type }) => el("a", { href: link(["timers"], { ...query, biz_type, cursor: null }) }, biz_type)];
   const ofLabels = ["Labels", ({ labels }) => labelLinks(labels, ["timers"], query)];
-  return timers.some(({ labels }) => Object.keys(labels).length > 0) ? [...COLUMNS, ofLabels] : COLUMNS;
+  const some = timers.some(({ labels }) => Object.keys(labels).length > 0);
+  return [...(query.biz_type ? [] : [ofBusiness]), ...COLUMNS, ...(some ? [ofLabels] : [])];
 }
 
 const COLUMNS = [
