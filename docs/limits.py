@@ -28,8 +28,9 @@ from duewheel.rules.timers import requests as timer_requests
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.timer import Rules
 from duewheel.rules.timers.xtimer import requests as xtimer
-from duewheel.rules.wheel.addresses import LIST_PARTITIONS
+from duewheel.rules.wheel.addresses import LIST_PARTITIONS, SHARDS_MAX
 from duewheel.rules.wheel.open_places import OPEN_PLACES_MAX
+from duewheel.rules.wheel.sharding import SLICE_ENTRIES
 from duewheel.rules.wheel.timing import SKEW_MS
 from duewheel.settings import Settings
 from duewheel.stores.businesses.cache import KEPT_MS
@@ -46,6 +47,7 @@ from local.aws.template import source_of
 
 NESTING_TAKEN = 900  # as test_tables.py shows
 PARTITION_WRITES = 1_000  # of DynamoDB, a second
+NEW_TABLE_WRITES = 4_000  # of DynamoDB on demand, a second
 
 TEMPLATE: Any = source_of(Path(__file__).parents[1] / "template.yaml")
 RESOURCES = TEMPLATE["Resources"]
@@ -70,13 +72,13 @@ Members = dict[str, Any]
 
 
 def said_of(read: Callable[[str], object], usual: Members, wrong: Members) -> str:
-    """The requirement in the refusal of the wrong members."""
+    """What the refusal says that the wrong members must be, or have."""
     try:
         read(json.dumps(usual | wrong))
     except Refusal as refusal:
-        if re.split(r"\W", refusal.field or "")[0] in wrong:
-            must = refusal.detail.rpartition(" must ")[2].partition(" ")[2].rstrip(".")
-            return re.sub(r"\d{4,}", lambda number: f"{int(number[0]):,}", must)
+        must = re.fullmatch(r".* must (?:be|have) (.*?)\.?", refusal.detail)
+        if must and re.split(r"\W", refusal.field or "")[0] in wrong:
+            return re.sub(r"\d{4,}", lambda number: f"{int(number[0]):,}", must[1])
     raise ValueError(f"not refused for {wrong}")
 
 
@@ -119,6 +121,11 @@ def visible(pattern: re.Pattern[str]) -> str:
     return f"{taken[0]} to {taken[-1]} visible ASCII characters"
 
 
+CREATES = f"{LIST_PARTITIONS * PARTITION_WRITES:,} a second where the list index is on"
+OF_ONE_SECOND = f"""no limit on their number: there is a shard for each {SLICE_ENTRIES} that are \
+expected, up to {SHARDS_MAX:,}, and each takes about {PARTITION_WRITES:,} writes a second. The \
+table limits them all: a new one takes {NEW_TABLE_WRITES:,} a second"""
+CUT_OFF = f"until {(LEAD_MS + SKEW_MS) / 1000:g} s before the second"
 PAGE = f"1 to {LIMIT_MAX} (`limit`), by default {LIMIT_DEFAULT}"
 
 CALLS = f"""
@@ -126,9 +133,8 @@ a request | 10 MB, and 10,240 bytes of request line and headers (API Gateway)
 an answer | comes within {RESOURCES["ApiFunction"]["Properties"]["Timeout"]} s, or API Gateway \
 answers in its place
 requests | {parameter("ApiRequestsPerSecond", " a second")}; beyond that API Gateway answers 429
-creates of one business | {LIST_PARTITIONS * PARTITION_WRITES:,} a second where the list index is on
-creates for one due second | about {PARTITION_WRITES:,} write units a second: they are written to \
-one partition
+creates of one business | {CREATES}
+tasks of one due second | {OF_ONE_SECOND}
 body of a single create, of a change, of a `PUT` | {task_requests.SINGLE_BYTES_MAX // 1024} KiB
 body of a batch | {task_requests.BATCH_BYTES_MAX:,} bytes, and 6 MB once API Gateway has written \
 it as a JSON string for Lambda: text full of quotation marks reaches this first
@@ -193,8 +199,8 @@ settings of a business | hold within {KEPT_MS // 1000} s everywhere
 `allowed_hosts`, `trusted_origins` | {business(allowed_hosts=[])} each
 `retry_statuses`, `stop_statuses` | {business(stop_statuses=[0] * 999)} each: \
 {business(stop_statuses=[0])}
-`calls_per_second`, `creates_per_second` | {business(calls_per_second=0)}
-`calls_in_flight` | {business(calls_in_flight=0)}
+`calls_per_second`, `creates_per_second` | {business(calls_per_second=-1)}
+`calls_in_flight` | {business(calls_in_flight=-1)}
 `batch.tasks_max` | {business(batch={"tasks_max": 0})}
 `batch.bytes_max` | {business(batch={"tasks_max": 2, "bytes_max": 0})}, by default \
 {batch.BYTES_MAX:,}
@@ -219,7 +225,7 @@ each is {business(signing_secrets=[""])}
 """
 
 WORK = f"""
-a change, a run, a cancel | until {(LEAD_MS + SKEW_MS) / 1000:g} s before the second of `next_at`: \
+a change, a run, a cancel | {CUT_OFF} of `next_at`: \
 the lead of {LEAD_MS} ms and {SKEW_MS // 1000} s for the skew of clocks
 a redrive | until {lifecycle.ABOUT_TO_GO_MS // 60_000} minutes before `expires_at`
 a callback | {parameter("CallbackTimeoutSeconds", " s")}, or `timeout_seconds` of the business, \
@@ -238,4 +244,21 @@ changes that are kept | the last {changes.KEPT_MAX} of each definition, and \
 {changes.SHOWN_CHARACTERS_MAX} characters
 the record of a task that has ended | kept {parameter("RetentionDays", " days")}, or \
 `retention_days` of the business
+"""
+
+# Of README.md, whose links are those of its folder.
+IN_SHORT = f"""
+payload | {task_requests.PAYLOAD_BYTES_MAX // 1024} KiB, passed on as the text that was sent
+due instant | up to {AHEAD_DAYS_MAX:,} days ahead, ten years
+batch | {task_requests.BATCH_TASKS_MAX} tasks, {task_requests.BATCH_BYTES_MAX:,} bytes
+requests | {parameter("ApiRequestsPerSecond", " a second")}; DynamoDB limits what they can write
+tasks of one due second | {OF_ONE_SECOND}
+creates of one business | {CREATES}
+cancel | {CUT_OFF} in which the next attempt is due
+attempts | {retried(attempts=0)}, by default {USUAL.attempts_max}
+a callback may take | {parameter("CallbackTimeoutSeconds", " s")}
+calls in flight in a notifier | {CALLS_IN_FLIGHT_MAX}; Lambda starts with five notifiers and adds \
+300 a minute, up to 1,250 or `NotifierConcurrency`, or keeps those of `ProvisionedPollers`; the \
+same in the [slow lane](docs/delivery.md#the-slow-lane) (`SlowNotifierConcurrency`)
+all others | in [docs/api.md](docs/api.md#limits)
 """

@@ -358,6 +358,7 @@ TABLES: Mapping[str, Maker] = {
     "fields of a task": members("NewTask"),
     "fields of a timer": members("NewTimer"),
     "settings of a business": members("BusinessChange"),
+    "limits in short": lines_of(limits.IN_SHORT),
     "limits of calls": lines_of(limits.CALLS),
     "limits of fields": lines_of(limits.FIELDS),
     "limits of work": lines_of(limits.WORK),

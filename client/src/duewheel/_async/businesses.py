@@ -36,7 +36,7 @@ class AsyncBusinesses:
         return Business.read(await self._transport.send(reading(_path(biz_type))))
 
     async def list(self, *, page_size: int = 100) -> AsyncIterator[Business]:
-        """The configured businesses, ordered by name."""
+        """The businesses with settings, or with tasks in the last 90 days, ordered by name."""
         async for page in self._transport.pages("/v1/businesses", {"limit": page_size}):
             for business in page["businesses"]:
                 yield Business.read(business)

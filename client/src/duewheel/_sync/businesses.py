@@ -37,7 +37,7 @@ class Businesses:
         return Business.read(self._transport.send(reading(_path(biz_type))))
 
     def list(self, *, page_size: int = 100) -> Iterator[Business]:
-        """The configured businesses, ordered by name."""
+        """The businesses with settings, or with tasks in the last 90 days, ordered by name."""
         for page in self._transport.pages("/v1/businesses", {"limit": page_size}):
             for business in page["businesses"]:
                 yield Business.read(business)

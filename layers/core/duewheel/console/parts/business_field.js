@@ -1,4 +1,4 @@
-// A field for a business, which suggests those that have settings. Any other name is as good.
+// A field for a business, which suggests those that are known. Any other name is as good.
 
 import { el, fill } from "./elements.js";
 import { text } from "./form.js";
@@ -9,7 +9,7 @@ const SUGGESTED = 100;
 
 export function businessField(value, signal) {
   const list = el("datalist", { id: "businesses" });
-  const place = text("biz_type", "Business", value, { list: "businesses", hint: "Suggested are those with settings" });
+  const place = text("biz_type", "Business", value, { list: "businesses", hint: "Suggested are those with settings or tasks" });
   place.append(list);
   suggest(list, place.querySelector(".hint"), signal);
   return place;
