@@ -49,6 +49,7 @@ class Clients:
         has_reasons: bool = True,
         has_keys: bool = True,
         has_order: bool = True,
+        has_labels: bool = True,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
@@ -58,6 +59,7 @@ class Clients:
         self.has_batches = has_batches
         self._has_reasons = has_reasons
         self.has_keys = has_keys
+        self.has_labels = has_labels
         self._service = service
         self._chance = Random(seed)
         self._chance_of_priority = Random(seed)  # beside, so that all else stays as it was
@@ -307,6 +309,7 @@ class Clients:
             "biz_type": biz_type,
             "delay_seconds": round(in_seconds, 3),
             "payload": {"n": self.begun},
+            **({"labels": labels_of(self.begun)} if self.has_labels else {}),
             "callback": {"url": f"https://{self._chance.choice(HOSTS)}/{kind}"},
             "retry": RETRY,
         }
@@ -320,6 +323,11 @@ class Clients:
     def _number(self) -> int:
         self._numbers += 1
         return self._numbers
+
+
+def labels_of(number: int) -> dict[str, str]:
+    """Of the task with this number in its payload: every third has none."""
+    return {"number": str(number), "team": "billing"} if number % 3 else {}
 
 
 def _due(asked: Asked, due_ms: int) -> DueAsked:

@@ -1,6 +1,7 @@
 """The service held against what owners said of their businesses and timers: pauses, limits, and
 what a timer's schedule has."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -11,6 +12,7 @@ from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.planning import MISFIRES_WRITTEN
 from duewheel.stores.businesses.cache import KEPT_MS
+from tests.simulation.clients import labels_of
 from tests.simulation.invocation import Invocation
 from tests.simulation.ledger import KnownTimer, Ledger, Pause
 from tests.simulation.owners import (
@@ -107,6 +109,16 @@ def low_before_high(tasks: Sequence[Task]) -> Iterator[str]:
     high_ms, low_ms = high[len(high) // 2], low[len(low) // 2]
     if high_ms > low_ms + ROOM_MS:
         yield f"tasks of high priority are {high_ms} ms late, those of low {low_ms} ms"
+
+
+def wrong_labels(tasks: Sequence[Task]) -> Iterator[str]:
+    """A task has the labels that came with its payload, through changes of it, retries and its
+    end."""
+    for task in tasks:
+        payload = json.loads(task.payload or "null")
+        number = payload.get("n") if isinstance(payload, dict) else None
+        if isinstance(number, int) and dict(task.labels) != labels_of(number):
+            yield f"{task.task_id} of number {number} has the labels {task.labels}"
 
 
 def wrong_batches(calls: Sequence[Call]) -> Iterator[str]:

@@ -39,7 +39,7 @@ from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_
 from tests.simulation.ledger import DueAsked
 from tests.simulation.lines import ORDERED, judged_lines
 from tests.simulation.message_verdict import MessageReport, judged_messages, tasks_of
-from tests.simulation.owner_verdict import batch_sizes, judged_owners
+from tests.simulation.owner_verdict import batch_sizes, judged_owners, wrong_labels
 from tests.simulation.owners import (
     BATCH_TASKS_MAX,
     BATCHED,
@@ -140,6 +140,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
             has_reasons=all(release.has("rules.delivery.waiting") for release in releases),
             has_keys=has_keys,
             has_order=has_order,
+            has_labels=all(release.has("rules.labels") for release in releases),
         )
         expiry = Expiry(service, soak.day_seconds)
         sweep = SweepWatch(service)
@@ -160,6 +161,8 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         sizes = batch_sizes(service.receiver.calls).values()
         report.batched = sum(size for size in sizes if size > 1)
         report.disobeyed += judged_lines(clients.ledger, service.receiver.calls, _tasks_of(items))
+        if clients.has_labels:
+            report.disobeyed += wrong_labels(_tasks_of(items))
         report.inconsistent = inconsistent(service, health)
         for biz_type in (*BUSINESSES, RATIONED, DORMANT):
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))

@@ -12,6 +12,7 @@ from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.stores.tasks.codec import task_item
+from tests.simulation.clients import labels_of
 from tests.simulation.invocation import DUPLICATE, Environment, Invocation
 from tests.simulation.ledger import Asked, DueAsked, Ledger
 from tests.simulation.owner_verdict import (
@@ -19,6 +20,7 @@ from tests.simulation.owner_verdict import (
     low_before_high,
     too_many_in_flight,
     wrong_batches,
+    wrong_labels,
 )
 from tests.simulation.owners import BATCH_TASKS_MAX, BATCHED, IN_FLIGHT, NARROW
 from tests.simulation.receiver import Call
@@ -198,6 +200,15 @@ def test_calls_one_after_the_other_are_not_in_flight_at_once() -> None:
     run = Invocation("notifier", 7, Environment("notifier"), 0)
     began = [Call(ID, NARROW, 1, "", at, NOON_MS, run, OK, at + 1.0) for at in range(9)]
     assert list(too_many_in_flight(began)) == []
+
+
+def test_labels_that_did_not_come_with_the_payload_are_found() -> None:
+    task = replace(a_task(0, NOON_MS), home=HOME)
+    labels = tuple(labels_of(1).items())
+    good = replace(task, payload='{"n": 1}', labels=labels), replace(task, payload='{"n": 3}')
+    assert list(wrong_labels([*good, task])) == []
+    bad = replace(task, payload='{"n": 1}'), replace(task, payload='{"n": 3}', labels=labels)
+    assert len(list(wrong_labels(bad))) == 2
 
 
 @each_case(

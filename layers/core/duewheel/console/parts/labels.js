@@ -26,7 +26,7 @@ export function labelsOf(typed, field = "labels") {
 }
 
 // Each leads to the list of what has it, beside what `query` says of that list.
-export function labelLinks(labels, path, { cursor, label, ...query }) {
+export function labelLinks(labels, path, { cursor, label, key_prefix, ...query }) {
   return texts(labels).map((text) => [
     el("a", { class: "badge", href: link(path, { ...query, label: [...new Set([...labelTexts(label), text])].join("\n") }) }, text),
     " ",
