@@ -208,7 +208,7 @@ settings of a business | hold within {KEPT_MS // 1000} s everywhere
 `signing_secrets` | {business(signing_secrets=[])}, the newest first; \
 each is {business(signing_secrets=[""])}
 `secrets` | {NAMED_SECRETS_MAX} of a business, each {business(secrets={"a": ""})}
-`name` of a timer | {timer(name="")}
+`name`, `managed_by` of a timer | {timer(name="")}
 `cron` | {timer(cron="*" * 999)}
 `every_seconds` | {timer(every_seconds=0)} ({timer_requests.EVERY_SECONDS_MAX // 86_400} days)
 `start_at`, `end_at` | {timer(start_at="1969-01-01T00:00:00Z").replace(",", "")}

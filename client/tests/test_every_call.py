@@ -55,6 +55,15 @@ CALLS: dict[str, Callable[[Duewheel], object]] = {
     "GET /v1/timers": lambda client: list(client.timers.list("orders")),
     "POST /v1/timers": lambda client: client.timers.create("orders", "daily", cron="0 3 * * *"),
     "POST /v1/timers/upcoming": lambda client: client.timers.preview(cron="0 3 * * *"),
+    "GET /v1/timers/by-name/{biz_type}/{timer_name}": lambda client: client.timers.get_by_name(
+        "orders", "daily"
+    ),
+    "PUT /v1/timers/by-name/{biz_type}/{timer_name}": lambda client: client.timers.put(
+        "orders", "daily", cron="0 3 * * *"
+    ),
+    "DELETE /v1/timers/by-name/{biz_type}/{timer_name}": lambda client: (
+        client.timers.delete_by_name("orders", "daily")
+    ),
     "GET /v1/timers/{timer_id}": lambda client: client.timers.get("T1"),
     "PATCH /v1/timers/{timer_id}": lambda client: client.timers.change("T1", name="nightly"),
     "DELETE /v1/timers/{timer_id}": lambda client: client.timers.delete("T1"),

@@ -77,6 +77,9 @@ def by_a_timer(teller: Teller) -> None:
     teller.example("problem-has-timers", "DELETE", "/v1/businesses/orders")
     teller.call("DELETE", path)
     teller.example("problem-unknown-timer", "GET", path)
+    for _ in range(2):
+        teller.call("POST", "/v1/timers", {**timer, "name": "close-unpaid"})
+    teller.example("problem-timers-share-name", "GET", "/v1/timers/by-name/orders/close-unpaid")
 
 
 def by_the_state_of_a_business(teller: Teller) -> None:

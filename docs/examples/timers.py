@@ -51,6 +51,21 @@ def running(teller: Teller) -> None:
     teller.example("timer-run", "POST", f"{path}/run")
 
 
+def by_name(teller: Teller) -> None:
+    path = f"{PATH}/by-name/orders/close-unpaid"
+    whole = {
+        "cron": "30 2 * * MON-FRI",
+        "callback": {"url": "https://example.com/hook"},
+        "managed_by": "orders/timers",
+    }
+    teller.example("timer-put", "PUT", path, whole)
+    teller.call("PUT", path, whole)
+    earlier = {**whole, "cron": "0 2 * * MON-FRI"}
+    teller.example("timer-put-dry", "PUT", f"{path}?dry_run=true", earlier)
+    teller.example("timer-read-by-name", "GET", path)
+    teller.example("timer-delete-by-name", "DELETE", path)
+
+
 def as_xtimer(teller: Teller) -> None:
     new = {
         "app": "OrderService",
@@ -77,4 +92,4 @@ def as_xtimer(teller: Teller) -> None:
     teller.example("xtimer-malformed", "POST", DEF, '{"app": "OrderService"}')
 
 
-STORIES = (Story(defining), Story(running), Story(as_xtimer))
+STORIES = (Story(defining), Story(running), Story(by_name), Story(as_xtimer))

@@ -35,6 +35,7 @@ EVERYTHING = {
     "disable_on_stop": True,
     "tolerance_seconds": 60,
     "priority": "low",
+    "managed_by": "orders/timers",
     "enabled": False,
 }
 
@@ -80,6 +81,7 @@ def test_a_minimal_timer_is_returned_with_all_defaults(wired: ManualClock) -> No
         "priority": None,
         "flow_key": None,
         "labels": {},
+        "managed_by": None,
         "enabled": True,
         "state": "enabled",
         "next_at": "2027-01-16T03:00:00.000Z",

@@ -136,6 +136,12 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("GET", "/v1/timers"): lambda o: (f"/v1/timers?biz_type={o.biz_type}", None),
     ("POST", "/v1/timers"): lambda o: ("/v1/timers", _timer(o)),
     ("POST", "/v1/timers/upcoming"): lambda o: ("/v1/timers/upcoming", {"every_seconds": 60}),
+    ("GET", "/v1/timers/by-name/{biz_type}/{timer_name}"): lambda o: (_timer_named(o), None),
+    ("PUT", "/v1/timers/by-name/{biz_type}/{timer_name}"): lambda o: (
+        _timer_named(o),
+        {"every_seconds": 60, "callback": HOOK},
+    ),
+    ("DELETE", "/v1/timers/by-name/{biz_type}/{timer_name}"): lambda o: (_timer_named(o), None),
     ("GET", "/v1/timers/{timer_id}"): lambda o: (_path(o), None),
     ("PATCH", "/v1/timers/{timer_id}"): lambda o: (_path(o), {"name": "another"}),
     ("DELETE", "/v1/timers/{timer_id}"): lambda o: (_path(o), None),
@@ -203,6 +209,10 @@ def _keyed(o: Owned) -> str:
 
 def _path(o: Owned) -> str:
     return f"/v1/timers/{o.timer_id}"
+
+
+def _timer_named(o: Owned) -> str:
+    return f"/v1/timers/by-name/{o.biz_type}/close"
 
 
 def _named(o: Owned) -> dict[str, Any]:

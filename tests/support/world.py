@@ -121,6 +121,7 @@ class World:
     sweep = Part(sweeper.sweep)
     sweep_second = Part(sweeper.sweep_second)
     tasks = Part(wheel.tasks)
+    timer_by_name = Part(wired_timers.timer_by_name)
     timers = Part(wired_timers.timers)
     turns = Part(wheel.turns)
     why_waiting = Part(api.why_waiting)
@@ -198,6 +199,7 @@ class World:
             timers=self.timers,
             chain=chain,
             known=self.business_cache,
+            made_once=wired_timers.made_once(),
             random_number=lambda: next(self._numbers),
         )
 

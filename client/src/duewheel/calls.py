@@ -1,5 +1,6 @@
 """One call of the interface, and how long it may be repeated after its answer was lost."""
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -10,6 +11,7 @@ from duewheel.instants import plain
 from duewheel.requests import json_bytes
 
 ALWAYS = inf
+IDEMPOTENCY_KEY = "idempotency-key"
 NEVER = 0.0
 
 
@@ -63,6 +65,15 @@ def changing(
 
 def version_header(version: int | None) -> dict[str, str]:
     return {} if version is None else {"if-match": f'"{version}"'}
+
+
+def once_of(once: bool | str) -> dict[str, Any]:
+    """Header and repeats of a call that makes something once: under a key of its own, or the
+    caller's."""
+    if not once:
+        return {}
+    key = once if isinstance(once, str) else str(uuid.uuid4())
+    return {"headers": {IDEMPOTENCY_KEY: key}, "repeatable_seconds": ALWAYS}
 
 
 def part(text: str) -> str:

@@ -84,6 +84,10 @@ class UnknownTimer(Problem):
     name = "unknown-timer"
 
 
+class TimersShareName(Problem):
+    name = "timers-share-name"
+
+
 class UnknownBusiness(Problem):
     name = "unknown-business"
 

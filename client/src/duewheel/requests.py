@@ -91,6 +91,7 @@ class TimerFields(Schedule, total=False):
     priority: Priority | None
     flow_key: str | None
     labels: Mapping[str, str] | None
+    managed_by: str | None
     enabled: bool
 
 

@@ -260,6 +260,7 @@ class Timer(Value):
     priority: str | None = field(default=None, repr=False)
     flow_key: str | None = field(default=None, repr=False)
     labels: Mapping[str, str] = field(default_factory=dict, repr=False)
+    managed_by: str | None = field(default=None, repr=False)
     counters: Mapping[str, int] | None = field(default=None, repr=False)
     created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)

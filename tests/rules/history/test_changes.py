@@ -153,6 +153,7 @@ OTHER_RULES: dict[str, tuple[Any, tuple[Any, Any] | None]] = {
     "priority": (Priority.LOW, (None, "low")),
     "flow_key": ("a", (None, "a")),
     "labels": ((("team", "billing"),), ({}, {"team": "billing"})),
+    "managed_by": ("a", (None, "a")),
 }
 OTHER_SCHEDULE: dict[str, tuple[str, Any, tuple[Any, Any]]] = {
     "cron": ("cron", "0 4 * * *", ("0 3 * * *", "0 4 * * *")),

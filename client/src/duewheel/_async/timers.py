@@ -5,7 +5,17 @@ from datetime import datetime
 from typing import Any, Literal, Unpack
 
 from duewheel._async.transport import AsyncTransport
-from duewheel.calls import ALWAYS, NEVER, asking, changing, part, reading, version_header
+from duewheel.calls import (
+    ALWAYS,
+    NEVER,
+    asking,
+    changing,
+    once_of,
+    part,
+    query_text,
+    reading,
+    version_header,
+)
 from duewheel.instants import instant_from, plain
 from duewheel.requests import Schedule, TimerChange, TimerFields, label_texts, settings_body
 from duewheel.values import Change, Task, Timer, read_changes
@@ -17,11 +27,37 @@ class AsyncTimers:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
 
-    async def create(self, biz_type: str, name: str, **fields: Unpack[TimerFields]) -> Timer:
-        """`cron` or `every_seconds` is needed. A lost answer raises `OutcomeUnknown`: a repeat
-        would make a second timer."""
+    async def create(
+        self, biz_type: str, name: str, *, once: bool | str = False, **fields: Unpack[TimerFields]
+    ) -> Timer:
+        """`cron` or `every_seconds` is needed. A lost answer raises `OutcomeUnknown`, since a
+        repeat would make a second timer, unless `once` is true, or an idempotency key."""
         body = {"biz_type": biz_type, "name": name, **settings_body(fields, "callback")}
-        return Timer.read(await self._transport.send(changing("POST", "/v1/timers", body)))
+        call = changing("POST", "/v1/timers", body, **once_of(once))
+        return Timer.read(await self._transport.send(call))
+
+    async def put(
+        self,
+        biz_type: str,
+        name: str,
+        *,
+        if_match: int | None = None,
+        dry_run: bool = False,
+        **fields: Unpack[TimerFields],
+    ) -> Timer:
+        """Make the timer of this name, or change it to this definition; fields that are left out
+        have their defaults. `dry_run`: the timer as it would be, and nothing is changed."""
+        path = _named(biz_type, name) + query_text({"dry_run": dry_run or None})
+        return await self._changed("PUT", path, if_match, settings_body(fields, "callback"))
+
+    async def get_by_name(self, biz_type: str, name: str) -> Timer:
+        return Timer.read(await self._transport.send(reading(_named(biz_type, name))))
+
+    async def delete_by_name(
+        self, biz_type: str, name: str, *, if_match: int | None = None
+    ) -> None:
+        headers = version_header(if_match)
+        await self._transport.send(changing("DELETE", _named(biz_type, name), headers=headers))
 
     async def get(self, timer_id: str) -> Timer:
         return Timer.read(await self._transport.send(reading(_path(timer_id))))
@@ -65,9 +101,10 @@ class AsyncTimers:
         headers = version_header(if_match)
         await self._transport.send(changing("DELETE", _path(timer_id), headers=headers))
 
-    async def run(self, timer_id: str) -> Task:
-        """Make one call of it now, enabled or not."""
-        return Task.read(await self._transport.send(changing("POST", _path(timer_id, "/run"))))
+    async def run(self, timer_id: str, *, once: bool | str = False) -> Task:
+        """Make one call of it now, enabled or not. `once` as in `create`."""
+        call = changing("POST", _path(timer_id, "/run"), **once_of(once))
+        return Task.read(await self._transport.send(call))
 
     async def upcoming(self, timer_id: str, *, count: int = 10) -> tuple[datetime, ...]:
         call = reading(_path(timer_id, "/upcoming"), {"count": count})
@@ -109,6 +146,10 @@ class AsyncTimers:
 
 def _path(timer_id: str, below: str = "") -> str:
     return f"/v1/timers/{part(timer_id)}{below}"
+
+
+def _named(biz_type: str, name: str) -> str:
+    return f"/v1/timers/by-name/{part(biz_type)}/{part(name)}"
 
 
 def _instants(answer: Any) -> tuple[datetime, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from duewheel._sync.transport import Transport
 from duewheel.batches import batch_bytes
-from duewheel.calls import ALWAYS, NEVER, Call, by_key, changing
+from duewheel.calls import ALWAYS, IDEMPOTENCY_KEY, Call, by_key, changing, once_of
 from duewheel.errors import (
     Problem,
     TooLarge,
@@ -22,7 +22,6 @@ from duewheel.instants import rfc3339
 from duewheel.requests import NewTask, json_bytes
 from duewheel.values import Task
 
-IDEMPOTENCY_KEY = "idempotency-key"
 CLOCKS_APART_SECONDS = 30.0  # the largest difference expected between this machine and the service
 PASSING = (TooManyCreates, Unavailable)
 
@@ -32,19 +31,10 @@ class Creating:
         self._transport = transport
 
     def one(self, task: NewTask, once: bool | str) -> Task:
-        headers, repeatable_seconds = {}, NEVER
-        if once:
-            headers = {IDEMPOTENCY_KEY: once if isinstance(once, str) else str(uuid.uuid4())}
-            repeatable_seconds = ALWAYS
-        elif task.key is not None:
-            repeatable_seconds = while_live_seconds(task)
-        call = changing(
-            "POST",
-            "/v1/tasks",
-            task.body(),
-            headers=headers,
-            repeatable_seconds=repeatable_seconds,
-        )
+        repeatable = once_of(once)
+        if not once and task.key is not None:
+            repeatable = {"repeatable_seconds": while_live_seconds(task)}
+        call = changing("POST", "/v1/tasks", task.body(), **repeatable)
         return Task.read(self._transport.send(call))
 
     def put(self, task: NewTask, key: str, max_due_at: datetime | None) -> Task:

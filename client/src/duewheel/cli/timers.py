@@ -37,7 +37,7 @@ def create(business: str, name: str, fields: tuple[tuple[str, Any], ...]) -> Non
     A value that is JSON is meant so, and the rest is text; NAME@FILE takes JSON from a file.
     """
     named = fields_of(fields, FIELDS)
-    made = client().timers.create(business, name, **named)
+    made = client().timers.create(business, name, once=True, **named)
     output().done(made, f"{made.timer_id} {_state_text(made)}")
 
 
@@ -104,7 +104,7 @@ def delete(timer_id: str, if_match: int | None) -> None:
 @click.argument("timer_id", metavar="TIMER")
 def run(timer_id: str) -> None:
     """Make one call of it now, enabled or not."""
-    task = client().timers.run(timer_id)
+    task = client().timers.run(timer_id, once=True)
     output().done(task, f"{task.task_id} is called now")
 
 

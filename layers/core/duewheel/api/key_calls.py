@@ -17,8 +17,10 @@ from duewheel.rules.access.requests import (
     new_api_key,
     overlap_seconds,
 )
+from duewheel.rules.fields import invalid
 from duewheel.rules.query_string import PageQuery, read_query
 from duewheel.rules.refusals import ApiKeyEnded, TooManyApiKeys, UnknownApiKey
+from duewheel.rules.tasks.idempotency import HEADER
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
@@ -26,9 +28,16 @@ from duewheel.workflows.access.api_keys import Issued
 
 
 def create_key(request: Request) -> Answer:
+    _check_header(request)
     new = new_api_key(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
     issued = wiring.issue_keys().create(new, request.access)
     return _shown_once(issued, 201, location=f"/v1/keys/{issued.key.key_id}")
+
+
+def _check_header(request: Request) -> None:
+    """The answer has a secret, which is not kept, so it cannot be repeated."""
+    if request.idempotency_key is not None:
+        raise invalid(HEADER, "is not taken: the answer has a secret, so it cannot be repeated.")
 
 
 def list_keys(request: Request) -> Answer:
@@ -44,6 +53,7 @@ def read_key(request: Request, key_id: str) -> Answer:
 
 
 def rotate_key(request: Request, key_id: str) -> Answer:
+    _check_header(request)
     overlap = overlap_seconds(request.text(SINGLE_BYTES_MAX) if request.body else None)
     issued = wiring.issue_keys().rotate(checked_key_id(key_id), overlap, request.access)
     return _shown_once(issued, 200)

@@ -25,18 +25,29 @@ from duewheel.interface.timers.timer_view import (
     timers_view,
     upcoming_view,
 )
-from duewheel.rules.preconditions import IF_MATCH
+from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH
 from duewheel.rules.query_string import read_query
-from duewheel.rules.refusals import TargetNotEnabled, UnknownTimer, VersionMismatch
+from duewheel.rules.refusals import (
+    IdempotencyKeyReused,
+    TargetNotEnabled,
+    TimersShareName,
+    UnknownTask,
+    UnknownTimer,
+    VersionMismatch,
+)
+from duewheel.rules.tasks.idempotency import HEADER
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.rules.timers.next_occurrence import first_second, upcoming
 from duewheel.rules.timers.requests import (
     NewTimerBody,
     PreviewBody,
     RunsQuery,
+    TimerByNameBody,
+    TimerByNameQuery,
     TimerChangeBody,
     TimersQuery,
     UpcomingQuery,
+    named_timer,
     new_timer,
     preview_request,
     timer_change,
@@ -50,9 +61,7 @@ def create_timer(request: Request) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
     new = new_timer(body, now_ms, api.allowed_targets())
     request.permit.check(new.biz_type)
-    timer = wiring.create_timer()(new, by=request.caller)
-    shown = _shown(timer, 201, location=f"/v1/timers/{timer.timer_id}")
-    return replace(shown, log_fields={"timer_id": timer.timer_id})
+    return _made(wiring.create_timer()(new, by=request.caller, once=request.once(body)))
 
 
 def list_timers(request: Request) -> Answer:
@@ -97,9 +106,30 @@ def delete_timer(request: Request, timer_id: str) -> Answer:
 
 
 def run_timer(request: Request, timer_id: str) -> Answer:
-    task = wiring.run_timer()(_permitted(request, timer_id))
+    once = request.once("")
+    task = wiring.run_timer()(_permitted(request, timer_id), once)
     location = {"location": f"/v1/tasks/{task.task_id}"}
     return Answer(201, task_text(task), headers=location, log_fields={"task_ids": [task.task_id]})
+
+
+def put_timer_by_name(request: Request, biz_type: str, timer_name: str) -> Answer:
+    query = read_query(request.query, TimerByNameQuery)
+    body = request.text(SINGLE_BYTES_MAX)
+    named = named_timer(body, biz_type, timer_name, api.allowed_targets())
+    put = wiring.timer_by_name().put
+    done = put(named, request.precondition, by=request.caller, dry_run=query.is_dry_run)
+    return _made(done.timer) if done.is_new else _shown(done.timer)
+
+
+def read_timer_by_name(request: Request, biz_type: str, timer_name: str) -> Answer:
+    timer_id = wiring.timer_by_name().find(biz_type, timer_name).timer_id
+    return timer_answer(api.read_timers().one(timer_id, request.permit))
+
+
+def delete_timer_by_name(request: Request, biz_type: str, timer_name: str) -> Answer:
+    delete = wiring.timer_by_name().delete
+    timer = delete(biz_type, timer_name, request.precondition, by=request.caller)
+    return json_answer(TimerDeletionView(timer.timer_id))
 
 
 def list_upcoming(request: Request, timer_id: str) -> Answer:
@@ -125,6 +155,11 @@ def _permitted(request: Request, timer_id: str) -> str:
     return api.read_timers().find(checked_timer_id(timer_id), request.permit).timer_id
 
 
+def _made(timer: Timer) -> Answer:
+    shown = _shown(timer, 201, location=f"/v1/timers/{timer.timer_id}")
+    return replace(shown, log_fields={"timer_id": timer.timer_id})
+
+
 def _shown(timer: Timer, status: int = 200, **headers: str) -> Answer:
     (shown,) = api.read_timers().shown([timer])
     return timer_answer(shown, status, **headers)
@@ -140,13 +175,37 @@ CALLS: dict[str, Mapping[str, Call]] = {
             create_timer,
             TimerView,
             TargetNotEnabled,
+            IdempotencyKeyReused,
             body=NewTimerBody,
             statuses=(201,),
+            takes=(HEADER,),
             gives=("Location", "ETag"),
         ),
     },
     "/v1/timers/upcoming": {
         "POST": for_all_callers(preview_schedule, UpcomingView, body=PreviewBody)
+    },
+    "/v1/timers/by-name/{biz_type}/{timer_name}": {
+        "GET": reads(read_timer_by_name, TimerView, UnknownTimer, TimersShareName, gives=("ETag",)),
+        "PUT": writes(
+            put_timer_by_name,
+            TimerView,
+            TargetNotEnabled,
+            TimersShareName,
+            VersionMismatch,
+            body=TimerByNameBody,
+            query=TimerByNameQuery,
+            statuses=(200, 201),
+            takes=(IF_MATCH, IF_NONE_MATCH),
+            gives=("Location", "ETag"),
+        ),
+        "DELETE": writes(
+            delete_timer_by_name,
+            TimerDeletionView,
+            *_CHANGING,
+            TimersShareName,
+            takes=(IF_MATCH,),
+        ),
     },
     "/v1/timers/{timer_id}": {
         "GET": reads(read_timer, TimerView, UnknownTimer, gives=("ETag",)),
@@ -162,7 +221,16 @@ CALLS: dict[str, Mapping[str, Call]] = {
         "POST": writes(disable_timer, TimerView, *_CHANGING, **_SWITCH)
     },
     "/v1/timers/{timer_id}/run": {
-        "POST": writes(run_timer, TaskView, UnknownTimer, statuses=(201,), gives=("Location",))
+        "POST": writes(
+            run_timer,
+            TaskView,
+            UnknownTimer,
+            UnknownTask,
+            IdempotencyKeyReused,
+            statuses=(201,),
+            takes=(HEADER,),
+            gives=("Location",),
+        )
     },
     "/v1/timers/{timer_id}/upcoming": {
         "GET": reads(list_upcoming, UpcomingView, UnknownTimer, query=UpcomingQuery)

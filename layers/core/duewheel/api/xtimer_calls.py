@@ -15,6 +15,7 @@ from duewheel.interface.timers.xtimer_view import (
     XTimerRecords,
 )
 from duewheel.rules.refusals import Refusal
+from duewheel.rules.tasks.idempotency import HEADER
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.rules.timers.timer import Timer, no_such_timer
 from duewheel.rules.timers.xtimer import requests as parse
@@ -44,9 +45,11 @@ def _in_its_codes(call: Carry) -> Carry:
 
 @_in_its_codes
 def xtimer_create(request: Request) -> Answer:
-    new = parse.new_timer(request.text(SINGLE_BYTES_MAX), process.clock().now_ms())
+    body = request.text(SINGLE_BYTES_MAX)
+    new = parse.new_timer(body, process.clock().now_ms())
     request.permit.check(new.biz_type, "app")
-    timer_id = wiring.create_timer()(new, by=request.caller).timer_id
+    create = wiring.create_timer()
+    timer_id = create(new, by=request.caller, once=request.once(body)).timer_id
     return replace(json_answer(XTimerCreated(id=int(timer_id))), log_fields={"timer_id": timer_id})
 
 
@@ -106,7 +109,7 @@ def _found(request: Request, named: Named) -> Timer:
 
 CALLS: dict[str, Mapping[str, Call]] = {
     "/api/timer/v1/def": {
-        "POST": writes(xtimer_create, XTimerCreated, body=XTimerDefinitionBody),
+        "POST": writes(xtimer_create, XTimerCreated, body=XTimerDefinitionBody, takes=(HEADER,)),
         "GET": reads(xtimer_read, XTimerRead, query=XTimerQuery),
         "DELETE": writes(xtimer_delete, XTimerDone, body=XTimerNamedBody),
     },

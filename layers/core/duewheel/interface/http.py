@@ -27,7 +27,7 @@ from duewheel.rules.refusals import (
     TooLarge,
     UnknownCall,
 )
-from duewheel.rules.tasks.idempotency import HEADER
+from duewheel.rules.tasks.idempotency import HEADER, IdempotentRequest, idempotent_request
 
 CONSOLE_PATH = "/console"
 JSON = "application/json"
@@ -81,6 +81,15 @@ class Request(Struct, frozen=True, kw_only=True):
     @property
     def precondition(self) -> Precondition:
         return precondition(self.if_match, self.if_none_match)
+
+    def once(self, body: str) -> IdempotentRequest | None:
+        """Of a call that makes one thing: the parts by which repeats are recognised, if the request
+        has an idempotency key."""
+        if self.idempotency_key is None:
+            return None
+        return idempotent_request(
+            self.caller, self.idempotency_key, self.path, body, is_single=True
+        )
 
     def text(self, bytes_max: int) -> str:
         """The required body. It is parsed only for callers who may make the call on some business:

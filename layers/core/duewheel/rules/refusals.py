@@ -197,6 +197,12 @@ class HasTimers(Refusal):
     status = 409
 
 
+class TimersShareName(Refusal):
+    type = "timers-share-name"
+    title = "Several timers of the business have this name"
+    status = 409
+
+
 class VersionMismatch(Refusal):
     type = "version-mismatch"
     title = "The precondition does not hold"

@@ -64,6 +64,11 @@ def request(name: str) -> dict[str, Any]:
     return key(f"idempotency#{name}", "request")
 
 
+def made(name: str) -> dict[str, Any]:
+    """What a request under an idempotency key has made, in one transaction with this record."""
+    return key(f"idempotency#{name}", "made")
+
+
 def secret(name: str) -> dict[str, Any]:
     return key("secret", name)
 
@@ -162,6 +167,11 @@ def timer_lines_kind(biz_type: str) -> str:
 
 def timer_line(biz_type: str, name: str, timer_id: str) -> dict[str, Any]:
     return key(timer_lines_kind(biz_type), f"{name}#{timer_id}")
+
+
+def timer_name(biz_type: str, name: str) -> dict[str, Any]:
+    """The latest timer that was made by this name."""
+    return key(f"timer-names#{biz_type}", name)
 
 
 def timer_of_line(item: Mapping[str, Any]) -> tuple[str, str]:

@@ -3,7 +3,9 @@
 import secrets
 
 from duewheel.rules.timers.timer import ID_RANGE
+from duewheel.stores.tasks.made_once import MadeOnce
 from duewheel.stores.timers.counters import CounterStore
+from duewheel.stores.timers.name_claims import NameClaims
 from duewheel.stores.timers.occurrences import OccurrenceIndex, OccurrenceList
 from duewheel.stores.timers.step_records import StepRecordStore
 from duewheel.stores.timers.timers import TimerStore
@@ -15,6 +17,7 @@ from duewheel.workflows.timers.count_outcomes import CountOutcomes
 from duewheel.workflows.timers.create_timer import CreateTimer
 from duewheel.workflows.timers.planning_chain import PlanningChain
 from duewheel.workflows.timers.read_xtimer import ReadXtimer
+from duewheel.workflows.timers.timer_by_name import TimerByName
 
 
 @once
@@ -28,12 +31,18 @@ def planning_chain() -> PlanningChain:
 
 
 @once
+def made_once() -> MadeOnce:
+    return MadeOnce(dynamodb(), settings().registry_table)
+
+
+@once
 def create_timer() -> CreateTimer:
     return CreateTimer(
         clock=clock(),
         timers=timers(),
         chain=planning_chain(),
         known=business_cache(),
+        made_once=made_once(),
         random_number=lambda: secrets.randbelow(ID_RANGE),
     )
 
@@ -41,6 +50,12 @@ def create_timer() -> CreateTimer:
 @once
 def change_timer() -> ChangeTimer:
     return ChangeTimer(clock(), timers(), planning_chain(), business_cache())
+
+
+@once
+def timer_by_name() -> TimerByName:
+    claims = NameClaims(dynamodb(), settings().registry_table)
+    return TimerByName(create_timer(), change_timer(), claims)
 
 
 @once
@@ -70,4 +85,4 @@ def read_xtimer() -> ReadXtimer:
 
 @once
 def run_timer() -> RunTimer:
-    return RunTimer(timers(), tasks(), entry_writer())
+    return RunTimer(timers(), tasks(), entry_writer(), made_once())

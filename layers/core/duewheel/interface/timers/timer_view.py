@@ -57,6 +57,7 @@ class TimerView(Struct, kw_only=True):
     priority: Annotated[PriorityField, says("null: that of its business.")] | None
     flow_key: FlowKey | None
     labels: ShownLabels
+    managed_by: str | None
     enabled: bool
     state: State
     next_at: Instant | None
@@ -125,6 +126,7 @@ def _timer_view(shown: ShownTimer) -> TimerView:
         priority=rules.priority,
         flow_key=rules.flow_key,
         labels=dict(rules.labels),
+        managed_by=rules.managed_by,
         enabled=timer.enabled,
         state=shown.state,
         next_at=_instant(shown.next_second),

@@ -200,7 +200,11 @@ def _expires_at(request: IdempotentRequest, now_ms: int) -> int:
 
 
 def check_repeat(request: IdempotentRequest, record: RequestRecord) -> None:
-    if request.digest != record.digest:
+    check_same(request, record.digest)
+
+
+def check_same(request: IdempotentRequest, digest: str) -> None:
+    if request.digest != digest:
         raise IdempotencyKeyReused("This key came with another request before.", HEADER)
 
 

@@ -85,6 +85,7 @@ def _settings(rules: Rules) -> dict[str, Any]:
         "priority": rules.priority,
         "flow_key": rules.flow_key,
         "labels": dict(rules.labels),
+        "managed_by": rules.managed_by,
     }
     return {
         **{name: plain(value) for name, value in shown.items()},

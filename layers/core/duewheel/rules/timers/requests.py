@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from datetime import date
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
@@ -29,7 +29,14 @@ from duewheel.rules.fields import (
     says,
 )
 from duewheel.rules.labels import LabelsField, labels_from, written
-from duewheel.rules.names import BizType, FlowKey, name_of, printable_name
+from duewheel.rules.names import (
+    BizType,
+    FlowKey,
+    checked_biz_type,
+    checked_key,
+    name_of,
+    printable_name,
+)
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.query_string import LabelledQuery, PageQuery, Query
 from duewheel.rules.refusals import MalformedBody
@@ -115,6 +122,7 @@ class TimerBody(ScheduleBody):
     priority: PriorityField | UnsetType | None = UNSET
     flow_key: FlowKey | UnsetType | None = UNSET
     labels: LabelsField | UnsetType | None = UNSET
+    managed_by: _Name | UnsetType | None = UNSET
     enabled: bool | UnsetType | None = UNSET
 
 
@@ -128,6 +136,11 @@ class TimerChangeBody(TimerBody):
     `every_seconds` then."""
 
     name: _Name | UnsetType = UNSET
+
+
+class TimerByNameBody(TimerBody):
+    """The whole definition but the name. What is left out has its default, except `enabled`: it
+    stays as it is."""
 
 
 class PreviewBody(ScheduleBody, rename={"from_": "from"}):
@@ -150,6 +163,16 @@ class TimerChange(Struct, frozen=True):
     enabled: bool | None = None
 
 
+class NamedTimer(Struct, frozen=True):
+    """The definition of the timer of this name. `values` are those that are no defaults; `enabled`
+    None: unchanged, and true for a new one."""
+
+    biz_type: str
+    name: str
+    values: Values
+    enabled: bool | None = None
+
+
 class Preview(Struct, frozen=True):
     rules: Rules
     count: int
@@ -167,8 +190,19 @@ def timer_change(body: str, allowed: AllowedTargets = HTTP_ALONE) -> TimerChange
     values = _values(read, allowed)
     if not values and isinstance(read.enabled, UnsetType):
         raise MalformedBody("A change names at least one field of the timer.")
-    enabled = given(read.enabled, None) if read.enabled is not None else True
-    return TimerChange(values, enabled)
+    return TimerChange(values, _enabled(read))
+
+
+def named_timer(
+    body: str, biz_type: str, name: str, allowed: AllowedTargets = HTTP_ALONE
+) -> NamedTimer:
+    read = decode(body, TimerByNameBody)
+    named = checked_biz_type(biz_type), checked_key(name, "name")
+    return NamedTimer(*named, _values(read, allowed), _enabled(read))
+
+
+def _enabled(read: TimerBody) -> bool | None:
+    return given(read.enabled, None) if read.enabled is not None else True
 
 
 def preview_request(body: str, now_ms: int) -> Preview:
@@ -188,6 +222,7 @@ _NO_RULES = ("biz_type", "enabled", "count", "from_")
 def _values(read: ScheduleBody, allowed: AllowedTargets) -> Values:
     checked: dict[str, Callable[[Any, str], Any]] = {
         "name": checked_name,
+        "managed_by": checked_name,
         "start_at": lambda text, where: math.ceil(_instant_ms(text, where) / 1000),
         "end_at": lambda text, where: _instant_ms(text, where) // 1000,
         "payload": lambda raw, where: _payload(raw),
@@ -249,6 +284,17 @@ class TimersQuery(LabelledQuery):
     @property
     def question(self) -> tuple[str | None, ...]:
         return "timers", self.biz_type, self.name_prefix, self.state, *written(self.labels)
+
+
+class TimerByNameQuery(Query):
+    dry_run: Annotated[
+        Literal["true", "false"],
+        says("`true`: answers with the timer as it would be, and changes nothing."),
+    ] = "false"
+
+    @property
+    def is_dry_run(self) -> bool:
+        return self.dry_run == "true"
 
 
 class UpcomingQuery(Query, rename={"from_": "from"}):

@@ -53,6 +53,7 @@ class Rules(Struct, frozen=True):
     priority: Priority | None = None  # None: its business's
     flow_key: str | None = None  # of its occurrences
     labels: Labels = NO_LABELS
+    managed_by: str | None = None  # the set of definitions to which the timer belongs
 
     @property
     def late_seconds_max(self) -> int:

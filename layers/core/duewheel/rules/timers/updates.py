@@ -36,6 +36,7 @@ _IN_THE_SCHEDULE = {
     "dst_overlap": "dst_overlap",
     "exclude": "exclude",
 }
+_MEMBERS = (*_IN_THE_SCHEDULE, *(name for name in Rules.__struct_fields__ if name != "schedule"))
 
 
 def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> Rules:
@@ -54,6 +55,24 @@ def changed_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> R
         if reason is not None:
             raise invalid("payload", reason)
     return after
+
+
+def replaced_rules(rules: Rules, values: Mapping[str, Any], now_second: int) -> Rules:
+    """The rules with these values, and the defaults of all others. An interval that stays counts
+    from the same instant."""
+    usual = rules.schedule.dialect is BLANK.schedule.dialect
+    before = rules if usual else replace(rules, schedule=BLANK.schedule)
+    whole = {**dict.fromkeys(_MEMBERS), **values}
+    whole = {name: value for name, value in whole.items() if not _has(before, name, value)}
+    return changed_rules(before, whole, now_second)
+
+
+def _has(rules: Rules, name: str, value: Any) -> bool:
+    """Whether this value, or the default in place of None, would change nothing."""
+    if name in _IN_THE_SCHEDULE:
+        schedule = {_IN_THE_SCHEDULE[name]: value}
+        return replace(rules.schedule, **_with_defaults(BLANK.schedule, schedule)) == rules.schedule
+    return replace(rules, **_with_defaults(BLANK, {name: value})) == rules
 
 
 def _changed_schedule(schedule: Schedule, values: Mapping[str, Any], now_second: int) -> Schedule:

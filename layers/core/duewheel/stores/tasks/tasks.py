@@ -69,9 +69,11 @@ class TaskStore(Struct, frozen=True, kw_only=True):
         """Put a task and the entry elsewhere that it names, in one transaction. False if the task
         is there already."""
         entry = codec.reentry_item(task.entry, task.home, self.buckets, task.created_ms)
-        return transact(
-            self.client, [{"Put": self.put_request(task)}, {"Put": self._put_if_absent(entry)}]
-        )
+        return self.create_with(task, {"Put": self._put_if_absent(entry)})
+
+    def create_with(self, task: Task, part: Any) -> bool:
+        """Put a task, in one transaction with that part. False if a condition failed."""
+        return transact(self.client, [{"Put": self.put_request(task)}, part])
 
     def create_many(self, tasks: Sequence[Task]) -> set[str]:
         """Write what DynamoDB accepts; return the ids of the tasks that were not written."""

@@ -1,5 +1,5 @@
 """A timer's definition as JSON, and back. Defaults are left out. The payload, as source text, and
-priority and labels, which an older release ignores, have attributes of their own.
+priority, labels and `managed_by`, which an older release ignores, have attributes of their own.
 """
 
 from datetime import date
@@ -26,12 +26,11 @@ from duewheel.stores.callbacks.codec import (
 
 _RUNS_MAX = 10**15
 
-_BESIDE = ("schedule", "payload", "priority", "labels")
+_BESIDE = ("schedule", "payload", "priority", "labels", "managed_by")
 
 
 class _Row(Struct, forbid_unknown_fields=True):
-    """The fields of `Rules` but those beside it. Those that have their defaults are left
-    out."""
+    """The fields of `Rules` but those beside. Those that have their defaults are left out."""
 
     name: str
     schedule: Schedule
@@ -64,6 +63,7 @@ def rules_of_row(
     payload: str | None,
     priority: Priority | None = None,
     labels: Labels = NO_LABELS,
+    managed_by: str | None = None,
 ) -> Rules:
     """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
     if None in row.values():
@@ -74,7 +74,8 @@ def rules_of_row(
     if "retry" in row:
         values["retry"] = retry_of_row(row["retry"])
     _check(values["schedule"])
-    return Rules(payload=payload, priority=priority, labels=labels, **values)
+    values |= {"priority": priority, "labels": labels, "managed_by": managed_by}
+    return Rules(payload=payload, **values)
 
 
 def _check(schedule: Schedule) -> None:

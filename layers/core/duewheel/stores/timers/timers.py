@@ -29,7 +29,7 @@ from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Refused, get_batch, write_if
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.item_attributes import flag, integer, is_json, json_text, reported
+from duewheel.stores.item_attributes import flag, integer, is_json, json_text, reported, string
 from duewheel.stores.labels import LABELS, labels_attribute, labels_of_text
 from duewheel.stores.tasks.codec import compact
 from duewheel.stores.tasks.plan_codec import sizes_from, sizes_row
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 _COUNT_MAX = 10**15
+_LINES_PER_PAGE = 100
 
 
 class TimerLine(Struct, frozen=True):
@@ -147,6 +148,21 @@ class TimerStore(Struct, frozen=True):
         )
         return [_line_from(item) for item in answer["Items"]], "LastEvaluatedKey" in answer
 
+    def named(self, biz_type: str, name: str) -> list[Timer]:
+        """The timers of this name, which has no `#`. Raises UnreadableItem if one is damaged."""
+        lines: list[TimerLine] = []
+        goes_on = True
+        while goes_on:
+            behind = lines[-1] if lines else None
+            page, goes_on = self.page(biz_type, f"{name}#", behind, _LINES_PER_PAGE)
+            lines.extend(page)
+        found = self.read_many(line.timer_id for line in lines if line.name == name)
+        for timer in found.values():
+            if isinstance(timer, UnreadableItem):
+                raise timer
+        timers = [timer for timer in found.values() if isinstance(timer, Timer)]
+        return [timer for timer in timers if timer.rules.name == name]
+
     def _item_of(self, timer_id: str) -> Item | None:
         answer = self.client.get_item(
             TableName=self.table, Key=registry_keys.timer(timer_id), ConsistentRead=True
@@ -193,7 +209,7 @@ def timer_from(item: Item) -> Timer:
 def _rules(item: Item) -> Rules:
     row = json.loads(item["rules"]["S"])
     labels = labels_of_text(item[LABELS]["S"]) if LABELS in item else NO_LABELS
-    return rules_of_row(row, _payload(item), _priority(item), labels)
+    return rules_of_row(row, _payload(item), _priority(item), labels, _managed_by(item))
 
 
 def _item(timer: Timer) -> dict[str, Any]:
@@ -212,6 +228,8 @@ def _item(timer: Timer) -> dict[str, Any]:
         item["payload"] = {"S": timer.rules.payload}
     if timer.rules.priority is not None:
         item["priority"] = {"S": timer.rules.priority}
+    if timer.rules.managed_by is not None:
+        item["managed_by"] = {"S": timer.rules.managed_by}
     if timer.chain is not None:
         item["chain"] = {"S": timer.chain.name}
     if timer.sizes.until_second:
@@ -253,6 +271,10 @@ def _biz_type(value: str) -> str:
 
 def _priority(item: Item) -> Priority | None:
     return Priority(item["priority"]["S"]) if "priority" in item else None
+
+
+def _managed_by(item: Item) -> str | None:
+    return string(item["managed_by"]["S"]) if "managed_by" in item else None
 
 
 def _payload(item: Item) -> str | None:

@@ -14,15 +14,18 @@ from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.history.changes import THE_SERVICE
 from duewheel.rules.preconditions import Precondition
-from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
+from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable, UnknownTask
 from duewheel.rules.tasks.effective_callback import check_callback
+from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers import updates
 from duewheel.rules.timers.planning import manual_task
 from duewheel.rules.timers.requests import TimerChange
 from duewheel.rules.timers.timer import Timer, no_such_timer
+from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.dynamodb import Conflict, unavailable_when_throttled
+from duewheel.stores.tasks.made_once import MadeOnce
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
@@ -50,7 +53,7 @@ class ChangeTimer(Struct, frozen=True):
             enabled = timer.enabled if change.enabled is None else change.enabled
             return updates.changed(timer, rules, enabled=enabled, now_ms=now_ms)
 
-        return self._change(timer_id, altered, precondition, by)
+        return self.alter(timer_id, altered, precondition, by)
 
     def enable(
         self, timer_id: str, precondition: Precondition = _ANYHOW, *, enabled: bool = True, by: str
@@ -60,7 +63,7 @@ class ChangeTimer(Struct, frozen=True):
         def altered(timer: Timer, now_ms: int) -> Timer:
             return updates.changed(timer, timer.rules, enabled=enabled, now_ms=now_ms)
 
-        return self._change(timer_id, altered, precondition, by)
+        return self.alter(timer_id, altered, precondition, by)
 
     def disable(self, timer_id: str, precondition: Precondition = _ANYHOW, *, by: str) -> Timer:
         return self.enable(timer_id, precondition, enabled=False, by=by)
@@ -79,13 +82,15 @@ class ChangeTimer(Struct, frozen=True):
 
         return _one_that_wins(try_once)
 
-    def _change(
+    def alter(
         self,
         timer_id: str,
         alter: Callable[[Timer, int], Timer],
         precondition: Precondition,
         by: str,
     ) -> Timer:
+        """`alter`: the changed timer, or the same object if nothing changes, at this instant."""
+
         def try_once() -> Timer | None:
             before = self._find(timer_id)
             precondition.check("timer", before.version)
@@ -133,9 +138,11 @@ class RunTimer(Struct, frozen=True):
     timers: TimerStore
     tasks: TaskStore
     entry_writer: EntryWriter
+    made_once: MadeOnce
 
-    def __call__(self, timer_id: str) -> Task:
-        """Makes one occurrence by the current definition, due at once."""
+    def __call__(self, timer_id: str, once: IdempotentRequest | None = None) -> Task:
+        """Makes one occurrence by the current definition, due at once. A repeat of the request gets
+        the occurrence as it is now."""
         timer = self.timers.read(timer_id)
         if timer is None:
             raise no_such_timer()
@@ -143,9 +150,26 @@ class RunTimer(Struct, frozen=True):
             timer, self.entry_writer.placement_now(), self.entry_writer.random_bytes()
         )
         with unavailable_when_throttled(TooManyWrites()):
-            self.tasks.create(task)
+            if once is None:
+                self.tasks.create(task)
+            elif (before := self._made_before(once, task)) is not None:
+                return before
         self.entry_writer.announce([task.home])
         return task
+
+    def _made_before(self, once: IdempotentRequest, task: Task) -> Task | None:
+        """None if this has made the occurrence."""
+        now_ms = self.entry_writer.clock.now_ms()
+        if self.tasks.create_with(task, self.made_once.record(once, task.task_id, now_ms)):
+            return None
+        if (made := self.made_once.made(once, now_ms)) is None:
+            raise TooManyWrites()
+        if made == task.task_id:  # by an earlier try of the same transaction
+            return None
+        before = self.tasks.get(address_of_task(made))
+        if before is None:
+            raise UnknownTask("The run that this request made has been deleted since.")
+        return before
 
 
 class StopTimer(Struct, frozen=True):
