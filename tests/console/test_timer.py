@@ -27,6 +27,7 @@ def test_the_page_shows_the_definition_of_the_timer(viewer: Viewer, service: Ser
         retry={"attempts": 3, "delays_seconds": [30, 60]},
         expires_after_seconds=3600,
         disable_on_stop=True,
+        managed_by="orders/timers",
         callback={"url": "https://example.com/hook", "method": "PUT", "headers": headers},
     )
     open_timer(viewer, timer)
@@ -41,6 +42,7 @@ def test_the_page_shows_the_definition_of_the_timer(viewer: Viewer, service: Ser
         "Retry": "3 attempts in all, after 30 s, 1 min",
         "Expires": "1 h after it is due",
         "A stop disables it": "yes",
+        "Managed by": "orders/timers; its next apply undoes changes made here",
     }.items():
         expect(viewer.fact(name)).to_have_text(value)
     main = viewer.page.locator("main")

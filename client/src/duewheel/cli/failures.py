@@ -20,6 +20,7 @@ REFUSED = 1
 USAGE = 2
 NOT_REACHABLE = 3
 NOT_PERMITTED = 4
+WOULD_CHANGE = 5
 
 
 class Failed(click.ClickException):

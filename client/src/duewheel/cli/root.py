@@ -29,7 +29,8 @@ def duewheel() -> None:
     Without any option it talks to the local stack, http://127.0.0.1:8080. Requests to API
     Gateway's own address are signed with your AWS credentials unless there is a key.
 
-    Exit codes: 0 done, 1 refused or failed, 2 usage, 3 not reachable, 4 not permitted.
+    Exit codes: 0 done, 1 refused or failed, 2 usage, 3 not reachable, 4 not permitted,
+    5 a dry run has changes.
     """
 
 

@@ -5,6 +5,7 @@ from typing import Any, get_type_hints
 import click
 
 from duewheel.cli import arguments
+from duewheel.cli.applying import apply
 from duewheel.cli.arguments import fields_of
 from duewheel.cli.businesses import LIMIT, show_changes
 from duewheel.cli.framework import Group, client, output
@@ -133,6 +134,9 @@ def runs(timer_id: str, status: str | None, limit: int) -> None:
 def changes(timer_id: str) -> None:
     """Show its last changes: who, when, what."""
     show_changes(client().timers.changes(timer_id))
+
+
+timer.add_command(apply)
 
 
 def _state_text(found: Timer) -> str:

@@ -64,6 +64,7 @@ function how(timer) {
 
 function whose(timer) {
   return [
+    timer.managed_by && ["Managed by", el("span", {}, el("code", {}, timer.managed_by), "; its next apply undoes changes made here")],
     ["Version", `${timer.version}`],
     ["Created", instant(timer.created_at)],
     ["Changed", instant(timer.updated_at)],
