@@ -107,6 +107,7 @@ class Ledger:
         self.tasks: dict[str, Known] = {}
         self.pauses: list[Pause] = []
         self.timers: list[KnownTimer] = []
+        self.named: dict[str, set[str]] = {}  # the ids that answers gave for a timer's name
         self.refused = 0  # creates that were answered 5xx, or not at all
         # Of tasks that were requested under idempotency keys, by their numbers: the answer.
         self.once: dict[int, str | None] = {}

@@ -55,6 +55,7 @@ def judged_owners(
     wrong += too_many_in_flight(by_business[NARROW])
     wrong += low_before_high([task for task in tasks if task.biz_type == LIMITED])
     wrong += wrong_batches(calls)
+    wrong += [f"{name} is {len(ids)} timers" for name, ids in ledger.named.items() if len(ids) > 1]
     return [*wrong, *_of_timers(ledger.timers, calls, tasks)]
 
 

@@ -83,7 +83,7 @@ class Owners:
         by_cron = self._chance.random() < 0.5
         first = -(-begins // every) * every if by_cron else begins
         new = {
-            "name": f"timer {self._timers}",
+            "name": f"timer-{self._timers}",
             "biz_type": self._chance.choice(("orders", "invoices", "parcels")),
             "start_at": rfc3339(NOON_MS + begins * 1000),
             "end_at": rfc3339(NOON_MS + ends * 1000),
@@ -94,7 +94,7 @@ class Owners:
         }
         if first > ends:
             return
-        asked, timer = await self._ask("POST", "/v1/timers", new)
+        asked, timer = await self._make_timer(new)
         if not asked.is_granted:
             return
         instants = tuple(range(first, ends + 1, every))
@@ -112,3 +112,14 @@ class Owners:
             await asyncio.sleep(self._chance.uniform(0, 20))
             asked, _ = await self._ask("DELETE", path, None)
             known.changes.append((asked, False))
+
+    async def _make_timer(self, new: dict[str, Any]) -> tuple[Asked, Any]:
+        """By chance with two requests at once by its name, which make one timer."""
+        if self._chance.random() < 0.5:
+            return await self._ask("POST", "/v1/timers", new)
+        definition = {name: new[name] for name in new if name not in ("name", "biz_type")}
+        path = f"/v1/timers/by-name/{new['biz_type']}/{new['name']}"
+        answers = await asyncio.gather(*(self._ask("PUT", path, definition) for _ in range(2)))
+        granted = [answer for answer in answers if answer[0].is_granted]
+        self._ledger.named[new["name"]] = {timer["timer_id"] for _, timer in granted}
+        return granted[0] if granted else answers[0]
