@@ -52,6 +52,7 @@ def judged_owners(
     for flow_key in KEYS:
         wrong += _too_many(by_key[flow_key], calls_per_second)
     wrong += _too_many(by_business[LIMITED], calls_per_second)
+    wrong += _too_many(by_business[NARROW], calls_per_second)
     wrong += too_many_in_flight(by_business[NARROW])
     wrong += low_before_high([task for task in tasks if task.biz_type == LIMITED])
     wrong += wrong_batches(calls)

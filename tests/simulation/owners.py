@@ -11,7 +11,7 @@ from tests.support.clock import NOON_MS
 
 PAUSED = ("orders", "parcels", "limited", "batched")  # by chance
 LIMITED = "limited"  # by calls a second
-NARROW = "narrow"  # by calls in flight
+NARROW = "narrow"  # by calls in flight, and a rate
 IN_FLIGHT = 2
 BATCHED = "batched"  # its tasks go in requests of several
 BATCH_TASKS_MAX = 20

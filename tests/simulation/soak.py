@@ -223,7 +223,7 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
         (IN_SLOW_LANE, {"lane": "slow"}),
         (RATIONED, limit),
         (LIMITED, {"calls_per_second": calls_per_second}),
-        (NARROW, {"calls_in_flight": IN_FLIGHT}),
+        (NARROW, {"calls_in_flight": IN_FLIGHT, "calls_per_second": calls_per_second}),
         (DORMANT, {"paused": True}),
         (TOLERANT, {"tolerance_seconds": TOLERANCE_SECONDS} if any(clients.tolerances) else {}),
         (FIRST_SERVED, {"priority": "high"} if any(clients.priorities) else {}),

@@ -2,10 +2,14 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
 
 from duewheel.rules.instants import rfc3339
 from local.chaos.aws_faults import Handle, Reply, answered_by, operation_of
@@ -35,6 +39,16 @@ class Crowd:
     def took_seconds(self) -> float:
         return max(call.ended_seconds for call in self.calls) - IN_SECONDS
 
+    def most_begun_in(self, window_seconds: float) -> int:
+        """The most calls that began in any window of this length."""
+        began = sorted(call.began_seconds for call in self.calls)
+        most = first = 0
+        for last, at in enumerate(began):
+            while began[first] <= at - window_seconds:
+                first += 1
+            most = max(most, last + 1 - first)
+        return most
+
     @property
     def busy_seconds(self) -> float:
         return sum(call.ended_seconds - call.began_seconds for call in self.calls)
@@ -43,7 +57,7 @@ class Crowd:
 def crowd_of(
     tasks: int,
     limit: int,
-    call_seconds: float,
+    call_seconds: float | Sequence[float],
     *,
     rates: Rates = CALM,
     apart_ms: int = 0,
@@ -63,8 +77,9 @@ def crowd_of(
             rescheduled += b'"line"' in request.body
         return handle(request)
 
+    durations = call_seconds if isinstance(call_seconds, Sequence) else [call_seconds] * tasks
     with service.running(), answered_by(counted):
-        created = service.run(_lived(service, tasks, limit, call_seconds, apart_ms, settings or {}))
+        created = service.run(_lived(service, durations, limit, apart_ms, settings or {}))
         items = service.emulator.items(service.settings.wheel_table, ("status",))
         statuses = Counter(item["status"]["S"] for item in items if "status" in item)
         calls = list(service.receiver.calls)
@@ -73,12 +88,13 @@ def crowd_of(
 
 async def _lived(
     service: Service,
-    tasks: int,
+    durations: Sequence[float],
     limit: int,
-    call_seconds: float,
     apart_ms: int,
     settings: dict[str, Any],
 ) -> set[str]:
+    """A task for each of these durations of calls."""
+    tasks = len(durations)
     EventSources(service).begin()
     faults, service.faults.rates = service.faults.rates, CALM
     settings = {"calls_in_flight": limit, "timeout_seconds": 10, **settings}
@@ -91,7 +107,7 @@ async def _lived(
             {
                 "biz_type": "narrow",
                 "due_at": rfc3339(NOON_MS + IN_SECONDS * 1000 + number * apart_ms),
-                "callback": {"url": f"https://far.example/slow/{call_seconds}"},
+                "callback": {"url": f"https://far.example/slow/{durations[number]}"},
             }
             for number in range(start, min(start + 500, tasks))
         ]
@@ -100,7 +116,8 @@ async def _lived(
         created |= {result["task"]["task_id"] for result in answer[1]["results"]}
     service.faults.rates = faults
     await asyncio.sleep(IN_SECONDS + apart_ms * tasks / 1000)
-    await asyncio.sleep(2 * tasks * call_seconds / limit + 60)
+    at_the_rate = tasks / (settings.get("calls_per_second") or tasks)
+    await asyncio.sleep(2 * max(sum(durations) / limit, at_the_rate) + 60)
     if faults != CALM:
         await asyncio.sleep(SETTLES_IN_SECONDS)
         service.faults.rates = CALM
@@ -154,6 +171,69 @@ def test_what_is_due_first_is_called_first_but_for_what_waits_in_runs_at_once() 
     due = [call.due_at for call in in_order]
     places = {at: place for place, at in enumerate(sorted(due))}
     assert max(abs(place - places[at]) for place, at in enumerate(due)) < 200
+
+
+def least_seconds(durations: Sequence[float], limit: int, per_second: float) -> float:
+    """How long one queue takes in which the first task waits for both, a permit and a turn."""
+    free, turn, end = [0.0] * limit, 0.0, 0.0
+    for seconds in durations:
+        free.sort()
+        begins = max(free[0], turn)
+        turn, free[0] = begins + 1 / per_second, begins + seconds
+        end = max(end, free[0])
+    return end
+
+
+def assert_both_limits_hold(crowd: Crowd, limit: int, per_second: float) -> None:
+    assert_all_called_once(crowd)
+    assert most_in_flight(crowd.calls) <= limit
+    for window in (1, 3, 10):
+        assert crowd.most_begun_in(window) <= per_second * window + 2, window
+
+
+def test_a_rate_holds_beside_long_calls_that_hold_the_permits_and_wastes_no_turn() -> None:
+    durations = [9.0, 9.0] + [0.05] * 100
+    crowd = crowd_of(102, 2, durations, settings={"calls_per_second": 10.0})
+    assert_both_limits_hold(crowd, 2, 10.0)
+    assert crowd.took_seconds <= 1.2 * least_seconds(durations, 2, 10.0)
+
+
+@pytest.mark.exhaustive
+@tried(deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    durations=st.lists(st.sampled_from([0.05, 0.05, 0.05, 0.5, 4.0]), min_size=10, max_size=40),
+    limit=st.integers(1, 5),
+    per_second=st.sampled_from([1.0, 5.0, 12.0]),
+    apart_ms=st.sampled_from([0, 40, 150]),
+    seed=st.integers(0, 9),
+)
+def test_no_window_has_more_calls_than_the_rate_beside_any_limit_of_calls_in_flight(
+    durations: list[float], limit: int, per_second: float, apart_ms: int, seed: int
+) -> None:
+    crowd = crowd_of(
+        len(durations),
+        limit,
+        durations,
+        apart_ms=apart_ms,
+        settings={"calls_per_second": per_second},
+        seed=seed,
+    )
+    assert_both_limits_hold(crowd, limit, per_second)
+    least = least_seconds(durations, limit, per_second)
+    assert crowd.took_seconds <= 1.5 * least + apart_ms * len(durations) / 1000 + 15
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_rate_holds_beside_permits_while_notifiers_crash_or_freeze(seed: int) -> None:
+    durations = [0.05, 0.05, 0.05, 3.0] * 30
+    limited = {"calls_per_second": 8.0}
+    crowd = crowd_of(120, 3, durations, rates=DEADLY, seed=seed, settings=limited)
+    assert crowd.most_begun_in(1) <= 8 + 2
+    assert crowd.most_begun_in(10) <= 80 + 2
+    assert most_in_flight(crowd.calls) <= 3
+    assert {call.task_id for call in crowd.calls} == crowd.created
+    assert set(crowd.statuses) == {"delivered"}
 
 
 def test_a_page_that_finds_permits_takes_them_and_gives_them_back_in_two_writes() -> None:

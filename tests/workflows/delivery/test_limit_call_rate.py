@@ -14,7 +14,7 @@ from duewheel.rules.businesses.settings import Business
 from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.stores.businesses.rate_limits import CALLS
-from duewheel.workflows.delivery.gates import LimitCallRate
+from duewheel.workflows.delivery.call_rate import LimitCallRate
 from tests.support.limited_business import a_task
 from tests.support.world import World
 

@@ -56,6 +56,7 @@ from duewheel.wiring.timers import (
 from duewheel.wiring.wheel import entry_writer, keep_order, keys, pages, tasks, turns
 from duewheel.workflows.delivery.attempt_call import AttemptCall
 from duewheel.workflows.delivery.batch_calls import BatchGate
+from duewheel.workflows.delivery.call_rate import LimitCallRate
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import MARK_BYTES, CircuitBreaker
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, DeliverEntries
@@ -65,7 +66,6 @@ from duewheel.workflows.delivery.gates import (
     ConcurrencyLimitGate,
     Gate,
     KeyPauseGate,
-    LimitCallRate,
     OccurrenceGate,
     PauseGate,
     RateLimitGate,
@@ -243,6 +243,7 @@ class _Gates(Struct, frozen=True):
     all: tuple[Gate, ...]
     circuit_breaker: CircuitBreaker
     concurrency_limit: ConcurrencyLimitGate
+    rate_limit: RateLimitGate
 
 
 def _gates(known: BusinessCache) -> _Gates:
@@ -277,7 +278,7 @@ def _gates(known: BusinessCache) -> _Gates:
         concurrency_limit,
         rate_limit,
     )
-    return _Gates(gates, circuit_breaker, concurrency_limit)
+    return _Gates(gates, circuit_breaker, concurrency_limit, rate_limit)
 
 
 def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) -> DeliverEntries:
@@ -292,6 +293,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         secrets=call_secrets,
         circuit_breaker=gates.circuit_breaker,
         concurrency_limit=gates.concurrency_limit,
+        rate_limit=gates.rate_limit,
         fail_attempt=fail_attempt(),
         reschedule=reschedule(),
         stop_timer=StopTimer(ChangeTimer(clock(), timers(), planning_chain(), known)),

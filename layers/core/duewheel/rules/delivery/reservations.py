@@ -44,6 +44,7 @@ RISEN_WAIT_MS = 8_000  # every so many times for the risen
 RISEN_TIMES = 8
 LOW_WAIT_MS = 1_000  # for low priority, the first time
 SLACK_US_MAX = 5_000_000
+PERMIT_WAIT_MS = 250  # with a permit of its business, for a turn of its flow key
 PERMITS_VERSION = 0  # of a place in the line of permits; that of a rate limit is an instant
 GOOD_FOR_MS = 5_000  # a turn that an older release has taken
 
@@ -108,6 +109,17 @@ def not_before(task: Task, from_ms: int) -> Task:
     return replace(task, next_ms=from_ms, reservation=held)
 
 
+def has_waited(task: Task) -> Task:
+    """The task as one that comes from a line, so that it does not stand behind one. It waited for a
+    permit."""
+    held = task.reservation
+    if held is None or held.at_ms != task.next_ms:
+        return replace(task, reservation=Reservation(task.next_ms, PERMITS_VERSION))
+    if held.is_turn:
+        return task
+    return replace(task, reservation=replace(held, version=PERMITS_VERSION))
+
+
 def guessed(tasks: Sequence[Task], seen: Cursors, now_ms: int) -> Cursors:
     """Where the cursors probably are: tasks of a line follow each other without a gap."""
     if tries(tasks[0], seen.version) is Tries.FIRST:
@@ -146,14 +158,18 @@ class _Claim(Struct, frozen=True, kw_only=True):
 
 
 def planned(
-    tasks: Sequence[Task], cursors: Cursors, now_ms: int, rank_of: RankOf = all_normal
+    tasks: Sequence[Task],
+    cursors: Cursors,
+    now_ms: int,
+    rank_of: RankOf = all_normal,
+    wait_ms_max: int | None = None,
 ) -> TurnPlan:
     """For tasks in the order of their instants, which all of the same kind and rank keep."""
     plan = TurnPlan()
     interval_us, free_us = cursors.interval_us, cursors.free_us
     least_us, most_us, minds_the_line = 0, None, False
     closed: set[tuple[Tries, Rank]] = set()
-    claims = [_claim(task, rank_of(task), cursors, now_ms) for task in tasks]
+    claims = [_claim(task, rank_of(task), cursors, now_ms, wait_ms_max) for task in tasks]
     for claim in _in_turn(claims, cursors):
         turn_us, kind = max(free_us, claim.earliest_us), (claim.tried, claim.rank)
         is_behind = claim.is_behind_a_line(turn_us, cursors)
@@ -193,7 +209,9 @@ def _in_turn(claims: list[_Claim], cursors: Cursors) -> list[_Claim]:
     return ordered
 
 
-def _claim(task: Task, rank: Rank, cursors: Cursors, now_ms: int) -> _Claim:
+def _claim(
+    task: Task, rank: Rank, cursors: Cursors, now_ms: int, wait_ms_max: int | None
+) -> _Claim:
     tried = tries(task, cursors.version)
     now_us, due_us = now_ms * US_PER_MS, task.next_ms * US_PER_MS
     from_us = earliest_us = max(now_us, due_us)
@@ -201,12 +219,15 @@ def _claim(task: Task, rank: Rank, cursors: Cursors, now_ms: int) -> _Claim:
     if tried is not Tries.FIRST:
         # Its place was rounded up to the millisecond.
         earliest_us = max(due_us - US_PER_MS + 1, now_us - slack)
+    ahead_us = _ahead_us(task, tried, rank, slack)
+    if wait_ms_max is not None:
+        ahead_us = min(ahead_us, wait_ms_max * US_PER_MS)
     return _Claim(
         task=task,
         tried=tried,
         rank=rank,
         earliest_us=earliest_us,
-        latest_us=from_us + _ahead_us(task, tried, rank, slack),
+        latest_us=from_us + ahead_us,
     )
 
 

@@ -58,6 +58,12 @@ class RateLimitStore(Struct, frozen=True):
         calls, creates = (found.get(limit) for limit in (CALLS, CREATES))
         return calls and _cursors(calls), creates and _cursors(creates)
 
+    def read(self, scope: str, rate: RateLimit) -> Cursors:
+        """Of its calls, as they were a moment ago."""
+        key = registry_keys.turns(CALLS, scope)
+        found = self.client.get_item(TableName=self.table, Key=key).get("Item")
+        return _current(found, rate) or Cursors(rate.interval_us, rate.version)
+
     def reserve(
         self, limit: str, scope: str, rate: RateLimit, count: int, now_us: int, ahead_us: int
     ) -> ReservedTurns | RateLimited:
@@ -119,13 +125,8 @@ class RateLimitStore(Struct, frozen=True):
                 after = _cursors(result.attributes)
                 self._keep_for(key, after.last_us, result.attributes)
                 return seen, after
-            item = result.item
-            is_there = item is not None and int(item["version"]["N"]) >= rate.version
-            seen = (
-                _cursors(item)
-                if item is not None and is_there
-                else Cursors(rate.interval_us, rate.version)
-            )
+            current = _current(result.item, rate)
+            seen, is_there = current or Cursors(rate.interval_us, rate.version), current is not None
         raise Throttled(f"the turns of {scope} moved {_TRIES} times while some were planned")
 
     def _keep_for(self, key: dict[str, Any], last_us: int, item: Item) -> None:
@@ -193,6 +194,12 @@ def _begun_anew(
             ":now": {"N": str(now_us)},
         },
     }
+
+
+def _current(item: Item | None, rate: RateLimit) -> Cursors | None:
+    """None: no record, or one of older settings."""
+    is_there = item is not None and int(item["version"]["N"]) >= rate.version
+    return _cursors(item) if item is not None and is_there else None
 
 
 def _cursors(item: Item) -> Cursors:

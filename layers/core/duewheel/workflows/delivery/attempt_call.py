@@ -30,8 +30,14 @@ from duewheel.workflows.delivery.batch_calls import after_all, confirmed_togethe
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
-from duewheel.workflows.delivery.gates import BusinessRun, Call, ConcurrencyLimitGate, Gate
-from duewheel.workflows.delivery.permits import SlotState
+from duewheel.workflows.delivery.gates import (
+    BusinessRun,
+    Call,
+    ConcurrencyLimitGate,
+    Gate,
+    RateLimitGate,
+)
+from duewheel.workflows.delivery.permits import Slot, SlotState
 from duewheel.workflows.delivery.priority_semaphore import PrioritySemaphore
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls
 from duewheel.workflows.gather_all import gather_all, in_thread
@@ -52,6 +58,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
     secrets: CallSecrets
     circuit_breaker: CircuitBreaker
     concurrency_limit: ConcurrencyLimitGate
+    rate_limit: RateLimitGate
     fail_attempt: FailAttempt
     reschedule: Reschedule
     stop_timer: StopTimer
@@ -69,17 +76,19 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         # A batch is served as the first of its tasks.
         order = min(order_ms(task, run.business) for task in confirmed.in_request)
         async with run.call_slots.slot(confirmed.task, order, call.from_ms, latest_ms) as permit:
-            if permit.state is SlotState.NO_PERMIT:
-                run.put_aside((confirmed, permit.scope), self.concurrency_limit.line_up)
-                return True
             if permit.state is SlotState.TOO_LATE:
                 return False
+            timed = await self._with_turn(confirmed, permit, run)
+            if timed is None:
+                return True
+            await self.clock.sleep_until_ms(min(timed.from_ms, latest_ms + 1))
+            permit.begins()
             with ExitStack() as slot:
                 await self.call_slots.acquire(order)
                 slot.callback(self.call_slots.release)
                 if not await run.page.is_sure_before(latest_ms):
                     return False
-                confirmed = await self._confirm(confirmed, self.clock.now_ms(), run)
+                confirmed = await self._confirm(timed, self.clock.now_ms(), run)
                 if confirmed is None:
                     return True
                 started_ms = self.clock.now_ms()
@@ -89,6 +98,12 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         if attempt is not None:
             await self.detect_slow_calls(run.business, attempt, run.page.deadline_ms)
         return True
+
+    async def _with_turn(self, call: Call, permit: Slot, run: BusinessRun) -> Call | None:
+        if permit.state is SlotState.NO_PERMIT:
+            run.put_aside((call, permit.scope), self.concurrency_limit.line_up)
+            return None
+        return await self.rate_limit.with_permits(call, run) if permit.grants else call
 
     async def _confirm(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
         """Each task of a batch is confirmed by itself. One that is not drops out."""

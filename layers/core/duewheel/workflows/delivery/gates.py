@@ -18,36 +18,18 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.businesses.flow import IN_FLIGHT_MAX
-from duewheel.rules.businesses.rate_limit import (
-    US_PER_MS,
-    US_PER_SECOND,
-    Cursors,
-    RateLimit,
-    RateLimited,
-    ReservedTurns,
-)
+from duewheel.rules.businesses.rate_limit import US_PER_MS, RateLimit, ReservedTurns
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery import permits
 from duewheel.rules.delivery.circuit_breaker import Probe
 from duewheel.rules.delivery.priority import Rank, order_ms, rank
-from duewheel.rules.delivery.reservations import (
-    TurnPlan,
-    allocate,
-    guessed,
-    holds_turn,
-    lined_up_apart,
-    not_before,
-    planned,
-    reserved_apart,
-    slack_us,
-)
+from duewheel.rules.delivery.reservations import not_before, slack_us
 from duewheel.rules.names import scope_of
 from duewheel.rules.tasks.task import Reservation, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.permits import PermitStore
-from duewheel.stores.businesses.rate_limits import LINES, RateLimitStore
-from duewheel.stores.dynamodb import Throttled
+from duewheel.workflows.delivery.call_rate import LimitCallRate, Turns
 from duewheel.workflows.delivery.hold import Hold
 from duewheel.workflows.delivery.park_tasks import Park
 from duewheel.workflows.delivery.permits import CallSlots
@@ -61,8 +43,6 @@ Secrets = tuple[bytes, ...]
 X = TypeVar("X")
 AHEAD_MS = 150  # long enough for the request, so that a turn is not late for it
 WAITED_MS = 250  # less is no wait, and reads nothing
-CURSORS_KEPT_MAX = 2_000
-LINE_US_MAX = 10 * 366 * 86_400 * US_PER_SECOND
 
 
 class Call(Struct, frozen=True):
@@ -121,6 +101,10 @@ class BusinessRun(Struct, frozen=True, kw_only=True):
     lines: dict[str | None, list[Task]] = field(default_factory=dict)
     # By the home of the task, and its flow key.
     lines_read_ms: dict[tuple[Address, str | None], int] = field(default_factory=dict)
+    # Calls that have permits and wait for turns; turns that one of them took, by home.
+    without_turns: list[Call] = field(default_factory=list)
+    turns_ms: dict[Address, int] = field(default_factory=dict)
+    taking_turns: asyncio.Lock = field(default_factory=asyncio.Lock)
     _aside: dict["SetAside[Any]", list[Any]] = field(default_factory=dict)
 
     def put_aside(self, what: X, set_aside: "SetAside[X]") -> None:
@@ -348,93 +332,58 @@ class KeyPauseGate(Gate, Struct, frozen=True):
         return [call for call in calls if call not in paused]
 
 
-class LimitCallRate:
-    """The rate limit of calls, over all notifiers: reserve turns, then call at them.
-
-    One write reserves the turns, and the places in the lines, of all tasks of a business in a page;
-    one more those in the line of high priority, and one those in the line of low priority.
-    If a notifier crashes before the calls, only the turns are lost. The process caches the cursors
-    of its last write, and plans the next write from them. That write is refused if others have
-    moved the cursors too far since.
-    """
-
-    def __init__(self, clock: Clock, turns: RateLimitStore) -> None:
-        self._clock = clock
-        self._turns = turns
-        self._seen: dict[str, Cursors] = {}
-
-    def __call__(
-        self, tasks: Sequence[Task], business: Business
-    ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]:
-        """Of tasks of one business, in the order of their instants: those to be called, each with
-        its earliest instant, and those to be rescheduled."""
-        rate = business.call_rate
-        if rate is None:
-            return [(task, task.next_ms) for task in tasks], []
-        return self.within(tasks, business, business.biz_type, rate)
-
-    def within(
-        self, tasks: Sequence[Task], business: Business, scope: str, rate: RateLimit
-    ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]:
-        """`scope`: a business, or one of its flow keys."""
-        now_ms = self._clock.now_ms()
-        with_turns = [task for task in tasks if holds_turn(task, rate.version, now_ms)]
-        others = [task for task in tasks if not holds_turn(task, rate.version, now_ms)]
-        soon = [(task, task.next_ms) for task in with_turns]
-        if not others:
-            return soon, []
-        seen = self._seen.pop(scope, None)
-        if seen is None or seen.version < rate.version:
-            seen = Cursors(rate.interval_us, rate.version)
-
-        def plan_by(cursors: Cursors) -> TurnPlan:
-            return planned(others, cursors, now_ms, lambda task: rank(task, business, now_ms))
-
-        seen, after = self._turns.move(
-            scope,
-            rate,
-            lambda cursors: plan_by(cursors).moves,
-            guessed(others, seen, now_ms),
-        )
-        self._remember(scope, after)
-        plan = plan_by(seen)
-        at_their_turn, later = allocate(plan, seen, after)
-        for line, some, from_us in lined_up_apart(plan, after, now_ms):
-            turns = self._turns.reserve(LINES[line], scope, rate, len(some), from_us, LINE_US_MAX)
-            if isinstance(turns, RateLimited):
-                raise Throttled(f"a line of {scope} is full")
-            later += reserved_apart(some, turns)
-        return [*soon, *at_their_turn], later
-
-    def _remember(self, scope: str, cursors: Cursors) -> None:
-        self._seen[scope] = cursors
-        if len(self._seen) > CURSORS_KEPT_MAX:
-            del self._seen[next(iter(self._seen))]
-
-
 class RateLimitGate(Gate, Struct, frozen=True):
     """A task takes a turn of its flow key, then one of its business, as far as these have a rate.
     If its key has none, it takes none of its business, so no other key waits for it. If only its
     business has none, the turn of its key is lost. A turn of the business that is much later than
-    that of the key costs another turn of the key. A probe is called without turns."""
+    that of the key costs another turn of the key. A probe is called without turns.
+
+    A task that needs permits as well takes its turns when it has these, so no turn passes while it
+    waits for them. In the page it only looks for turns: if it finds none it gets a place in a line.
+    """
 
     limit: LimitCallRate
     reschedule: Reschedule
     retry_throttled: RetryThrottled
 
     async def admit(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+        limited = [call for call in calls if run.business.in_flight_limits(call.task.flow_key)]
+        if not limited:
+            return await self._passed(calls, run)
+        others = await self._passed([call for call in calls if call not in limited], run)
+        looked = await self._passed(limited, run, Turns.LOOKED_FOR)
+        return sorted([*others, *looked], key=lambda call: call.from_ms)
+
+    async def with_permits(self, call: Call, run: BusinessRun) -> Call | None:
+        """The call with turns, now that it has permits; None if it was put aside. One write takes
+        the turns of all calls that came during the write before. If it fails, the page fails."""
+        if run.business.call_rate is None and run.business.own.flow is None:
+            return call
+        run.without_turns.append(call)
+        async with run.taking_turns:
+            if call in run.without_turns:
+                calls = list(run.without_turns)
+                run.without_turns.clear()
+                taken = await self._passed(calls, run, Turns.TAKEN_WITH_PERMITS)
+                run.turns_ms.update({one.task.home: one.from_ms for one in taken})
+        from_ms = run.turns_ms.pop(call.task.home, None)
+        return None if from_ms is None else replace(call, from_ms=from_ms)
+
+    async def _passed(
+        self, calls: list[Call], run: BusinessRun, how: Turns = Turns.TAKEN
+    ) -> list[Call]:
         probes = [call for call in calls if call.probe is not None]
         others = [call for call in calls if call.probe is None]
-        by_key = await self._take_of_keys(others, run)
+        by_key = await self._take_of_keys(others, run, how)
         rate = run.business.call_rate
         if rate is None and by_key is others:
             return calls
         if rate is None or not by_key:
             return [*probes, *by_key]
-        taken = await self._take(by_key, run, run.business.biz_type, rate)
+        taken = await self._take(by_key, run, run.business.biz_type, rate, how)
         turn_ms = {call.task.home: call.from_ms for call in by_key}
         late = [call for call in taken if self._is_late(call, turn_ms[call.task.home], run)]
-        again = await self._take_of_keys(late, run) if late else []
+        again = await self._take_of_keys(late, run, how) if late else []
         return [*probes, *(call for call in taken if call not in late), *again]
 
     def _is_late(self, call: Call, turn_ms: int, run: BusinessRun) -> bool:
@@ -444,7 +393,7 @@ class RateLimitGate(Gate, Struct, frozen=True):
             return False
         return (call.from_ms - turn_ms) * US_PER_MS > slack_us(rate.interval_us)
 
-    async def _take_of_keys(self, calls: list[Call], run: BusinessRun) -> list[Call]:
+    async def _take_of_keys(self, calls: list[Call], run: BusinessRun, how: Turns) -> list[Call]:
         """One write for each key that has a rate."""
         free: list[Call] = []
         by_key: dict[str, list[Call]] = {}
@@ -458,19 +407,20 @@ class RateLimitGate(Gate, Struct, frozen=True):
             by_key.setdefault(key, []).append(call)
         if not by_key:
             return calls
+        biz_type = run.business.biz_type
         taken = await gather_all(
-            self._take(some, run, scope_of(run.business.biz_type, key), rates[key])
+            self._take(some, run, scope_of(biz_type, key), rates[key], how)
             for key, some in by_key.items()
         )
         return sorted([*free, *chain.from_iterable(taken)], key=lambda call: call.from_ms)
 
     async def _take(
-        self, calls: list[Call], run: BusinessRun, scope: str, rate: RateLimit
+        self, calls: list[Call], run: BusinessRun, scope: str, rate: RateLimit, how: Turns
     ) -> list[Call]:
         """The calls with their turns; the others are put aside."""
         by_home = {call.task.home: call for call in calls}
         shifted = [not_before(call.task, call.from_ms) for call in calls]
-        limit = partial(self.limit.within, shifted, run.business, scope, rate)
+        limit = partial(self.limit.within, shifted, run.business, scope, rate, how=how)
         soon, later = await self.retry_throttled(limit, run.page.deadline_ms)
         places = [(by_home[task.home].task, place) for task, place in later]
         for reserved in with_riders(places, calls):

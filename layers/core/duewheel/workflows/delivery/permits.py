@@ -232,12 +232,18 @@ class Pool:
         self._next_try_ms = now_ms + pause_ms
 
 
-class Slot(Struct, frozen=True):
-    """`scope`: that has no permit."""
+class Slot(Struct, kw_only=True):
+    """`scope`: that has no permit. `grants`: none if nothing limits the calls in flight."""
 
     state: SlotState
     scope: str = ""
     grants: tuple[tuple[Pool, Grant], ...] = ()
+    is_begun: bool = False
+
+    def begins(self) -> None:
+        self.is_begun = True
+        for pool, _ in self.grants:
+            pool.begins()
 
     @property
     def is_sure(self) -> bool:
@@ -261,30 +267,28 @@ class CallSlots:
     async def slot(
         self, task: Task, order: int, from_ms: int, latest_ms: int
     ) -> AsyncIterator[Slot]:
-        """At `from_ms` or later."""
+        """Shortly before `from_ms` or later. A permit counts as used from that instant on, also
+        while its call waits for a turn."""
         scopes = self._business.in_flight_limits(task.flow_key)
         if not scopes:
-            await self._clock.sleep_until_ms(from_ms)
-            yield Slot(SlotState.FREE)
+            yield Slot(state=SlotState.FREE)
             return
         await self._clock.sleep_until_ms(from_ms - rules.AHEAD_MS)
         grants: list[tuple[Pool, Grant]] = []
-        begun_ms: int | None = None
+        slot = Slot(state=SlotState.FREE)
         try:
             for scope in scopes:
                 pool = self._pool(scope, task.flow_key)
                 grant = await pool.acquire(task, order, latest_ms)
                 if grant.state is not SlotState.FREE:
-                    yield Slot(grant.state, scope)
+                    yield Slot(state=grant.state, scope=scope)
                     return
                 grants.append((pool, grant))
-            await self._clock.sleep_until_ms(from_ms)
-            begun_ms = self._clock.now_ms()
-            for pool, _ in grants:
-                pool.begins()
-            yield Slot(SlotState.FREE, grants=tuple(grants))
+            from_ms = max(from_ms, self._clock.now_ms())
+            slot.grants = tuple(grants)
+            yield slot
         finally:
-            used_ms = None if begun_ms is None else self._clock.now_ms() - begun_ms
+            used_ms = self._clock.now_ms() - from_ms if slot.is_begun else None
             for pool, _ in grants:
                 pool.release(used_ms)
 
