@@ -237,6 +237,20 @@ def test_tasks_from_before_the_setting_are_in_order_from_when_they_fall_due(worl
     assert not items(world)
 
 
+def test_a_task_that_waits_when_the_order_is_taken_back_is_called_at_its_own_next_instant(
+    world: World,
+) -> None:
+    first, second = in_turn(world, *[BUSY] * 5)
+    world.come_up(second)
+    waiting = world.read(second)
+    leave_order(world)
+    assert world.read(second).next_ms == waiting.next_ms <= world.read(first).next_ms + 900_000
+    pass_time(world, -(-(waiting.next_ms - world.clock.now_ms()) // 1000) + 1)
+    at_ms = [one.at_ms for one in world.receiver.received if one.task_id == second.task_id]
+    assert at_ms == [waiting.next_ms]
+    assert world.read(first).status is Status.PENDING
+
+
 def test_a_task_whose_turn_is_lost_by_a_crash_finds_it_by_itself(world: World) -> None:
     """The one before it is delivered, and its notifier dies before it removes the item."""
     first, second = in_turn(world, BUSY)

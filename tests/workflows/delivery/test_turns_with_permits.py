@@ -13,6 +13,7 @@ from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.delivery.reservations import PERMIT_WAIT_MS
 from duewheel.rules.tasks.task import Status, Task
+from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.businesses.permits import PermitStore
 from duewheel.workflows.delivery.call_rate import LimitCallRate, Turns
 from tests.support.limited_business import a_task
@@ -195,3 +196,56 @@ def test_a_page_whose_turns_cannot_be_written_fails_and_loses_no_task(
     world.clock.advance_ms(100_000)
     world.handle(message)
     assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+
+
+@pytest.mark.parametrize("limit", [{"calls_in_flight": 1}, {"calls_per_second": 0.5}])
+def test_a_first_limit_holds_within_five_seconds_for_tasks_that_wait_in_a_notifier(
+    world: World, limit: dict[str, float]
+) -> None:
+    world.configured("orders", timeout_seconds=5.0)
+    tasks = [world.created(FAR_MS) for _ in range(8)]
+    set_ms: list[int] = []
+
+    def answer(_: Received) -> Outcome:
+        if not set_ms:
+            world.configured("orders", **limit)
+            set_ms.append(world.clock.now_ms())
+        world.clock.advance_ms(3_000)
+        return OK
+
+    world.receiver.answer = answer
+    world.dispatch_until(tasks[0].next_ms // 1000)
+    world.clock.set_ms(tasks[0].next_ms)
+    one_at_a_time = world.notifier(call_slots=1)
+    (message,) = world.receive()
+    world.handle(message, one_at_a_time)
+    called = called_ms(world)
+    assert called[-1] <= set_ms[0] + KEPT_MS
+    assert len(called) < 4
+    left = [one for task in tasks if (one := world.read(task)).status is Status.PENDING]
+    assert {task.attempts for task in left} == {0}
+    (rest,) = world.receive()
+    world.handle(rest)
+    record = "permits" if "calls_in_flight" in limit else "calls"
+    written = [call.request.get("Key", {}).get("record") for call in world.recorder.calls]
+    assert {"S": record} in written
+
+
+@pytest.mark.parametrize("raised", [10.0, None])
+def test_tasks_in_line_keep_their_places_when_the_rate_is_raised_and_new_ones_go_before_them(
+    world: World, raised: float | None
+) -> None:
+    world.configured("orders", calls_per_second=0.1)
+    tasks = [world.created(FAR_MS) for _ in range(3)]
+    fall_due(world, tasks[0])
+    waiting = [one for task in tasks if (one := world.read(task)).status is Status.PENDING]
+    places = [task.next_ms for task in waiting]
+    world.configured("orders", calls_per_second=raised)
+    world.clock.advance_ms(KEPT_MS)
+    new = world.created(1_000)
+    assert fall_due(world, new).status is Status.DELIVERED
+    assert [world.read(task).next_ms for task in waiting] == places
+    assert max(places) > world.clock.now_ms()
+    for task in sorted(waiting, key=lambda task: task.next_ms):
+        assert fall_due(world, task).status is Status.DELIVERED
+    assert called_ms(world)[2:] == sorted(places)

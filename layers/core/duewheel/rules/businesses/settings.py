@@ -200,6 +200,12 @@ class Business(Struct, frozen=True):
             found[self.biz_type] = self.own.calls_in_flight
         return found
 
+    def limits_calls(self, flow_key: str | None) -> tuple[bool, bool]:
+        """Whether a limit of calls in flight holds for tasks of this flow key, and whether a rate
+        does."""
+        has_rate = self.call_rate is not None or self.key_rate(flow_key) is not None
+        return bool(self.in_flight_limits(flow_key)), has_rate
+
     def lane_at(self, now_ms: int) -> LaneChoice:
         return lane_choice(self.own.lane, self.health.slow_until_ms, now_ms)
 

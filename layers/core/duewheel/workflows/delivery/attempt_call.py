@@ -94,6 +94,8 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
                 started_ms = self.clock.now_ms()
                 if started_ms > latest_ms or not run.page.is_sure or not permit.is_sure:
                     return False
+                if run.call_slots.lacks_new_limit(confirmed.task.flow_key):
+                    return False
                 attempt = await self._attempt(confirmed, started_ms, run, slot)
         if attempt is not None:
             await self.detect_slow_calls(run.business, attempt, run.page.deadline_ms)

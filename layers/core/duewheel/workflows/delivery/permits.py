@@ -256,10 +256,15 @@ class CallSlots:
     waits for others of its key."""
 
     def __init__(
-        self, clock: Clock, business: Business, new_pool: Callable[[str, str | None], Pool]
+        self,
+        clock: Clock,
+        business: Business,
+        known: BusinessCache,
+        new_pool: Callable[[str, str | None], Pool],
     ) -> None:
         self._clock = clock
         self._business = business
+        self._known = known
         self._new_pool = new_pool
         self._pools: dict[str, Pool] = {}
 
@@ -292,6 +297,19 @@ class CallSlots:
             for pool, _ in grants:
                 pool.release(used_ms)
 
+    def lacks_new_limit(self, flow_key: str | None) -> bool:
+        """Whether the business has a first limit since the page was begun. Of calls without
+        permits, or without turns, it would know nothing."""
+        now = self._known.kept(self._business.biz_type)
+        if now is None:
+            return False
+        return any(
+            has > had
+            for has, had in zip(
+                now.limits_calls(flow_key), self._business.limits_calls(flow_key), strict=True
+            )
+        )
+
     def _pool(self, scope: str, flow_key: str | None) -> Pool:
         if scope not in self._pools:
             is_of_business = scope == self._business.biz_type
@@ -309,7 +327,7 @@ class TakePermits(Struct, frozen=True, kw_only=True):
     random_bytes: Callable[[], bytes]
 
     def call_slots(self, business: Business) -> CallSlots:
-        return CallSlots(self.clock, business, partial(self._pool, business))
+        return CallSlots(self.clock, business, self.known, partial(self._pool, business))
 
     def _pool(self, business: Business, scope: str, flow_key: str | None) -> Pool:
         change = partial(self._changed, business.biz_type, scope, flow_key)
