@@ -24,6 +24,7 @@ from duewheel.rules.refusals import Refusal
 from duewheel.rules.sweep import minute_statistics
 from duewheel.rules.tasks import dead_tasks, idempotency, lifecycle, listing
 from duewheel.rules.tasks import requests as task_requests
+from duewheel.rules.tasks.redrive import REDRIVEN_MAX
 from duewheel.rules.timers import requests as timer_requests
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.timer import Rules
@@ -153,7 +154,7 @@ keys that a page under a prefix looks at | {PAGE}, and {PAYLOADS}
 keys that a cancel under a prefix looks at | {KEYS_AT_ONCE}, and {PAYLOADS}
 dead tasks on a page | {PAGE}, and {PAYLOADS}
 dead tasks that a page or a redrive looks at | {dead_tasks.LOOKED_AT_MAX}
-dead tasks that one call redrives | {dead_tasks.REDRIVEN_MAX}
+tasks that one call redrives | {REDRIVEN_MAX}
 pending tasks that a `DELETE` of a business cancels in one call | {LIMIT_MAX}
 timers that a `DELETE` of a business deletes in one call | {TIMERS_AT_ONCE}
 timers on a page of their list, runs on a page | {PAGE}, and {PAYLOADS}
@@ -227,7 +228,8 @@ each is {business(signing_secrets=[""])}
 WORK = f"""
 a change, a run, a cancel | {CUT_OFF} of `next_at`: \
 the lead of {LEAD_MS} ms and {SKEW_MS // 1000} s for the skew of clocks
-a redrive | until {lifecycle.ABOUT_TO_GO_MS // 60_000} minutes before `expires_at`
+a redrive | until {lifecycle.ABOUT_TO_GO_MS // 60_000} minutes before `expires_at`; of a delivered \
+task from {lifecycle.REDRIVABLE_AFTER_MS // 60_000} minutes after its delivery on
 a callback | {parameter("CallbackTimeoutSeconds", " s")}, or `timeout_seconds` of the business, \
 from the name's look-up to the end of the reply, {CONNECT_SECONDS_MAX:g} s of them to connect
 the reply of a callback | {REPLY_BYTES_MAX:,} bytes are read; a longer one counts by its status, \

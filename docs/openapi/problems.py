@@ -16,6 +16,7 @@ from duewheel.rules.refusals import (
     InvalidField,
     MalformedBody,
     NotPermitted,
+    NotRedrivable,
     Refusal,
     TooLarge,
     TooLate,
@@ -28,7 +29,12 @@ _CHECKED = ("{biz_type}", "{key}")  # placeholders whose text may be refused as 
 _TEXT: Schema = {"type": "string"}
 _CUT_OFF: Schema = {"cut_off": {"type": "string", "format": "date-time"}}
 _WAIT: Schema = {"retry_after_seconds": {"type": "integer", "minimum": 1}}
-_MORE: Mapping[type[Refusal], Schema] = {TooLate: _CUT_OFF, TooManyCreates: _WAIT}
+_REDRIVABLE: Schema = {"redrivable_at": {"type": "string", "format": "date-time"}}
+_MORE: Mapping[type[Refusal], Schema] = {
+    NotRedrivable: _REDRIVABLE,
+    TooLate: _CUT_OFF,
+    TooManyCreates: _WAIT,
+}
 _WITH_RETRY_AFTER = (IdempotencyKeyInUse, TooManyCreates, Unavailable)
 # What is no refusal but a failure of the service, by the names of their schemas.
 _FAILURES = {
@@ -47,7 +53,9 @@ def family(of: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
 
 def schemas() -> dict[str, Schema]:
     any_type = {"type": "string", "pattern": f"^{problems.URN}[a-z-]+$"}
-    found = {"Problem": _schema(any_type, {"type": "integer"}, {**_CUT_OFF, **_WAIT})}
+    found = {
+        "Problem": _schema(any_type, {"type": "integer"}, {**_CUT_OFF, **_REDRIVABLE, **_WAIT})
+    }
     said = {name: (one["type"], one["title"], one["status"]) for name, one in _FAILURES.items()}
     for one in family():
         said[one.__name__] = problems.URN + one.type, one.title, one.status

@@ -42,6 +42,8 @@ class Told:
     is_cancelled: bool = False
     may_be_cancelled: bool = False
     answers: int = 0
+    cancels: int = 0  # and redrives, that were answered with success
+    redrives: int = 0
     calls_before: int = 0  # when it was last answered as pending: one more call must follow
 
 
@@ -83,8 +85,21 @@ class Promises:
             answered(self.world.change.run(told.task.task_id))
 
     def redrive(self, told: Told) -> None:
+        """Until it is answered a cancelled task may be called, or not; a cancel beside it may have
+        been before or after it."""
+        was_cancelled, cancels = told.is_cancelled, told.cancels
+        told.may_be_cancelled |= was_cancelled
+        told.is_cancelled = False
         with self._asked(told, self.world.clock.now_ms()) as answered:
-            answered(self.world.redrive(told.task.task_id))
+            try:
+                redriven = self.world.redrive(told.task.task_id)
+            except Refusal:
+                told.is_cancelled |= was_cancelled
+                raise
+            told.redrives += 1
+            told.is_cancelled = False
+            answered(redriven)
+            told.may_be_cancelled = told.cancels > cancels
 
     def pause(self) -> None:
         self.may_be_paused, self.paused_ms = True, None
@@ -110,6 +125,7 @@ class Promises:
         self._cancel(self._last_named(key), lambda: self.world.keyed.cancel("orders", key))
 
     def _cancel(self, told: Told | None, cancel: Callable[[], Task]) -> None:
+        redrives = {task_id: one.redrives for task_id, one in self.told.items()}
         try:
             cancelled = cancel()
         except Refusal as refusal:
@@ -122,7 +138,10 @@ class Promises:
             raise
         else:
             self.results.append(cancelled)
-            self.told[cancelled.task_id].is_cancelled = True
+            known = self.told[cancelled.task_id]
+            known.cancels += 1
+            overlaps = known.redrives > redrives.get(cancelled.task_id, 0)
+            known.is_cancelled, known.may_be_cancelled = not overlaps, overlaps
 
     def _last_named(self, key: str) -> Told | None:
         named = [told for told in self.told.values() if told.task.key == key]
@@ -152,7 +171,9 @@ class Promises:
             yield answered
         except Refusal as refusal:
             self.results.append(refusal)
-            if told is not None and "written" not in str(refusal) and due_ms not in was_due_ms:
+            if told is None or "written" in str(refusal):
+                return
+            if due_ms not in was_due_ms and told.answers == answers_before[told.task.task_id]:
                 told.due_ms.discard(due_ms)
 
     def called(self, received: Received) -> Outcome:
@@ -177,7 +198,8 @@ class Promises:
         assert self.broken == []
         for task_id, told in self.told.items():
             task, outcomes = self.world.read(told.task), self.outcomes[task_id]
-            assert outcomes.count(OK) <= 1 + self.unfinished, "called again without a reason"
+            reasons = 1 + self.unfinished + told.redrives
+            assert outcomes.count(OK) <= reasons, "called again without a reason"
             if told.is_cancelled or task.status is Status.CANCELLED:
                 assert task.status is Status.CANCELLED
                 assert told.is_cancelled or told.may_be_cancelled

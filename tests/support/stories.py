@@ -14,6 +14,7 @@ from math import inf
 from botocore.exceptions import ClientError
 
 from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.tasks.lifecycle import REDRIVABLE_AFTER_MS
 from duewheel.stores.tasks import codec
 from local.control.wheel_pointers import WheelPointers
 from tests.support.clock import NOON_MS
@@ -104,8 +105,14 @@ class Story(Promises):
             )
 
     def echo(self, number: int) -> None:
-        """Carry out a write again that the SDK sent twice, long after it was answered."""
-        writes = [call for call in self.world.recorder.calls if is_write(call)]
+        """Carry out a write again that the SDK sent twice, long after it was answered. A delivery
+        is written without a condition; AWS refuses it when its signature is older than 5 min."""
+        oldest_ms = self.world.clock.now_ms() - REDRIVABLE_AFTER_MS
+        writes = [
+            call
+            for call in self.world.recorder.calls
+            if is_write(call) and delivered_ms(call) > oldest_ms
+        ]
         if writes:
             call = writes[number % len(writes)]
             client = self.world.unrecorded
@@ -216,6 +223,14 @@ def is_write(call: Call) -> bool:
         call.operation in ("PutItem", "UpdateItem", "DeleteItem")
         and "slot" in call.request.get("Key", call.request.get("Item", {}))
     )
+
+
+def delivered_ms(call: Call) -> float:
+    """When the earliest of the deliveries that it writes was made."""
+    requests = call.request.get("RequestItems", {}).values()
+    items = [one["PutRequest"]["Item"] for some in requests for one in some if "PutRequest" in one]
+    delivered = [item for item in items if item.get("status") == {"S": "delivered"}]
+    return min((int(item["updated_ms"]["N"]) for item in delivered), default=inf)
 
 
 def interleavings(

@@ -135,6 +135,8 @@ class OfATimer(Problem):
 
 
 class NotRedrivable(Problem):
+    """`members` may say from when on it can be redriven, as `redrivable_at`."""
+
     name = "not-redrivable"
 
 

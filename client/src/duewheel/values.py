@@ -69,6 +69,8 @@ class Task(Value):
     occurrence_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     number: int | None = field(default=None, repr=False)
     notice_of: str | None = field(default=None, repr=False)
+    redrives: int = field(default=0, repr=False)
+    redriven_from: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from duewheel.rules.businesses.settings import Business, Defaults, Own
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY
 from duewheel.rules.delivery.priority import RISES_EVERY_MS, Rank, order_ms, rank, waits_since_ms
 from duewheel.rules.priority import Priority
-from duewheel.rules.tasks.task import Attempt, Reservation, Task
+from duewheel.rules.tasks.task import Attempt, Reservation, Revival, Task
 from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
 from tests.support.limited_business import a_task
@@ -97,5 +97,7 @@ def test_the_wait_for_a_retry_does_not_count() -> None:
 
 def test_a_redriven_task_waits_since_its_redrive() -> None:
     second = NOON_MS // 1000 + 3_600
-    redriven = task(Priority.LOW, redrives=1, revivals=((NOON_MS // 1000, second),))
+    redriven = task(
+        Priority.LOW, redrives=1, revivals=(Revival(ended=NOON_MS // 1000, revived=second),)
+    )
     assert waits_since_ms(redriven, BUSINESS) == second * 1000

@@ -22,7 +22,7 @@ from duewheel.rules.sweep.minute_statistics import (
 )
 from duewheel.rules.sweep.verdict import HomeState
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.task import Attempt, Status, Task
+from duewheel.rules.tasks.task import Attempt, Revival, Status, Task
 from duewheel.rules.wheel.addresses import Address, address_at
 
 SECOND = 1_900_000_020  # the first of its minute
@@ -108,24 +108,29 @@ def test_each_final_status_is_counted_separately() -> None:
 
 
 def test_a_redriven_task_does_not_count_as_dead() -> None:
-    redriven = replace(DELIVERED, entry=at(LATER), revivals=((SECOND, LATER),))
+    redriven = replace(DELIVERED, entry=at(LATER), revivals=(Revival(ended=SECOND, revived=LATER),))
     whole = tally(met(redriven, SECOND, LATER))
     assert (whole.created, whole.dead, whole.delivered, whole.pending) == (1, 0, 1, 0)
 
 
 def test_a_death_counts_the_same_with_a_redrive_before_or_after_the_sweep() -> None:
     dead = replace(PENDING, status=Status.DEAD)
-    redriven = replace(PENDING, entry=at(LATER), revivals=((SECOND, LATER),))
+    redriven = replace(PENDING, entry=at(LATER), revivals=(Revival(ended=SECOND, revived=LATER),))
     assert met(dead, SECOND) == met(redriven, SECOND)
 
 
 def test_a_death_with_a_redrive_in_the_same_second_does_not_count() -> None:
-    hasty = replace(PENDING, entry=at(LATER), revivals=((SECOND, SECOND),))
+    hasty = replace(PENDING, entry=at(LATER), revivals=(Revival(ended=SECOND, revived=SECOND),))
     assert tally(met(hasty, SECOND)) == Tally(created=1)
 
 
 def test_a_task_that_died_before_its_home_fell_due_counts_where_it_died() -> None:
-    early = replace(DELIVERED, home=at(LATER), entry=at(SECOND), revivals=((EARLIER, SECOND),))
+    early = replace(
+        DELIVERED,
+        home=at(LATER),
+        entry=at(SECOND),
+        revivals=(Revival(ended=EARLIER, revived=SECOND),),
+    )
     facts = met(early, EARLIER, SECOND, LATER)
     assert set(facts) == {("orders", EARLIER // 60)}
     assert tally(facts, EARLIER // 60).delivered == 1
@@ -146,25 +151,29 @@ def test_businesses_are_counted_separately() -> None:
 
 
 statuses = st.sampled_from(Status)
+ends = st.sampled_from([status for status in Status if status is not Status.PENDING])
 
 
 @given(
     statuses,
     st.integers(-90, 90),
     st.integers(0, 90),
-    st.lists(st.integers(1, 30), max_size=4),
+    st.lists(st.tuples(st.integers(-30, 30), ends), max_size=4),
 )
 def test_a_task_counts_once_as_created_and_once_with_its_status_over_all_seconds(
-    status: Status, named_after: int, waited: int, gaps: list[int]
+    status: Status, named_after: int, waited: int, redrives: list[tuple[int, Status]]
 ) -> None:
-    """For any outcome and any number of redrives."""
+    """For any outcome and any number of redrives, also before the second of the end."""
     seconds, revivals = SECOND + named_after, []
-    for gap in gaps:
-        revivals.append((seconds, seconds + gap))
+    for gap, end in redrives:
+        revival = Revival(ended=seconds, revived=seconds + gap, status=end, lateness_ms=70)
+        revivals.append(revival)
         seconds += gap + waited
+    first = min([SECOND, *(revival.revived for revival in revivals)])
     home = replace(
         PENDING, status=status, entry=at(seconds), lateness_ms=0, revivals=tuple(revivals)
     )
+    home = replace(home, first_second=first if first < SECOND else None)
     if status is Status.PENDING and seconds <= SECOND:
         home = replace(home, entry=at(SECOND))
     facts = met(home, *range(SECOND - 100, SECOND + 1_000))
@@ -174,6 +183,8 @@ def test_a_task_counts_once_as_created_and_once_with_its_status_over_all_seconds
     assert whole.settled == (status is not Status.PENDING)
     assert whole.pending == (status is Status.PENDING)
     assert getattr(whole, status.value) == 1
+    assert sum(whole.lateness_classes) == whole.delivered
+    assert whole.lateness_sum_ms == 0
     assert len(facts) == 1, "a task counts in one minute"
 
 

@@ -10,7 +10,7 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
-from duewheel.rules.tasks.task import Attempt, Reservation, Status, Task
+from duewheel.rules.tasks.task import Attempt, Reservation, Revival, Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
 from tests.support.cases import each_case
 
@@ -237,17 +237,20 @@ def test_a_failed_task_is_retried_according_to_its_policy_and_outcome(
         assert lifecycle.retry_at_ms(task, own, outcome, NOW_MS, 1.0) == expected_ms
 
 
+REVIVED = Revival(ended=NOW_MS // 1000, revived=NOW_MS // 1000 + 1)
+
+
 @each_case(
     ("age_ms", "revivals", "is_too_old"),
     [
         (60_000, (), False),
         (60_001, (), True),
-        (60_001, ((NOW_MS // 1000, NOW_MS // 1000 + 1),), False),
-        (61_001, ((NOW_MS // 1000, NOW_MS // 1000 + 1),), True),
+        (60_001, (REVIVED,), False),
+        (61_001, (REVIVED,), True),
     ],
 )
 def test_age_counts_from_the_due_instant_or_the_latest_redrive(
-    age_ms: int, revivals: tuple[tuple[int, int], ...], is_too_old: bool
+    age_ms: int, revivals: tuple[Revival, ...], is_too_old: bool
 ) -> None:
     aged = RetryPolicy(max_age_seconds=60.0)
     task = replace(TASK, revivals=revivals)
@@ -294,6 +297,47 @@ def test_a_redrive_by_a_clock_that_is_behind_sets_the_first_second() -> None:
     behind = at_second(HOME.second - 1)
     assert lifecycle.redriven(died, behind, NOW_MS - 1_000).first_second == behind.second
     assert lifecycle.redriven(died, at_second(HOME.second), NOW_MS).first_second is None
+
+
+@each_case(
+    ("status", "is_late", "refused_for_ms"),
+    [
+        (Status.DELIVERED, True, lifecycle.REDRIVABLE_AFTER_MS),
+        (Status.DEAD, True, 0),
+        (Status.EXPIRED, True, 0),
+        (Status.CANCELLED, True, 0),
+        (Status.CANCELLED, False, 0),
+    ],
+)
+def test_any_end_is_taken_back_and_kept_as_what_it_was(
+    status: Status, is_late: bool, refused_for_ms: int
+) -> None:
+    now_ms = TASK.due_ms + (90_000 if is_late else -30_000)
+    ended = replace(
+        TASK,
+        status=status,
+        reason="why",
+        attempts=2,
+        lateness_ms=7,
+        settled_ms=now_ms,
+        updated_ms=now_ms,
+        expires_at=now_ms // 1000 + RETENTION_SECONDS,
+        expires_after_seconds=1.0,
+    )
+    assert max(0, lifecycle.redrivable_from_ms(ended) - now_ms) == refused_for_ms
+    at_ms = lifecycle.redrive_at_ms(ended, now_ms)
+    assert at_ms == max(now_ms, TASK.due_ms), "never before its due instant"
+    entry = at_second(at_ms // 1000)
+    redriven = lifecycle.redriven(ended, entry, now_ms)
+    assert (redriven.status, redriven.next_ms, redriven.attempts) == (Status.PENDING, at_ms, 0)
+    gone = redriven.expires_at, redriven.settled_ms, redriven.reason, redriven.lateness_ms
+    assert gone == (None,) * 4
+    assert not lifecycle.is_expired(redriven, at_ms)
+    (revival,) = redriven.revivals
+    assert (revival.ended, revival.revived) == (TASK.entry.second, entry.second)
+    how = revival.status, revival.reason, revival.attempts, revival.lateness_ms
+    assert how == ((status, None, 1, None) if status is Status.DEAD else (status, "why", 2, 7))
+    assert revival.is_seen is is_late
 
 
 def at_second(second: int) -> Address:

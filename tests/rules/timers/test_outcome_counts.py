@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from duewheel.rules.tasks.task import Occurrence, Status, Task
+from duewheel.rules.tasks.task import Occurrence, Revival, Status, Task
 from duewheel.rules.timers.outcome_counts import OPEN_MAX, Counted, Folded, counts_of, fold
 from duewheel.rules.timers.planning import counted_again_ms, occurrence_home
 from duewheel.rules.wheel.addresses import Address
@@ -22,6 +22,11 @@ def run(second: int, **fields: Any) -> Task:
     task = Task.at(home, "orders", home.instant_ms, 0)
     occurrence = Occurrence(TIMER_ID, second, indexed=False)
     return replace(task, **{"occurrence": occurrence, **fields})
+
+
+def once(**end: Any) -> dict[str, Any]:
+    """Redriven once, from this end."""
+    return {"redrives": 1, "revivals": (Revival(ended=BEGIN, revived=BEGIN + 9, **end),)}
 
 
 @each_case(
@@ -39,8 +44,13 @@ def run(second: int, **fields: Any) -> Task:
         ({"status": Status.CANCELLED, "reason": "superseded"}, ["superseded"]),
         ({"status": Status.CANCELLED, "reason": "skipped"}, ["skipped"]),
         # Pages count what happens after a redrive.
-        ({"redrives": 1}, ["fired", "dead"]),
-        ({"redrives": 2, "attempts": 1, "status": Status.DELIVERED}, ["fired", "dead"]),
+        (once(), ["fired", "dead"]),
+        ({**once(), "attempts": 1, "status": Status.DELIVERED}, ["fired", "dead"]),
+        (once(status=Status.DELIVERED), ["fired", "delivered"]),
+        ({**once(status=Status.DELIVERED), "status": Status.DEAD}, ["fired", "delivered"]),
+        (once(status=Status.EXPIRED, attempts=0), ["expired"]),
+        (once(status=Status.CANCELLED, reason="missed", attempts=0), ["missed"]),
+        (once(status=Status.CANCELLED, reason="cancelled by caller", attempts=1), ["fired"]),
     ],
 )
 def test_a_run_counts_by_its_first_end(fields: dict[str, Any], expected: list[str]) -> None:

@@ -304,15 +304,16 @@ def counted_in(task: Task, answer: Statistics) -> int:
     """The minute in which this task first fell due; a far one when it has not fallen due yet."""
     ended = [task.entry.second] if task.status is not Status.PENDING else []
     made_for = task.home.second if task.first_second is None else task.first_second
-    first = min([made_for, *ended, *(died for died, _ in task.revivals)])
+    first = min([made_for, *ended, *(one.ended for one in task.revivals if one.is_seen)])
     return first // 60 if first < answer.counted_until_second else 10**9
 
 
 def status_in(task: Task, answer: Statistics) -> Status:
     """The status of this task at `counted_until_second`."""
     until = answer.counted_until_second
-    if any(died < until <= revived for died, revived in task.revivals):
-        return Status.DEAD
+    for revival in task.revivals:
+        if revival.ended < until <= revival.revived:
+            return revival.status
     return task.status if task.entry.second < until else Status.PENDING
 
 

@@ -245,7 +245,7 @@ def test_a_redriven_task_is_retried_like_any_other(world: World) -> None:
     assert len(world.receiver.received) == 4
 
 
-def test_only_a_dead_task_can_be_redriven_and_only_while_it_stays(world: World) -> None:
+def test_only_a_task_that_has_ended_can_be_redriven_and_only_while_it_stays(world: World) -> None:
     pending = world.created(in_ms=600_000)
     with pytest.raises(NotRedrivable, match="pending"):
         world.redrive(pending.task_id)

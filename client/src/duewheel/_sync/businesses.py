@@ -103,15 +103,22 @@ class Businesses:
         reason: str | None = None,
         status_code: int | None = None,
         last_error: str | None = None,
+        status: str | None = None,
+        due_from: datetime | None = None,
+        due_to: datetime | None = None,
     ) -> Redriven:
-        """Give new attempts to all dead tasks that match the filter, in as many requests as it
-        takes. Tasks that die after the first request are left out."""
+        """Call all dead tasks that match the filter again, in as many requests as it takes. Tasks
+        that die after the first request are left out. `status`: those that are delivered, expired
+        or cancelled, of a range of due instants."""
         given = {
+            "status": status,
             "since": since,
             "until": until,
             "reason": reason,
             "status_code": status_code,
             "last_error": last_error,
+            "due_from": due_from,
+            "due_to": due_to,
         }
         body = {name: plain(value) for name, value in given.items() if value is not None}
         redriven, refused = 0, []

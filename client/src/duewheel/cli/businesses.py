@@ -130,9 +130,14 @@ def dead(name: str, limit: int, **which: Any) -> None:
 @business.command()
 @click.argument("name", metavar="BUSINESS")
 @filters
-@click.confirmation_option(prompt="Give all these tasks new attempts?")
+@click.option(
+    "--status", type=click.Choice(["dead", "delivered", "expired", "cancelled"]), help="Not dead."
+)
+@click.option("--due-from", type=arguments.instant, metavar="TIME", help="With --status.")
+@click.option("--due-to", type=arguments.instant, metavar="TIME", help="With --status.")
+@click.confirmation_option(prompt="Call all these tasks again?")
 def redrive(name: str, **which: Any) -> None:
-    """Give dead tasks new attempts, beginning now."""
+    """Call dead tasks again, or with --status others of a range of due instants."""
     done = client().businesses.redrive(name, **which)
     output().done(done, f"{done.redriven:,} tasks are pending again")
     if done.refused:

@@ -161,7 +161,7 @@ def run(name: str) -> None:
 @task.command()
 @click.argument("name", metavar="TASK")
 def redrive(name: str) -> None:
-    """Give a dead task new attempts, beginning now."""
+    """Call a task that has ended again, now or at its due instant."""
     api = client()
     redriven = api.tasks.redrive(task_id_of(api, name))
     output().done(redriven, f"{redriven.task_id} is {redriven.status} again")

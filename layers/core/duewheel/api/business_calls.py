@@ -41,10 +41,9 @@ from duewheel.rules.query_string import PageQuery, read_query
 from duewheel.rules.sweep.minute_statistics import StatsQuery, stats_request
 from duewheel.rules.tasks.dead_tasks import (
     DeadQuery,
-    DeadTasksFilterBody,
     dead_request,
-    redrive_request,
 )
+from duewheel.rules.tasks.redrive import RedriveFilterBody, redrive_request
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
@@ -108,11 +107,10 @@ def list_dead_tasks(request: Request, biz_type: str) -> Answer:
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
-def redrive_dead_tasks(request: Request, biz_type: str) -> Answer:
-    query = redrive_request(request.text(SINGLE_BYTES_MAX))
-    return json_answer(
-        redriven_view(wiring.dead_tasks().redrive(checked_biz_type(biz_type), query))
-    )
+def redrive_tasks(request: Request, biz_type: str) -> Answer:
+    checked = checked_biz_type(biz_type)
+    query = redrive_request(request.text(SINGLE_BYTES_MAX), checked)
+    return json_answer(redriven_view(wiring.redrive_tasks()(checked, query)))
 
 
 def read_statistics(request: Request, biz_type: str) -> Answer:
@@ -160,7 +158,7 @@ CALLS: dict[str, Mapping[str, Call]] = {
     },
     "/v1/businesses/{biz_type}/dead": {"GET": reads(list_dead_tasks, TasksView, query=DeadQuery)},
     "/v1/businesses/{biz_type}/redrive": {
-        "POST": writes(redrive_dead_tasks, RedrivenView, body=DeadTasksFilterBody)
+        "POST": writes(redrive_tasks, RedrivenView, refusals.ListIndexOff, body=RedriveFilterBody)
     },
     "/v1/businesses/{biz_type}/stats": {
         "GET": reads(read_statistics, StatisticsView, query=StatsQuery)

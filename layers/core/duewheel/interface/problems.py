@@ -11,6 +11,7 @@ from duewheel.rules.refusals import (
     CallbackRefused,
     IdempotencyKeyInUse,
     MethodNotAllowed,
+    NotRedrivable,
     Refusal,
     TooLate,
     TooManyCreates,
@@ -54,6 +55,8 @@ def problem_of(refusal: Refusal) -> dict[str, object]:
         problem["field"] = refusal.field
     if isinstance(refusal, TooLate) and refusal.cut_off_ms is not None:
         problem["cut_off"] = rfc3339(refusal.cut_off_ms)
+    if isinstance(refusal, NotRedrivable) and refusal.redrivable_ms is not None:
+        problem["redrivable_at"] = rfc3339(refusal.redrivable_ms)
     if isinstance(refusal, TooManyCreates):
         problem["retry_after_seconds"] = refusal.retry_after_seconds  # a batch has no header for it
     return problem

@@ -180,9 +180,15 @@ class OfATimer(Refusal):
 
 
 class NotRedrivable(Refusal):
+    """`redrivable_ms`: when it may be, where waiting helps."""
+
     type = "not-redrivable"
     title = "The task cannot be given new attempts"
     status = 409
+
+    def __init__(self, detail: str, *, redrivable_ms: int | None = None) -> None:
+        super().__init__(detail)
+        self.redrivable_ms = redrivable_ms
 
 
 class TasksPending(Refusal):

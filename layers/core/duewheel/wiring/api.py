@@ -62,9 +62,10 @@ from duewheel.workflows.sweep.delete_business import DeleteBusiness
 from duewheel.workflows.sweep.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.sweep.read_statistics import ReadStatistics
 from duewheel.workflows.tasks.change_task import ChangeTask
-from duewheel.workflows.tasks.dead_tasks import DeadTasks, RedriveTask
+from duewheel.workflows.tasks.dead_tasks import DeadTasks
 from duewheel.workflows.tasks.key_prefix import KeyPrefix
 from duewheel.workflows.tasks.list_tasks import READERS, ListTasks
+from duewheel.workflows.tasks.redrive import RedriveTask, RedriveTasks
 from duewheel.workflows.tasks.why_waiting import WhyWaiting
 from duewheel.workflows.timers.read_timers import ReadTimers
 from duewheel.workflows.wheel.read_status import ReadWheel
@@ -100,6 +101,11 @@ def redrive_task() -> RedriveTask:
         keep_order=order(),
         entry_writer=entry_writer(),
     )
+
+
+@once
+def redrive_tasks() -> RedriveTasks:
+    return RedriveTasks(dead_tasks(), list_tasks(), redrive_task())
 
 
 @once
@@ -212,7 +218,6 @@ def dead_tasks() -> DeadTasks:
         clock=clock(),
         index=index,
         tasks=tasks(),
-        redrive_task=redrive_task(),
         secret=cursor_secret(),
     )
 

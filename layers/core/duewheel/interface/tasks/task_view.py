@@ -20,8 +20,8 @@ from duewheel.rules.priority import PriorityField
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
 from duewheel.rules.tasks.task import Attempt, Made, Status, Task
-from duewheel.workflows.tasks.dead_tasks import Redriven
 from duewheel.workflows.tasks.list_tasks import LookedAt
+from duewheel.workflows.tasks.redrive import Redriven
 
 
 class AttemptView(Struct, kw_only=True):
@@ -73,6 +73,8 @@ class TaskView(Struct, kw_only=True):
     timer_id: TimerId | UnsetType = UNSET
     occurrence_at: Instant | UnsetType = UNSET
     number: Count | UnsetType | None = UNSET
+    redrives: Annotated[Count, says("How often it was redriven.")] | UnsetType = UNSET
+    redriven_from: Annotated[Status, says("How it had ended before that.")] | UnsetType = UNSET
     created_at: Instant
     updated_at: Instant
     settled_at: Instant | None
@@ -212,6 +214,9 @@ def _task_view(task: Task) -> TaskView:
         view.labels = dict(task.labels)
     if task.notice_of is not None:
         view.notice_of = task.notice_of
+    if task.revivals:
+        view.redrives = task.redrives
+        view.redriven_from = task.revivals[-1].status
     if (occurrence := task.occurrence) is not None:
         view.timer_id = occurrence.timer_id
         view.occurrence_at = rfc3339(occurrence.second * 1000)

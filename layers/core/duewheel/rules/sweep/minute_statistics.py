@@ -39,7 +39,8 @@ _NO_LATENESS = (0,) * (len(LATENESS_BOUNDS_MS) + 1)
 
 
 class Tally(Struct, frozen=True):
-    """`dead` are those that are dead now: a redrive takes its task out again."""
+    """By the statuses that tasks have now: a redrive takes its task out again. The largest lateness
+    stays."""
 
     created: int = 0
     delivered: int = 0
@@ -210,7 +211,8 @@ def _facts(home: HomeState, second: int) -> Iterator[tuple[int, Tally]]:
     if home.is_plan:
         return
     settled_in = None if home.status is Status.PENDING else home.entry.second
-    ended_in = [died for died, _ in home.revivals]
+    seen = [revival for revival in home.revivals if revival.is_seen]
+    ended_in = [revival.ended for revival in seen]
     # The sweep may have been past the home's second when the home was put.
     expected_in = home.home.second if home.first_second is None else home.first_second
     first_up = min(s for s in (expected_in, settled_in, *ended_in) if s is not None)
@@ -218,15 +220,29 @@ def _facts(home: HomeState, second: int) -> Iterator[tuple[int, Tally]]:
     if first_up == second:
         yield minute, Tally(created=1)
     if settled_in == second:
-        if home.status is Status.DELIVERED:
-            yield minute, delivered_so_late(home.lateness_ms or 0)
-        else:
-            yield minute, _ENDED[home.status]
-    for died, revived in home.revivals:
-        if revived_or_died := (died == second) - (revived == second):
-            yield minute, Tally(dead=revived_or_died)
+        yield minute, _ended_as(home.status, home.lateness_ms)
+    for revival in seen:
+        if revival.ended == second:
+            yield minute, _ended_as(revival.status, revival.lateness_ms)
+        if revival.revived == second:
+            yield minute, _taken_out(_ended_as(revival.status, revival.lateness_ms))
     if failed := home.failed_seconds.count(second):
         yield second // 60, Tally(failed_attempts=failed)
+
+
+def _ended_as(status: Status, lateness_ms: int | None) -> Tally:
+    return _ENDED[status] if status in _ENDED else delivered_so_late(lateness_ms or 0)
+
+
+def _taken_out(tally: Tally) -> Tally:
+    return Tally(
+        delivered=-tally.delivered,
+        dead=-tally.dead,
+        expired=-tally.expired,
+        cancelled=-tally.cancelled,
+        lateness_sum_ms=-tally.lateness_sum_ms,
+        lateness_classes=tuple(-count for count in tally.lateness_classes),
+    )
 
 
 MINUTE_MS = 60_000

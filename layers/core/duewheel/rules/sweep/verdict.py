@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
 from duewheel.rules.delivery.page_lease import TRIES_MAX, PageLease
-from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.task import Revival, Status, Task
 from duewheel.rules.wheel.addresses import (
     SHARDS_MAX,
     Address,
@@ -44,7 +44,7 @@ class HomeState(Struct, frozen=True, kw_only=True):
     biz_type: str
     lateness_ms: int | None = None
     failed_seconds: tuple[int, ...] = ()  # of the entries on which attempts failed
-    revivals: tuple[tuple[int, int], ...] = ()
+    revivals: tuple[Revival, ...] = ()
     parked: bool = False
     first_second: int | None = None
     is_plan: bool = False

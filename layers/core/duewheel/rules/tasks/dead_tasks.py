@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 from msgspec.structs import astuple, replace
 
 from duewheel.rules import cursors
-from duewheel.rules.fields import Instant, RequestBody, To, decode, given, period, says
+from duewheel.rules.fields import Instant, To, period, says
 from duewheel.rules.query_string import LIMIT_DEFAULT, PageQuery, read_query
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.task import Status, Task
@@ -29,7 +29,6 @@ from duewheel.rules.wheel.addresses import (
 
 # One call reads no more, even if few of them match; the next call continues from there.
 LOOKED_AT_MAX = 500
-REDRIVEN_MAX = 100
 TEXT_CHARACTERS_MAX = 120
 
 _IN_PARTS = "in parts"
@@ -152,10 +151,10 @@ def question_of(call: str, biz_type: str, wanted: DeadFilter) -> tuple[str | int
     return call, biz_type, *astuple(wanted)
 
 
-_Reason = Literal["stopped", "attempts exhausted", "older than max_age_seconds"]
-_Since = Annotated[Instant, says("The instant of death, inclusive.")]
-_StatusCode = Annotated[int, Meta(ge=100, le=999, description="Of the last attempt.")]
-_ErrorText = Annotated[
+Reason = Literal["stopped", "attempts exhausted", "older than max_age_seconds"]
+Since = Annotated[Instant, says("The instant of death, inclusive.")]
+StatusCode = Annotated[int, Meta(ge=100, le=999, description="Of the last attempt.")]
+ErrorText = Annotated[
     str,
     Meta(
         min_length=1,
@@ -166,42 +165,18 @@ _ErrorText = Annotated[
 
 
 class DeadQuery(PageQuery):
-    since: _Since | None = None
+    since: Since | None = None
     until: To | None = None
-    reason: _Reason | None = None
-    status_code: _StatusCode | None = None
-    last_error: _ErrorText | None = None
-
-
-class DeadTasksFilterBody(RequestBody):
-    """A body without a member means all that are dead."""
-
-    since: _Since | UnsetType = UNSET
-    until: To | UnsetType = UNSET
-    reason: _Reason | UnsetType = UNSET
-    status_code: _StatusCode | UnsetType = UNSET
-    last_error: _ErrorText | UnsetType = UNSET
-    cursor: str | UnsetType = UNSET
+    reason: Reason | None = None
+    status_code: StatusCode | None = None
+    last_error: ErrorText | None = None
 
 
 def dead_request(query_string: str) -> DeadRequest:
     read = read_query(query_string, DeadQuery)
-    return DeadRequest(_filter(read), read.limit, read.cursor)
+    return DeadRequest(dead_filter(read), read.limit, read.cursor)
 
 
-def redrive_request(body: str) -> DeadRequest:
-    read = decode(body, DeadTasksFilterBody)
-    return DeadRequest(_filter(read), cursor=given(read.cursor, None))
-
-
-def _filter(read: DeadQuery | DeadTasksFilterBody) -> DeadFilter:
-    since_ms, until_ms = period(
-        ("since", given(read.since, None)), ("until", given(read.until, None))
-    )
-    return DeadFilter(
-        since_ms=since_ms,
-        until_ms=until_ms,
-        reason=given(read.reason, None),
-        status_code=given(read.status_code, None),
-        last_error=given(read.last_error, None),
-    )
+def dead_filter(read: DeadQuery) -> DeadFilter:
+    since_ms, until_ms = period(("since", read.since), ("until", read.until))
+    return DeadFilter(since_ms, until_ms, read.reason, read.status_code, read.last_error)

@@ -19,6 +19,7 @@ from duewheel.rules.tasks.task import (
     PostponedBy,
     Postponement,
     Reservation,
+    Revival,
     Status,
     Task,
 )
@@ -31,6 +32,9 @@ STOPPED = "stopped"
 EXHAUSTED = "attempts exhausted"
 TOO_OLD = "older than max_age_seconds"
 ABOUT_TO_GO_MS = 3_600_000  # so near to its expiry a record is not made pending again
+# After a delivery: its run, and another that had read the task before, have ended, and AWS refuses
+# their requests.
+REDRIVABLE_AFTER_MS = 600_000
 NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
 WAIT_MS_MIN = 60_000  # of a task that is postponed by its lateness
 WAIT_MS_MAX = 900_000
@@ -122,7 +126,7 @@ def is_too_old(task: Task, usual: RetryPolicy, instant_ms: int) -> bool:
 
 
 def due_since_ms(task: Task) -> int:
-    redriven_ms = task.revivals[-1][1] * 1000 if task.revivals else 0
+    redriven_ms = task.revivals[-1].revived * 1000 if task.revivals else 0
     return max(task.due_ms, redriven_ms)
 
 
@@ -255,20 +259,41 @@ def brought_to(task: Task, entry: Address) -> Task:
     return replace(task, entry=entry)
 
 
+def redrive_at_ms(task: Task, now_ms: int) -> int:
+    """Now, but not before the due instant, which may be ahead if the task was cancelled."""
+    return max(now_ms, task.due_ms)
+
+
+def redrivable_from_ms(task: Task) -> int:
+    """A delivery is written without a condition: until then it may be written once more, and would
+    undo the redrive. Of other tasks the late delivery is what the redrive wants."""
+    return task.updated_ms + REDRIVABLE_AFTER_MS if task.status is Status.DELIVERED else 0
+
+
 def redriven(task: Task, entry: Address, now_ms: int) -> Task:
     """Pending again, with all its attempts before it; the history stays. It has no grace any more,
     since the redrive requests the call."""
+    revival = Revival(ended=task.entry.second, revived=entry.second)
+    if task.status is not Status.DEAD:
+        revival = replace(
+            revival,
+            status=task.status,
+            lateness_ms=task.lateness_ms,
+            reason=task.reason,
+            attempts=task.attempts,
+        )
     return replace(
         brought_to(task, entry),
         status=Status.PENDING,
         reason=None,
         attempts=0,
         redrives=task.redrives + 1,
-        revivals=_kept((*task.revivals, (task.entry.second, entry.second))),
+        revivals=_kept((*task.revivals, revival)),
         expires_after_seconds=None,
-        next_ms=now_ms,
+        next_ms=redrive_at_ms(task, now_ms),
         settled_ms=None,
         expires_at=None,
+        lateness_ms=None,
         updated_ms=now_ms,
         version=task.version + 1,
     )
@@ -295,8 +320,9 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
     )
 
 
-def _kept(revivals: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """The first one decides in which minute the task counts; the latest may not be swept yet."""
+def _kept(revivals: tuple[Revival, ...]) -> tuple[Revival, ...]:
+    """The first one decides in which minute the task counts, and what a run first counts as; the
+    latest may not be swept yet."""
     return (*revivals[:1], *revivals[1:][-REVIVALS_MAX:])
 
 

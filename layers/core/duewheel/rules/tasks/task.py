@@ -72,6 +72,24 @@ class InLine(Struct, frozen=True):
     from_ms: int
 
 
+class Revival(Struct, frozen=True, kw_only=True):
+    """One redrive: the seconds of the entry on which the task had ended, and of the one that
+    brings it back; and how it had ended, after how many attempts. Of a death only the seconds."""
+
+    ended: int
+    revived: int
+    status: Status = Status.DEAD
+    lateness_ms: int | None = None
+    reason: str | None = None
+    attempts: int = 1
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the sweep finds the end. It does not find that of a task which was brought back
+        before the second of its end."""
+        return self.ended < self.revived
+
+
 class Occurrence(Struct, frozen=True):
     """The second of a schedule that this task is for, which jitter may postpone, and its number. An
     occurrence that was run by hand has no number. `indexed`: it is in the index of its timer;
@@ -148,8 +166,7 @@ class Task(Struct, frozen=True, kw_only=True):
     parked_key: str | None = None  # the flow key, if its pause parked it
     notice_of: str | None = None  # the dead task whose death this one reports
     redrives: int = 0
-    # For each redrive the seconds of the entry that died and of the one that brought it back.
-    revivals: tuple[tuple[int, int], ...] = ()
+    revivals: tuple[Revival, ...] = ()
     occurrence: Occurrence | None = None
     plan: Plan | None = None
     first_second: int | None = None  # in which it first falls due, if not its home's

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.task import Revival, Status, Task
 from duewheel.rules.timers.occurrence_policy import Reason
 from duewheel.rules.wheel.addresses import Address
 
@@ -49,17 +49,24 @@ def is_folded(task: Task) -> bool:
 
 
 def counts_of(task: Task) -> Counter[Counted]:
-    """What its first end counts as, and the first call of one that has not ended. A redriven run
-    has died before."""
-    if task.redrives:
-        return Counter([Counted.FIRED, Counted.DEAD])
+    """What its first end counts as, and the first call of one that has not ended."""
+    return _counts(task.revivals[0] if task.revivals else task)
+
+
+def has_counted(task: Task, what: Counted) -> bool:
+    """Whether a redriven run counts as this already. A run counts once for each way in which it
+    ended."""
+    return any(what in _counts(revival) for revival in task.revivals)
+
+
+def _counts(ended: Task | Revival) -> Counter[Counted]:
     counts = Counter[Counted]()
-    if task.attempts:
+    if ended.attempts:
         counts[Counted.FIRED] = 1
-    if task.status in OUTCOMES:
-        counts[OUTCOMES[task.status]] = 1
-    if task.status is Status.CANCELLED and task.reason in COUNTED_AS:
-        counts[COUNTED_AS[Reason(task.reason)]] = 1
+    if ended.status in OUTCOMES:
+        counts[OUTCOMES[ended.status]] = 1
+    if ended.status is Status.CANCELLED and ended.reason in COUNTED_AS:
+        counts[COUNTED_AS[Reason(ended.reason)]] = 1
     return counts
 
 

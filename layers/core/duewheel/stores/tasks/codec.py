@@ -25,6 +25,7 @@ from duewheel.rules.tasks.task import (
     PostponedBy,
     Postponement,
     Reservation,
+    Revival,
     Status,
     Task,
 )
@@ -55,11 +56,11 @@ from duewheel.stores.item_attributes import (
 from duewheel.stores.labels import labels_attribute, labels_of_text
 from duewheel.stores.tasks.attempt_codec import history_from, history_text
 from duewheel.stores.tasks.plan_codec import VERSION_MAX, plan_from, plan_row
+from duewheel.stores.tasks.revival_codec import ends_from, pairs_from, revival_texts, revivals_from
 
 UNINDEXED_VERSION = 4  # the `v` of an occurrence that a step record names
 TOMBSTONE_SECONDS = 7 * 86_400  # far longer than any create is under way
 _ITEM_BYTES_MAX = 400 * 1024
-_ROWS_MAX = 100
 # Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
 _PAYLOAD_BYTES_MAX = 131_072
 
@@ -83,6 +84,7 @@ class HomeRow(Struct, kw_only=True):
     lateness_ms: N[InstantMs] | None = None
     history: S[History] | None = None
     revivals: S[Source] | None = None
+    ended_as: S[Source] | None = None
     redrives: N[Version] | None = None
     parked: Flag | None = None
     first_second: N[Second] | None = None
@@ -132,7 +134,6 @@ class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
     timer: TimerId | None = None
 
 
-_revivals = Decoder(Annotated[tuple[tuple[Second, Second], ...], Meta(max_length=_ROWS_MAX)])
 _turn = Decoder(tuple[InstantMs, Version])
 _place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
 _occurrence = Decoder(_OccurrenceRow)
@@ -172,6 +173,11 @@ def _postponement_from(source: str) -> Postponement | None:
     """None for a word of a newer release."""
     word, until_ms = _waits_for.decode(source)
     return Postponement(PostponedBy(word), until_ms) if word in set(PostponedBy) else None
+
+
+def _revivals_of(row: HomeRow) -> tuple[Revival, ...]:
+    pairs = decoded("revivals", row.revivals, pairs_from) or ()
+    return revivals_from(pairs, decoded("ended_as", row.ended_as, ends_from) or ())
 
 
 def _occurrence_row(occurrence: Occurrence) -> tuple[int | str, ...]:
@@ -305,7 +311,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["entry"] = {"S": task.entry.name}
     if task.redrives:
         item["redrives"] = {"N": str(task.redrives)}
-        item["revivals"] = {"S": compact(task.revivals)}
+        item |= {name: {"S": text} for name, text in revival_texts(task.revivals).items()}
     if task.status is Status.DEAD:
         item["dead_biz"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
     if task.retry is not None:
@@ -409,7 +415,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         tolerance_seconds=tolerance_seconds,
         requested_ms=requested_ms,
         redrives=row.redrives.N if row.redrives else 0,
-        revivals=decoded("revivals", row.revivals, _revivals.decode) or (),
+        revivals=_revivals_of(row),
         history=decoded("history", row.history, history_from) or (),
         reservation=_promise(row),
         postponement=decoded("waits_for", row.waits_for, _postponement_from),
@@ -446,7 +452,7 @@ def home_state_from(item: Mapping[str, Any]) -> HomeState:
         biz_type=row.biz_type.S,
         lateness_ms=row.lateness_ms and row.lateness_ms.N,
         failed_seconds=tuple(attempt.entry_second for attempt in failed),
-        revivals=decoded("revivals", row.revivals, _revivals.decode) or (),
+        revivals=_revivals_of(row),
         parked=row.parked is not None and row.parked.BOOL,
         first_second=row.first_second and row.first_second.N,
         is_plan=row.plan is not None,

@@ -270,8 +270,10 @@ class Deliver(Struct, frozen=True, kw_only=True):
         return PageFinished()
 
     def _called(self, message: PageMessage | DirectMessage) -> Called:
-        """Tasks that another run called and could not settle."""
-        return {task.home: task for task in map(self.tasks.from_text, message.called)}
+        """Tasks that another run called and could not settle; written by this one, from now on."""
+        now_ms = self.clock.now_ms()
+        tasks = map(self.tasks.from_text, message.called)
+        return {task.home: replace(task, updated_ms=now_ms) for task in tasks}
 
     def _texts(self, unsettled: Sequence[Task]) -> tuple[str, ...]:
         """As many as fit a message; the callbacks of the others are repeated."""

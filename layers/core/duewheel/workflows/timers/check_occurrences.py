@@ -20,7 +20,13 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Occurrence, Status, Task
 from duewheel.rules.timers import occurrence_policy
 from duewheel.rules.timers.occurrence_policy import Reason
-from duewheel.rules.timers.outcome_counts import COUNTED_AS, OUTCOMES, Counted, is_folded
+from duewheel.rules.timers.outcome_counts import (
+    COUNTED_AS,
+    OUTCOMES,
+    Counted,
+    has_counted,
+    is_folded,
+)
 from duewheel.rules.timers.timer import Overlap, Timer
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.tasks import TaskStore
@@ -59,14 +65,15 @@ class Firing(Struct):
 
     def count(self, task: Task, status: Status | None, *, was_called: bool = True) -> None:
         """Count an outcome. None: another writer has changed the task meanwhile."""
-        if was_called and not task.attempts and not task.redrives:
+        if was_called and not task.attempts:
             self.note(task, Counted.FIRED)
         if status in OUTCOMES:
             self.note(task, OUTCOMES[status])
 
     def note(self, task: Task, what: Counted) -> None:
         """The chain counts a run that a step record names."""
-        if task.occurrence is not None and not is_folded(task):
+        is_new = task.occurrence is not None and not has_counted(task, what)
+        if task.occurrence is not None and is_new and not is_folded(task):
             self.counts.setdefault(task.occurrence.timer_id, Counter())[what] += 1
 
 

@@ -14,7 +14,7 @@ import { timeline } from "./task_timeline.js";
 import { waiting } from "./task_waiting.js";
 
 const EVERY_MS = 3000;
-const ENDED = new Set(["delivered", "cancelled", "expired"]); // a dead one may be redriven by another
+const ENDED = new Set(["delivered", "cancelled", "expired"]); // a dead one is redriven sooner, also by another
 
 export async function taskPage({ place, parameters, signal }) {
   const id = parameters.id;

@@ -8,6 +8,8 @@ import { confirmed } from "../../parts/outcomes.js";
 import { link } from "../../parts/router.js";
 import { call } from "../../parts/service.js";
 
+const ENDED = new Set(["delivered", "dead", "cancelled", "expired"]);
+
 // Buttons for a task; `changed` gets each answer that shows it as it is then.
 export function taskActions(id, changed) {
   const does = (asks, method, rest, outcome) =>
@@ -22,7 +24,7 @@ export function taskActions(id, changed) {
   const cancel = does(cancelling, "DELETE", [], () => "The task is cancelled; its call is not made.");
   const move = does(moving, "PATCH", [], ({ due_at }) => `The task is due at ${written(due_at)}.`);
   const run = does(running, "POST", ["run"], () => "The next attempt is made now.");
-  const redrive = does(redriving, "POST", ["redrive"], () => "The task is pending again; its first attempt is made now.");
+  const redrive = does(redriving, "POST", ["redrive"], ({ next_at }) => `The task is pending again; its next attempt is due at ${written(next_at)}.`);
   return (task) => buttons(task, { cancel, move, run, redrive });
 }
 
@@ -31,7 +33,7 @@ function buttons(task, { cancel, move, run, redrive }) {
   const offered = [
     isOwn && button("Run now", run),
     isOwn && button("Reschedule", move),
-    task.status === "dead" && button("Redrive", redrive),
+    ENDED.has(task.status) && button("Redrive", redrive),
     task.status === "pending" && button("Cancel the task", cancel, "danger"),
   ].filter(Boolean);
   const ofTimer = task.status === "pending" && !isOwn && el("p", { class: "hint" }, "Its instant is its ", el("a", { href: link(["timers", task.timer_id]) }, "timer"), "'s: change that, or run that now.");
@@ -57,7 +59,7 @@ const running = () => ({
 
 const redriving = () => ({
   title: "Redrive this task?",
-  text: "It becomes pending again and gets all its attempts again, the first of them at once. Its receiver is called again.",
+  text: "Its receiver is called again, also if the task was delivered. It becomes pending and gets all its attempts again: the first at once, or at its due instant if that is still ahead.",
   verb: "Redrive it",
 });
 

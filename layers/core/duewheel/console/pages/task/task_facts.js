@@ -29,6 +29,7 @@ export function taskFacts(task) {
     ["Due", instant(task.due_at, { milliseconds: true })],
     task.next_at && ["Next attempt", instant(task.next_at, { milliseconds: true })],
     ["Attempts", String(task.attempts)],
+    task.redrives && ["Redriven", `${task.redrives} ${task.redrives === 1 ? "time" : "times"}; it was ${task.redriven_from} before`],
     task.lateness_ms !== null && ["Late by", span(task.lateness_ms)],
     task.last_error && ["Last error", task.last_error],
     ["Retry", task.retry ? said(task.retry) : leftToBusiness()],
