@@ -118,6 +118,22 @@ def test_a_dead_task_is_redriven(
     expect(viewer.section("Timeline")).to_contain_text("Attempt 1 delivered")
 
 
+def test_a_cancelled_task_is_redriven_to_its_due_instant(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    task = created(service, business)
+    open_task(viewer, task)
+    viewer.press("Cancel the task")
+    viewer.agree("Cancel it")
+    expect(viewer.page.locator(".standing")).to_contain_text("cancelled")
+    viewer.press("Redrive")
+    expect(viewer.page.get_by_role("dialog")).to_contain_text("called again")
+    viewer.agree("Redrive it")
+    expect(viewer.page.locator(".standing")).to_have_text("pending")
+    expect(viewer.section("Facts")).to_contain_text("1 time; it was cancelled before")
+    expect(viewer.button("Redrive")).to_have_count(0)
+
+
 def test_a_late_answer_is_not_shown_on_the_next_page(
     viewer: Viewer, service: Service, business: str
 ) -> None:

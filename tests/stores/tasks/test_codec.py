@@ -23,6 +23,7 @@ from duewheel.rules.tasks.task import (
     PostponedBy,
     Postponement,
     Reservation,
+    Revival,
     Status,
     Task,
 )
@@ -389,3 +390,26 @@ def test_a_payload_is_kept_as_its_exact_source_text(payload: str) -> None:
         payload=payload,
     )
     assert item_of(task)["payload"] == {"S": payload}
+
+
+ENDED_TWICE = (
+    Revival(ended=5, revived=9, status=Status.DELIVERED, lateness_ms=3, attempts=2),
+    Revival(ended=9, revived=12),
+    Revival(ended=9, revived=12, status=Status.CANCELLED, reason="cancelled by caller", attempts=0),
+)
+
+
+def test_redrives_come_back_and_a_release_before_reads_their_seconds() -> None:
+    task = replace(Task.at(HOME_OF_REDRIVEN, "orders", 5_000, 0), redrives=3, revivals=ENDED_TWICE)
+    item = item_of(task)
+    assert item["revivals"] == {"S": "[[5,9],[9,12],[9,12]]"}
+    found = codec.task_from(item).revivals
+    assert found == codec.home_state_from(item).revivals
+    # Of two within the same seconds it does not show which was which; nothing depends on it.
+    assert sorted(map(str, found)) == sorted(map(str, ENDED_TWICE))
+    assert found[0] == ENDED_TWICE[0]
+    written_by_older = {**item, "revivals": {"S": "[[5,9],[9,12],[9,12],[20,30]]"}}
+    assert codec.task_from(written_by_older).revivals[-1] == Revival(ended=20, revived=30)
+
+
+HOME_OF_REDRIVEN = address_at(5_000, bytes(TOKEN_BYTES))

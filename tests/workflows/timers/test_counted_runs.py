@@ -8,6 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from duewheel.rules.callbacks.types import RetryPolicy
+from duewheel.rules.tasks.lifecycle import REDRIVABLE_AFTER_MS
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.timers.outcome_counts import Counted, Folded
 from duewheel.rules.timers.timer import Misfire, Timer
@@ -177,6 +178,28 @@ def test_a_redriven_run_counts_as_dead_and_by_its_new_end(
     assert ended(world, timer) == {"fired": 2, "dead": 2, "delivered": 1}
     story.settle_all()
     assert folded(world, timer) == {"fired": 2, "dead": 2, "delivered": 1}
+
+
+@pytest.mark.parametrize("is_folded_first", [True, False])
+def test_a_run_that_is_delivered_and_redriven_counts_once(
+    world: World, is_folded_first: bool
+) -> None:
+    story = Story(world)
+    timer = made(world, 2, max_runs=2)
+    story.pass_time(6)
+    world.clock.advance_ms(REDRIVABLE_AFTER_MS)
+    if is_folded_first:
+        fold(world, timer)
+        assert folded(world, timer) == {"fired": 2, "delivered": 2}
+    for answer, expected in ((OK, {}), (GONE, {"dead": 1})):
+        world.receiver.answer = lambda received, answer=answer: answer
+        world.redrive(occurrences(world, timer)[0].task_id)
+        story.pass_time(5)
+        assert ended(world, timer) == {"fired": 2, "delivered": 2, **expected}
+        world.clock.advance_ms(REDRIVABLE_AFTER_MS)
+    story.settle_all()
+    assert folded(world, timer) == {"fired": 2, "delivered": 2, "dead": 1}
+    assert len(world.receiver.received) == 4
 
 
 def test_runs_by_hand_are_counted_by_their_pages(world: World) -> None:

@@ -1,0 +1,116 @@
+"""Redrives over HTTP of tasks that are not dead: one by its id, many by status and due instants."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.task import Status
+from duewheel.rules.wheel.addresses import address_of_task
+from duewheel.wiring import wheel as wheel_wiring
+from tests.functions.conftest import call
+from tests.support.cases import each_case
+from tests.support.clock import ManualClock
+
+PATH = "/v1/businesses/orders/redrive"
+RANGE = {"due_from": "2027-01-15T00:00:00Z", "due_to": "2027-01-16T00:00:00Z"}
+
+
+def cancelled(clock: ManualClock, number: int) -> list[str]:
+    hook = {"url": "https://receiver.example/"}
+    ids = []
+    for _ in range(number):
+        clock.advance_ms(1_000)
+        body = {"biz_type": "orders", "delay_seconds": 600, "callback": hook}
+        ids.append(call("POST", "/v1/tasks", body)[1]["task_id"])
+        assert call("DELETE", f"/v1/tasks/{ids[-1]}")[0] == 200
+    return ids
+
+
+def delivered(clock: ManualClock) -> str:
+    (task_id,) = cancelled(clock, 1)
+    tasks = wheel_wiring.tasks()
+    task = tasks.get(address_of_task(task_id))
+    assert task is not None
+    now_ms = clock.now_ms()
+    assert tasks.put_delivered([replace(task, status=Status.DELIVERED, updated_ms=now_ms)]) == []
+    return task_id
+
+
+def redriven(body: dict[str, Any]) -> tuple[int, list[str]]:
+    """Over all pages; how many, and the types of the refusals."""
+    done, refused, cursor = 0, [], None
+    while True:
+        status, answer = call("POST", PATH, body | ({} if cursor is None else {"cursor": cursor}))
+        assert status == 200, answer
+        done += answer["redriven"]
+        refused += [one["problem"]["type"] for one in answer["refused"]]
+        cursor = answer["cursor"]
+        if cursor is None:
+            return done, refused
+
+
+def test_a_redriven_task_says_how_often_and_from_which_end(wired: ManualClock) -> None:
+    (task_id,) = cancelled(wired, 1)
+    assert "redrives" not in call("GET", f"/v1/tasks/{task_id}")[1]
+    status, task = call("POST", f"/v1/tasks/{task_id}/redrive")
+    assert (status, task["status"], task["attempts"]) == (200, "pending", 0)
+    assert (task["redrives"], task["redriven_from"]) == (1, "cancelled")
+    assert task["next_at"] == task["due_at"]
+    status, problem = call("POST", f"/v1/tasks/{task_id}/redrive")
+    assert (status, problem["type"]) == (409, "urn:duewheel:problem:not-redrivable")
+    assert call("DELETE", f"/v1/tasks/{task_id}")[0] == 200
+    assert call("POST", f"/v1/tasks/{task_id}/redrive")[1]["redrives"] == 2
+
+
+def test_the_refusal_of_a_delivered_task_says_from_when_on_it_can_be_redriven(
+    wired: ManualClock,
+) -> None:
+    task_id = delivered(wired)
+    status, problem = call("POST", f"/v1/tasks/{task_id}/redrive")
+    assert status == 409
+    wired.advance_ms(lifecycle.REDRIVABLE_AFTER_MS)
+    status, task = call("POST", f"/v1/tasks/{task_id}/redrive")
+    assert (status, task["redriven_from"]) == (200, "delivered")
+    assert problem["redrivable_at"] == task["updated_at"]
+
+
+def test_a_redrive_by_status_takes_those_of_the_range_page_by_page(
+    wired: ManualClock, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("duewheel.rules.tasks.redrive.REDRIVEN_MAX", 2)
+    ids = cancelled(wired, 5)
+    other = delivered(wired)
+    assert redriven({"status": "expired", **RANGE}) == (0, [])
+    assert redriven({"status": "delivered", **RANGE}) == (
+        0,
+        ["urn:duewheel:problem:not-redrivable"],
+    )
+    last = call("GET", f"/v1/tasks/{ids[4]}")[1]["due_at"]
+    assert redriven({"status": "cancelled", **RANGE, "due_to": last}) == (4, [])
+    statuses = [call("GET", f"/v1/tasks/{task_id}")[1]["status"] for task_id in [*ids, other]]
+    assert statuses == ["pending"] * 4 + ["cancelled", "delivered"]
+    assert redriven({"status": "cancelled", **RANGE}) == (1, [])
+
+
+@each_case(
+    ("body", "field"),
+    [
+        ({"status": "pending"}, "status"),
+        ({"status": "delivered"}, "due_from"),
+        ({"status": "delivered", "due_from": RANGE["due_from"]}, "due_to"),
+        ({"status": "expired", **RANGE, "reason": "stopped"}, "reason"),
+        ({"status": "expired", **RANGE, "since": RANGE["due_from"]}, "since"),
+        ({"status": "cancelled", **RANGE, "due_to": RANGE["due_from"]}, "due_to"),
+        ({"status": "cancelled", **RANGE, "cursor": "x"}, "cursor"),
+        (RANGE, "due_from"),
+        ({"status": "dead", "due_to": RANGE["due_to"]}, "due_to"),
+    ],
+)
+def test_a_filter_that_is_wrong_redrives_nothing(
+    wired: ManualClock, body: dict[str, Any], field: str
+) -> None:
+    (task_id,) = cancelled(wired, 1)
+    status, problem = call("POST", PATH, body)
+    assert (status, problem["field"]) == (422, field), problem
+    assert call("GET", f"/v1/tasks/{task_id}")[1]["status"] == "cancelled"
