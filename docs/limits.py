@@ -15,8 +15,11 @@ from duewheel.rules.businesses import requests as business_requests
 from duewheel.rules.businesses.flow import PAUSED_MAX, PREFIXES_MAX
 from duewheel.rules.callbacks import batch, outcome, retry, url
 from duewheel.rules.callbacks import requests as callbacks
+from duewheel.rules.callbacks.answers import HEADERS_MAX as ANSWER_HEADERS_MAX
 from duewheel.rules.callbacks.aws import message
+from duewheel.rules.callbacks.outcome import HEADER_CHARACTERS_MAX
 from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX
+from duewheel.rules.callbacks.types import KEPT_BYTES_MAX
 from duewheel.rules.history import changes
 from duewheel.rules.names import AHEAD_DAYS_MAX
 from duewheel.rules.query_string import LIMIT_DEFAULT, LIMIT_MAX
@@ -205,6 +208,8 @@ settings of a business | hold within {KEPT_MS // 1000} s everywhere
 `batch.tasks_max` | {business(batch={"tasks_max": 0})}
 `batch.bytes_max` | {business(batch={"tasks_max": 2, "bytes_max": 0})}, by default \
 {batch.BYTES_MAX:,}
+`keep_answers` | {KEPT_BYTES_MAX:,} bytes, {ANSWER_HEADERS_MAX} headers; \
+{HEADER_CHARACTERS_MAX} characters of a header's value
 `creates_burst` | {business(creates_burst=0)}
 `signing_secrets` | {business(signing_secrets=[])}, the newest first; \
 each is {business(signing_secrets=[""])}

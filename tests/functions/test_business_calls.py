@@ -74,6 +74,7 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
         "batch": None,
         "flow": None,
         "paused_flow_keys": [],
+        "keep_answers": None,
         "breakers": [],
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",

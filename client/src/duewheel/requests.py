@@ -63,6 +63,7 @@ class BusinessSettings(TypedDict, total=False):
     batch: Mapping[str, int] | None
     flow: Mapping[str, Any] | None
     paused_flow_keys: Mapping[str, Literal[True] | None] | None
+    keep_answers: Mapping[str, Any] | None
 
 
 class Schedule(TypedDict, total=False):

@@ -37,6 +37,17 @@ class Waiting(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeptAnswer(Value):
+    """The last answer to a task that was kept. `is_whole`: `body` is all of it."""
+
+    at: datetime = field(metadata=INSTANT)
+    status_code: int
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: str = field(default="", repr=False)
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
 class Task(Value):
     task_id: str
     biz_type: str
@@ -71,6 +82,7 @@ class Task(Value):
     notice_of: str | None = field(default=None, repr=False)
     redrives: int = field(default=0, repr=False)
     redriven_from: str | None = field(default=None, repr=False)
+    answer: KeptAnswer | None = field(default=None, repr=False, metadata=read_by(KeptAnswer.read))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +164,7 @@ class Business(Value):
     batch: Mapping[str, int] | None = field(default=None, repr=False)
     flow: Mapping[str, Any] | None = field(default=None, repr=False)
     paused_flow_keys: tuple[str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
+    keep_answers: Mapping[str, Any] | None = field(default=None, repr=False)
     breakers: tuple[Breaker, ...] = field(
         default=(), repr=False, metadata=read_by(many(Breaker.read))
     )

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.callbacks.types import HttpCallback, KeptAnswer, RetryPolicy
 from duewheel.rules.labels import LABELS_MAX, VALUE_CHARACTERS_MAX
 from duewheel.rules.labels import NAME as LABEL_NAME
 from duewheel.rules.names import FLOW_KEY
@@ -413,3 +413,11 @@ def test_redrives_come_back_and_a_release_before_reads_their_seconds() -> None:
 
 
 HOME_OF_REDRIVEN = address_at(5_000, bytes(TOKEN_BYTES))
+
+
+@each_case("body", ["", "line\n\x00 é", "x" * 2_048])
+def test_a_kept_answer_comes_back(body: str) -> None:
+    headers = {"x-request": '"17"'}
+    answer = KeptAnswer(at_ms=7, status_code=200, is_whole=True, headers=headers, body=body)
+    task = replace(Task.at(HOME_OF_REDRIVEN, "orders", 5_000, 0), answer=answer)
+    assert codec.task_from(item_of(task)).answer == answer

@@ -84,9 +84,9 @@ def create(business: str, due: datetime | timedelta, replace: bool, **given: Any
 @task.command()
 @click.argument("name", metavar="TASK")
 def get(name: str) -> None:
-    """Show a task with its last attempts, and why it waits."""
+    """Show a task with its last attempts, why it waits, and the answer that was kept."""
     found = found_task(client(), name)
-    output().value(found, "history", "waiting")
+    output().value(found, "history", "waiting", "answer")
     if output().is_json:
         return
     if found.waiting:
@@ -94,6 +94,10 @@ def get(name: str) -> None:
     if found.history:
         columns = ("at", "outcome", "status_code", "lateness_ms", "duration_ms", "note")
         output().rows(found.history, columns)
+    if found.answer:
+        for name, value in found.answer.headers.items():
+            click.echo(f"{name}: {as_text(value)}")
+        click.echo(as_text(found.answer.body))
 
 
 @task.command(name="list")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.batch import (
@@ -13,7 +14,7 @@ from duewheel.rules.callbacks.batch import (
     document,
     outcomes_of_answer,
 )
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome, Verdict, received
 from duewheel.rules.callbacks.payload_encoding import callback_headers, text_of, unsuitable
 from duewheel.rules.callbacks.signature import has_second_reading
 from duewheel.rules.callbacks.types import AwsCallback, Callback, HttpCallback
@@ -39,18 +40,30 @@ class Targets(Struct, frozen=True):
         now_ms: int,
         timeout_seconds: float,
         secrets: tuple[bytes, ...] = (),
+        *,
+        wants_answer: bool = False,
     ) -> Outcome:
         """`callback`: the effective one. HTTP calls are signed with the secrets; AWS services
-        authenticate the sender themselves."""
+        authenticate the sender themselves. `wants_answer`: the outcome has the answer, of those
+        that have one: HTTP and functions."""
         if (reason := unsuitable(callback, task.payload)) is not None:
             return Outcome(Verdict.STOP, f"cannot be sent: the payload {reason}")
         if isinstance(callback, AwsCallback):
-            return await self.aws[target_of(callback).name](callback, task, timeout_seconds)
+            calls = self.aws[target_of(callback).name]
+            return await calls(callback, task, timeout_seconds, wants_answer=wants_answer)
         body = _body(callback, task)
         if secrets and body and has_second_reading(body, now_ms // 1000):
             return Outcome(Verdict.STOP, NOT_TO_BE_SIGNED)
         headers = callback_headers(task, now_ms, secrets, body)
-        return await self.http.call(callback, headers, body, timeout_seconds)
+        if not wants_answer:
+            return await self.http.call(callback, headers, body, timeout_seconds)
+        reply = await self.http.reply(callback, headers, body, timeout_seconds)
+        if isinstance(reply, Outcome):
+            return reply
+        answer = received(
+            reply.headers, reply.body_start, is_whole=reply.is_whole, sent=callback.headers
+        )
+        return replace(self.http.outcome_of(reply), answer=answer)
 
     async def call_batch(
         self,

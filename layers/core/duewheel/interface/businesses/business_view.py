@@ -10,6 +10,7 @@ from duewheel.rules.businesses.flow import FlowBody
 from duewheel.rules.businesses.lanes import BusinessLane, ChosenBy
 from duewheel.rules.businesses.requests import StatusList
 from duewheel.rules.businesses.settings import Business, Own
+from duewheel.rules.callbacks.answers import KeepAnswersBody, shown_keep_answers
 from duewheel.rules.callbacks.batch import BatchBody, shown_batch
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.delivery.usage import Usage
@@ -83,6 +84,7 @@ class BusinessView(Struct, kw_only=True):
     batch: BatchBody | None
     flow: FlowBody | None
     paused_flow_keys: list[FlowKey]
+    keep_answers: KeepAnswersBody | None
     breakers: Annotated[list[BreakerView], says("Only the call that reads one business has them.")]
     own: Annotated[
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]
@@ -147,6 +149,7 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         batch=None if own.batch is None else shown_batch(own.batch),
         flow=None if own.flow is None else own.flow.body,
         paused_flow_keys=list(business.paused_flow_keys),
+        keep_answers=None if own.keep_answers is None else shown_keep_answers(own.keep_answers),
         breakers=[
             BreakerView(one.host, rfc3339(one.since_ms), rfc3339(one.until_ms))
             for one in business.health.breakers

@@ -48,6 +48,16 @@ class WaitingView(Struct, kw_only=True):
     since: Annotated[Instant, says("Of `calling`: when the run took it.")] | UnsetType = UNSET
 
 
+class KeptAnswerView(Struct, kw_only=True):
+    """The last answer that was kept, by `keep_answers` of its business."""
+
+    at: Instant
+    status_code: int
+    headers: dict[str, str]
+    body: Annotated[str, says("What is not UTF-8 is replaced.")]
+    is_whole: Annotated[bool, says("Whether `body` is all of it.")]
+
+
 class TaskView(Struct, kw_only=True):
     """`retry`, `expires_after_seconds`, `tolerance_seconds`, `priority`, `flow_key` and `labels`
     are there only if the request or the timer set them."""
@@ -83,6 +93,10 @@ class TaskView(Struct, kw_only=True):
     last_error: str | None
     waiting: (
         Annotated[WaitingView, says("Only the calls that read one task have it, while it waits.")]
+        | UnsetType
+    ) = UNSET
+    answer: (
+        Annotated[KeptAnswerView, says("Only answers with one task have it, where one was kept.")]
         | UnsetType
     ) = UNSET
     history: Annotated[
@@ -143,6 +157,14 @@ def task_text(task: Task, waiting: Wait | None = None) -> str:
     view = _task_view(task)
     if waiting is not None:
         view.waiting = _waiting_view(waiting)
+    if (answer := task.answer) is not None:
+        view.answer = KeptAnswerView(
+            at=rfc3339(answer.at_ms),
+            status_code=answer.status_code,
+            headers=dict(answer.headers),
+            body=answer.body,
+            is_whole=answer.is_whole,
+        )
     return encoded(view)
 
 

@@ -6,6 +6,7 @@ from msgspec import to_builtins
 
 from duewheel.rules.businesses.flow import Flow
 from duewheel.rules.businesses.settings import Business, Own
+from duewheel.rules.callbacks.types import KeepAnswers
 from duewheel.rules.history.changes import (
     Change,
     ChangeAction,
@@ -38,6 +39,7 @@ _SHOWN = {
     "batch",
     "flow",
     "paused_flow_keys",
+    "keep_answers",
 }
 
 
@@ -74,4 +76,6 @@ def _settings(own: Own) -> dict[str, Any]:
 
 
 def _members(value: Any) -> Any:
+    if isinstance(value, KeepAnswers):
+        return to_builtins(value)
     return to_builtins(value.body) if isinstance(value, Flow) else value

@@ -28,6 +28,7 @@ from duewheel.rules.businesses.settings import (
 )
 from duewheel.rules.callbacks import outcome, secret_headers
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
+from duewheel.rules.callbacks.answers import KeepAnswersBody, keep_answers_from
 from duewheel.rules.callbacks.batch import BatchBody, batch_from
 from duewheel.rules.callbacks.outcome import StatusEntry
 from duewheel.rules.callbacks.requests import (
@@ -163,6 +164,7 @@ class BusinessChangeBody(RequestBody):
     batch: BatchBody | UnsetType | None = UNSET
     flow: FlowBody | UnsetType | None = UNSET
     paused_flow_keys: _PausedKeys | UnsetType | None = UNSET
+    keep_answers: KeepAnswersBody | UnsetType | None = UNSET
 
 
 def business_change(
@@ -188,6 +190,7 @@ def business_change(
         "batch": lambda body, _: batch_from(body),
         "flow": flow_from,
         "paused_flow_keys": paused_keys_from,
+        "keep_answers": keep_answers_from,
     }
     return {
         name: checked[name](value, name) if name in checked and value is not None else value

@@ -21,7 +21,7 @@ from duewheel.rules.callbacks.batch_limits import check_batch
 from duewheel.rules.callbacks.outcome import StatusEntry, StatusLists, status_lists
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY
 from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX, NamedSecret, merged, names_in
-from duewheel.rules.callbacks.types import Callback, HttpCallback, RetryPolicy
+from duewheel.rules.callbacks.types import Callback, HttpCallback, KeepAnswers, RetryPolicy
 from duewheel.rules.callbacks.url import is_allowed, parse_callback_url
 from duewheel.rules.fields import invalid
 from duewheel.rules.names import scope_of
@@ -74,6 +74,7 @@ class Own(Struct, frozen=True):
     batch: Batch | None = None  # None: each task has a call of its own
     flow: Flow | None = None  # the limits of its flow keys
     paused_flow_keys: tuple[str, ...] | None = None
+    keep_answers: KeepAnswers | None = None  # None: only what the history has
 
     @property
     def stored_secrets(self) -> frozenset[bytes]:

@@ -15,6 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.retry import RETRY_AFTER_SECONDS_MAX
+from duewheel.rules.callbacks.secret_headers import carries_secret, without_secrets
+from duewheel.rules.callbacks.types import KeepAnswers, KeptAnswer
 
 StatusEntry = int | str
 RETRY_DEFAULT: tuple[StatusEntry, ...] = (401, 403, 404, 408, 425, 429, "5xx")
@@ -24,6 +26,7 @@ STATUS_ENTRIES_MAX = 100
 STOP_HEADER = "duewheel-stop"
 ANSWER_BYTES_MAX = 65_536  # of an answer that is read
 NOTE_BYTES_MAX = 128  # keeps a small task under 1 KB after a normal delivery
+HEADER_CHARACTERS_MAX = 256  # of a header of an answer that is kept
 _STOPPED_NOTE = "the receiver said stop: "
 _REDIRECT_NOTE = "redirects are not followed: "
 
@@ -34,6 +37,14 @@ class Verdict(StrEnum):
     STOP = "stop"
 
 
+class ReceivedAnswer(Struct, frozen=True):
+    """`headers` has lower-case names, and none of the secrets of the call."""
+
+    headers: Mapping[str, str]
+    body: bytes
+    is_whole: bool
+
+
 class Outcome(Struct, frozen=True):
     verdict: Verdict
     note: str  # the reason, or the start of the reply's body
@@ -41,6 +52,7 @@ class Outcome(Struct, frozen=True):
     retry_after_seconds: float | None = None
     was_begun: bool = True  # False: no request was sent, so it is no attempt
     stopped_by_receiver: bool = False  # requested by the receiver, with any status
+    answer: ReceivedAnswer | None = None  # if it was wanted
 
 
 class StatusLists(Struct, frozen=True):
@@ -148,3 +160,40 @@ def retry_after_seconds(text: str, now_ms: int) -> float | None:
             instant = instant.replace(tzinfo=UTC)
         seconds = instant.timestamp() - now_ms / 1000
     return min(max(seconds, 0.0), RETRY_AFTER_SECONDS_MAX)
+
+
+def received(
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    is_whole: bool,
+    sent: Iterable[tuple[str, str]] = (),
+) -> ReceivedAnswer:
+    """`sent`: the headers of the call, whose secrets a receiver may repeat in its own. The body is
+    without them already."""
+    secrets = list(sent)
+    clean = {
+        name: without_secrets(value.encode(), secrets).decode("utf-8", "replace")
+        for name, value in headers.items()
+    }
+    return ReceivedAnswer(clean, body, is_whole)
+
+
+def kept_answer(outcome: Outcome, keep: KeepAnswers | None, at_ms: int) -> KeptAnswer | None:
+    """A header that shows by its value that it carries a secret is left out."""
+    answer, status = outcome.answer, outcome.status_code
+    if keep is None or answer is None or status is None:
+        return None
+    whole = answer.body.decode("utf-8", "replace")
+    body = whole.encode()[: keep.body_bytes].decode("utf-8", "ignore")
+    return KeptAnswer(
+        at_ms=at_ms,
+        status_code=status,
+        is_whole=answer.is_whole and body == whole,
+        headers={
+            name: value[:HEADER_CHARACTERS_MAX]
+            for name in keep.headers
+            if (value := answer.headers.get(name)) is not None and not carries_secret(name, value)
+        },
+        body=body,
+    )

@@ -1,6 +1,11 @@
-"""Types of callbacks, and the fields of a retry policy."""
+"""Types of callbacks, the fields of a retry policy, and what is kept of an answer."""
 
-from msgspec import Struct
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+KEPT_BYTES_MAX = 2_048  # of an answer's body
 
 
 class HttpCallback(Struct, frozen=True):
@@ -32,3 +37,21 @@ class RetryPolicy(Struct, frozen=True):
     delays_seconds: tuple[float, ...] = ()
     has_jitter: bool = True
     max_age_seconds: float | None = None
+
+
+class KeepAnswers(Struct, frozen=True):
+    """A setting of a business: how much of the last answer to a task is kept, beside the beginning
+    in its history. The names of headers are in lower case."""
+
+    body_bytes: Annotated[int, Meta(ge=0)] = KEPT_BYTES_MAX
+    headers: tuple[str, ...] = ()
+
+
+class KeptAnswer(Struct, frozen=True, kw_only=True):
+    """`is_whole`: whether `body` is all of the body."""
+
+    at_ms: int
+    status_code: int
+    is_whole: bool
+    headers: Mapping[str, str]
+    body: str

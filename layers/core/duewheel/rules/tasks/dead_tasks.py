@@ -179,4 +179,10 @@ def dead_request(query_string: str) -> DeadRequest:
 
 def dead_filter(read: DeadQuery) -> DeadFilter:
     since_ms, until_ms = period(("since", read.since), ("until", read.until))
-    return DeadFilter(since_ms, until_ms, read.reason, read.status_code, read.last_error)
+    return DeadFilter(
+        since_ms=since_ms,
+        until_ms=until_ms,
+        reason=read.reason,
+        status_code=read.status_code,
+        last_error=read.last_error,
+    )

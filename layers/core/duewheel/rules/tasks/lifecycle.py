@@ -10,9 +10,9 @@ from enum import Enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome, Verdict, kept_answer
 from duewheel.rules.callbacks.retry import delay_ms
-from duewheel.rules.callbacks.types import RetryPolicy
+from duewheel.rules.callbacks.types import KeepAnswers, RetryPolicy
 from duewheel.rules.tasks.task import (
     Attempt,
     InLine,
@@ -73,7 +73,13 @@ def is_expired(task: Task, instant_ms: int) -> bool:
     return instant_ms > task.due_ms + task.expires_after_seconds * 1000
 
 
-def attempt_made(task: Task, outcome: Outcome, started_ms: int, ended_ms: int) -> Attempt:
+def attempt_made(
+    task: Task,
+    outcome: Outcome,
+    started_ms: int,
+    ended_ms: int,
+    keep: KeepAnswers | None = None,
+) -> Attempt:
     return Attempt(
         at_ms=started_ms,
         lateness_ms=max(0, started_ms - task.next_ms),
@@ -82,6 +88,7 @@ def attempt_made(task: Task, outcome: Outcome, started_ms: int, ended_ms: int) -
         entry_second=task.entry.second,
         status_code=outcome.status_code,
         note=outcome.note[:NOTE_CHARACTERS_MAX],
+        answer=kept_answer(outcome, keep, ended_ms),
     )
 
 
@@ -309,11 +316,14 @@ def is_gone(task: Task, now_ms: int) -> bool:
 
 
 def _with_attempt(task: Task, attempt: Attempt) -> Task:
+    answer, attempt = attempt.answer, replace(attempt, answer=None)
+    status = None if attempt.status_code is None else f"status {attempt.status_code}"
     return replace(
         task,
         attempts=task.attempts + 1,
         history=(*task.history, attempt)[-HISTORY_MAX:],
-        last_error=attempt.note or None,
+        answer=task.answer if answer is None else answer,
+        last_error=attempt.note or status,
         reservation=None,
         postponement=None,
         in_line=None,

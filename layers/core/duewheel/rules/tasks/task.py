@@ -7,7 +7,7 @@ from typing import Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.types import Callback, RetryPolicy
+from duewheel.rules.callbacks.types import Callback, KeptAnswer, RetryPolicy
 from duewheel.rules.labels import NO_LABELS, Labels
 from duewheel.rules.names import scope_of
 from duewheel.rules.priority import Priority
@@ -34,6 +34,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     entry_second: int  # of the entry it was made on
     status_code: int | None = None
     note: str = ""
+    answer: KeptAnswer | None = None  # goes to the task
 
 
 class Reservation(Struct, frozen=True):
@@ -175,6 +176,7 @@ class Task(Struct, frozen=True, kw_only=True):
     ordered_ms: int | None = None  # its place in the order of its key, if not its due instant
     in_line: InLine | None = None
     labels: Labels = NO_LABELS
+    answer: KeptAnswer | None = None  # the last one that was kept
     version: int = 1
 
     @classmethod

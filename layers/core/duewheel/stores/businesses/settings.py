@@ -24,6 +24,7 @@ from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
+from duewheel.rules.callbacks.types import KeepAnswers
 from duewheel.rules.history.changes import Change, deleted
 from duewheel.rules.names import FlowKey
 from duewheel.rules.priority import Priority
@@ -175,6 +176,7 @@ _BESIDE = (
     "batch",
     "flow",
     "paused_flow_keys",
+    "keep_answers",
 )
 
 _Count = Annotated[int, Meta(ge=1, le=INSTANT_MS_MAX)]
@@ -220,6 +222,7 @@ class _Row(Struct, forbid_unknown_fields=True):
     batch: Batch | None = None
     flow: Flow | None = None
     paused_flow_keys: Annotated[tuple[FlowKey, ...], Meta(max_length=PAUSED_MAX)] | None = None
+    keep_answers: KeepAnswers | None = None
 
 
 def _attributes(own: Own) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The attempts of a task as rows of its history."""
+"""The attempts of a task as rows of its history, and the last answer that was kept."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -6,10 +6,18 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.json import Decoder, encode
 
+from duewheel.rules.callbacks.types import KeptAnswer
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX
 from duewheel.rules.tasks.task import Attempt
 from duewheel.rules.wheel.addresses import SECOND_MAX
-from duewheel.stores.item_attributes import INSTANT_MS_MAX, TEXT_BYTES_MAX, InstantMs, integer
+from duewheel.stores.item_attributes import (
+    INSTANT_MS_MAX,
+    TEXT_BYTES_MAX,
+    InstantMs,
+    S,
+    Text,
+    integer,
+)
 
 
 class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=True):
@@ -37,6 +45,16 @@ class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=T
         )
 
 
+class _AnswerRow(Struct, array_like=True, forbid_unknown_fields=True):
+    """The body is an attribute of its own: as JSON it could be six times as long."""
+
+    at_ms: InstantMs
+    status_code: Annotated[int, Meta(ge=0, le=999)]
+    is_whole: bool
+    headers: dict[str, str]
+
+
+_answer = Decoder(_AnswerRow)
 _attempts = Decoder(list[_AttemptRow])
 
 
@@ -59,3 +77,21 @@ def _attempt_row(attempt: Attempt) -> _AttemptRow:
 def history_from(source: str) -> tuple[Attempt, ...]:
     """Of a history that was edited to be longer, the part that is kept."""
     return tuple(row.attempt for row in _attempts.decode(source)[-HISTORY_MAX:])
+
+
+def answer_texts(answer: KeptAnswer) -> dict[str, str]:
+    """By attribute."""
+    row = _AnswerRow(answer.at_ms, answer.status_code, answer.is_whole, dict(answer.headers))
+    texts = {"answer": encode(row).decode()}
+    return texts | ({"answer_body": answer.body} if answer.body else {})
+
+
+def answer_from(body: S[Text] | None, source: str) -> KeptAnswer:
+    row = _answer.decode(source)
+    return KeptAnswer(
+        at_ms=row.at_ms,
+        status_code=row.status_code,
+        is_whole=row.is_whole,
+        headers=row.headers,
+        body="" if body is None else body.S,
+    )

@@ -6,6 +6,7 @@ whole.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -54,7 +55,12 @@ from duewheel.stores.item_attributes import (
     reads_an_item,
 )
 from duewheel.stores.labels import labels_attribute, labels_of_text
-from duewheel.stores.tasks.attempt_codec import history_from, history_text
+from duewheel.stores.tasks.attempt_codec import (
+    answer_from,
+    answer_texts,
+    history_from,
+    history_text,
+)
 from duewheel.stores.tasks.plan_codec import VERSION_MAX, plan_from, plan_row
 from duewheel.stores.tasks.revival_codec import ends_from, pairs_from, revival_texts, revivals_from
 
@@ -122,6 +128,8 @@ class TaskRow(HomeRow, kw_only=True):
     plan: S[Source] | None = None
     priority: S[Priority] | None = None
     labels: S[Source] | None = None
+    answer: S[Source] | None = None
+    answer_body: S[Text] | None = None
 
 
 class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
@@ -320,6 +328,8 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["priority"] = {"S": task.priority}
     if task.history:
         item["history"] = {"S": history_text(task.history)}
+    if task.answer is not None:
+        item |= {name: {"S": text} for name, text in answer_texts(task.answer).items()}
     return (
         item
         | _plain_attributes(task)
@@ -427,6 +437,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         plan=decoded("plan", row.plan, plan_from),
         priority=row.priority and row.priority.S,
         labels=decoded("labels", row.labels, labels_of_text) or NO_LABELS,
+        answer=decoded("answer", row.answer, partial(answer_from, row.answer_body)),
         **_plain_fields(row),
     )
 

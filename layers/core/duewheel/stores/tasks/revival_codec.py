@@ -19,7 +19,7 @@ from duewheel.stores.item_attributes import InstantMs, Text
 _ROWS_MAX = 100
 
 
-class _EndRow(Struct, array_like=True, forbid_unknown_fields=True):
+class _EndRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=True):
     ended: Second
     revived: Second
     status: Status
@@ -48,7 +48,14 @@ def revival_texts(revivals: Sequence[Revival]) -> dict[str, str]:
     """By attribute."""
     pairs = [(one.ended, one.revived) for one in revivals]
     rows = [
-        _EndRow(one.ended, one.revived, one.status, one.lateness_ms, one.reason, one.attempts)
+        _EndRow(
+            ended=one.ended,
+            revived=one.revived,
+            status=one.status,
+            lateness_ms=one.lateness_ms,
+            reason=one.reason,
+            attempts=one.attempts,
+        )
         for one in revivals
         if one.status is not Status.DEAD
     ]

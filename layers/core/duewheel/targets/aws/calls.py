@@ -20,7 +20,13 @@ from duewheel.clock import Clock
 from duewheel.rules.callbacks.aws.outcome import outcome_of_refusal
 from duewheel.rules.callbacks.aws.target import AwsBatch, AwsTarget
 from duewheel.rules.callbacks.batch import BatchedTask, BatchOutcome, all_alike
-from duewheel.rules.callbacks.outcome import ANSWER_BYTES_MAX, Outcome, Verdict, note_from
+from duewheel.rules.callbacks.outcome import (
+    ANSWER_BYTES_MAX,
+    Outcome,
+    Verdict,
+    note_from,
+    received,
+)
 from duewheel.rules.callbacks.payload_encoding import TaskData
 from duewheel.rules.callbacks.types import AwsCallback
 
@@ -39,10 +45,16 @@ class AwsCalls:
         self._threads = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="target")
 
     async def __call__(
-        self, callback: AwsCallback, task: TaskData, timeout_seconds: float
+        self,
+        callback: AwsCallback,
+        task: TaskData,
+        timeout_seconds: float,
+        *,
+        wants_answer: bool = False,
     ) -> Outcome:
         request = self._target.request(callback, task)
-        return await self._within(timeout_seconds, partial(self._outcome, request))
+        work = partial(self._outcome, request, wants_answer=wants_answer)
+        return await self._within(timeout_seconds, work)
 
     async def batch(
         self,
@@ -72,11 +84,16 @@ class AwsCalls:
         finally:
             self.calls_in_flight -= 1
 
-    def _outcome(self, request: dict[str, Any]) -> Outcome:
+    def _outcome(self, request: dict[str, Any], *, wants_answer: bool) -> Outcome:
         answer = self._answer(self._target.operation, request)
         if isinstance(answer, Outcome):
             return answer
-        return self._target.outcome(answer, self._clock.now_ms())
+        outcome = self._target.outcome(answer, self._clock.now_ms())
+        payload = answer.get("Payload")
+        if not wants_answer or not isinstance(payload, bytes):
+            return outcome
+        is_whole = len(payload) < ANSWER_BYTES_MAX
+        return replace(outcome, answer=received({}, payload, is_whole=is_whole))
 
     def _batch_outcome(
         self, request: dict[str, Any], tasks: Sequence[BatchedTask], how: AwsBatch

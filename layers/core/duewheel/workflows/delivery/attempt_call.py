@@ -150,7 +150,8 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             if not outcome.was_begun and may_be_postponed(task, started_ms):
                 run.put_aside(task, self._postpone_unbegun)
                 continue
-            attempt = lifecycle.attempt_made(task, outcome, started_ms, ended_ms)
+            keep = run.business.own.keep_answers
+            attempt = lifecycle.attempt_made(task, outcome, started_ms, ended_ms, keep)
             made.append((task, outcome, attempt))
         await self._record(made, run, slot)
         return made[-1][2] if made else None
@@ -189,7 +190,14 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             return await self.targets.call_batch(
                 callback, call.in_request, started_ms, timeout_seconds, secrets
             )
-        outcome = await self.targets.call(callback, call.task, started_ms, timeout_seconds, secrets)
+        outcome = await self.targets.call(
+            callback,
+            call.task,
+            started_ms,
+            timeout_seconds,
+            secrets,
+            wants_answer=run.business.own.keep_answers is not None,
+        )
         return BatchOutcome(outcome, [outcome])
 
     async def _record(self, made: Sequence[Made], run: BusinessRun, slot: ExitStack) -> None:

@@ -43,7 +43,7 @@ export function settingFields(business) {
     group("Retries", retryFields(own("retry"), "service default"), statuses("retry_statuses", "Tried again on"), statuses("stop_statuses", "Ended by")),
     group("Dead tasks", callbackFields("on_dead", "Who is notified of each", own("on_dead"), "service default: none")),
     group("Signing", secretFields(own("signing_secrets"))),
-    group("Records", number("retention_days", "Ended tasks are kept (days)")),
+    group("Records", number("retention_days", "Ended tasks are kept (days)"), answerFields(own("keep_answers"))),
   ];
 }
 
@@ -64,6 +64,19 @@ function batchOf(values) {
   const said = ["tasks_max", "bytes_max"].map((name) => [name, typedNumber(values[`batch.${name}`])]);
   const given = said.filter(([, value]) => value !== null);
   return given.length === 0 ? null : Object.fromEntries(given);
+}
+
+function answerFields(value) {
+  return [
+    text("keep_answers.body_bytes", "Bytes of the last answer that are kept", value?.body_bytes ?? "", { hint: "Up to 2048 of its body, with each task.", inputmode: "numeric", placeholder: "service default: its beginning, in the history" }),
+    text("keep_answers.headers", "Headers of it that are kept", value?.headers?.join(", ") ?? "", { hint: "Up to 8 names, none of which may carry a secret." }),
+  ];
+}
+
+function answersOf(values) {
+  const [bytes, headers] = [typedNumber(values["keep_answers.body_bytes"]), words(values["keep_answers.headers"])];
+  if (bytes === null && headers.length === 0) return null;
+  return { ...(bytes === null ? {} : { body_bytes: bytes }), headers };
 }
 
 function laneField(value) {
@@ -90,6 +103,7 @@ export function wantedSettings(values) {
     lane: values.lane || null,
     priority: values.priority || null,
     batch: batchOf(values),
+    keep_answers: answersOf(values),
     signing_secrets: secretsOf(values),
   };
 }

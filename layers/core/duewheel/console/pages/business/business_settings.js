@@ -35,6 +35,7 @@ const SETTINGS = [
   ["priority", "Priority", (value) => value],
   ["signing_secrets", "Signing secrets", (value) => value?.join(", ") ?? "none: calls are not signed"],
   ["secrets", "Named secrets", (value) => value?.join(", ") ?? "none"],
+  ["keep_answers", "Kept of the last answer", (value) => (value === null ? "its beginning, in the history" : `${limit(value.body_bytes)} bytes of its body${value.headers?.length ? `, and ${value.headers.join(", ")}` : ""}`)],
   ["retention_days", "Ended tasks are kept", (value) => `${value} days`],
 ];
 

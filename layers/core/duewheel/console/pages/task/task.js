@@ -8,7 +8,7 @@ import { link } from "../../parts/router.js";
 import { call, Problem } from "../../parts/service.js";
 import { empty, loading, problem } from "../../parts/states.js";
 import { taskActions } from "./task_actions.js";
-import { taskFacts, taskCallback, taskHead } from "./task_facts.js";
+import { lastAnswer, taskFacts, taskCallback, taskHead } from "./task_facts.js";
 import { payloadView } from "./task_payload.js";
 import { timeline } from "./task_timeline.js";
 import { waiting } from "./task_waiting.js";
@@ -60,7 +60,7 @@ function taskView({ members: task }, actions, payload, failed) {
       "div",
       { class: "columns", "data-key": "columns" },
       el("div", {}, section("Facts", taskFacts(task)), section("Callback", taskCallback(task))),
-      el("div", {}, section("Timeline", timeline(task)), section("Payload", payload)),
+      el("div", {}, section("Timeline", timeline(task)), section("Payload", payload), task.answer && section("Last answer", lastAnswer(task))),
     ),
   ];
 }

@@ -54,6 +54,16 @@ export function taskCallback({ callback }) {
   ]);
 }
 
+export function lastAnswer({ answer }) {
+  return facts([
+    ["At", instant(answer.at, { milliseconds: true })],
+    ["Status", String(answer.status_code)],
+    lines("headers", answer.headers),
+    ["body", el("pre", {}, answer.body)],
+    !answer.is_whole && ["Left out", "the rest of the body"],
+  ]);
+}
+
 function lines(what, members) {
   const said = Object.entries(members).map(([name, value]) => el("div", {}, el("code", {}, `${name}: ${value}`)));
   return said.length > 0 && [what, said];
