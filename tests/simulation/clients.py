@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from duewheel.rules.instants import ms_from_rfc3339
+from duewheel.rules.tasks.lifecycle import REDRIVABLE_AFTER_MS
 from duewheel.rules.wheel.timing import SKEW_MS
 from tests.simulation.faults import FLAKY_HOST
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
@@ -63,6 +64,7 @@ class Clients:
         self._service = service
         self._chance = Random(seed)
         self._chance_of_priority = Random(seed)  # beside, so that all else stays as it was
+        self._chance_of_end = Random(seed)
         self._tasks = tasks
         self._seconds = seconds
         self._far_seconds = far_seconds
@@ -256,17 +258,28 @@ class Clients:
         return None
 
     async def _revived(self) -> None:
-        """Its receiver says stop; redriven once that is seen."""
-        known = await self._create(self._chance.uniform(0, 20), "gone")
+        """Redriven once it is seen to have ended: dead, since its receiver says stop, cancelled, or
+        delivered a while ago."""
+        end = self._chance_of_end.choice(("dead", "dead", "cancelled", "delivered"))
+        receiver = "gone" if end == "dead" else "ok"
+        known = await self._create(self._chance.uniform(0, 20), receiver)
         for _ in range(10):
             await asyncio.sleep(self._chance.uniform(5, 20))
             if known is None:
                 return
-            asked, answer = await self._ask("GET", f"/v1/tasks/{known.task_id}")
-            if asked.is_granted and answer["status"] == "dead":
-                asked, _ = await self._ask("POST", f"/v1/tasks/{known.task_id}/redrive")
+            path = f"/v1/tasks/{known.task_id}"
+            asked, answer = await self._ask("GET", path)
+            if not asked.is_granted:
+                continue
+            if end == "cancelled" and answer["status"] == "pending":
+                asked, _ = await self._ask("DELETE", path)
+                known.cancels.append(asked)
+            elif answer["status"] == end:
+                await asyncio.sleep(REDRIVABLE_AFTER_MS / 1000 if end == "delivered" else 0)
+                asked, _ = await self._ask("POST", f"{path}/redrive")
                 known.redrives.append(asked)
-                known.dues.append(_due(asked, AT_ONCE_MS))
+                if end != "cancelled":  # that is called at its due instant
+                    known.dues.append(_due(asked, AT_ONCE_MS))
 
     # What they are made of
 

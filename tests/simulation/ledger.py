@@ -61,8 +61,23 @@ class Known:
 
     @property
     def cancelled_from_seconds(self) -> float | None:
+        """From then on it stays cancelled: no later redrive may have been done."""
         return min(
-            (cancel.begun_seconds for cancel in self.cancels if cancel.is_granted), default=None
+            (
+                cancel.begun_seconds
+                for cancel in self.cancels
+                if cancel.is_granted and not self._may_be_redriven_after(cancel)
+            ),
+            default=None,
+        )
+
+    def _may_be_redriven_after(self, cancel: Asked) -> bool:
+        return any(
+            redrive.may_have_been_done
+            and (
+                redrive.answered_seconds is None or redrive.answered_seconds >= cancel.begun_seconds
+            )
+            for redrive in self.redrives
         )
 
 

@@ -20,7 +20,7 @@ from duewheel.rules.callbacks.aws.sns import SnsCallback
 from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
 from duewheel.rules.callbacks.aws.target import AwsTarget
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import ANSWER_BYTES_MAX, Outcome, ReceivedAnswer, Verdict
 from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
@@ -179,6 +179,22 @@ def test_a_function_gets_the_envelope_as_its_event(side: Side, emulator: Emulato
     assert invoked[0].event["payload"] == {"order": 1.0}
     assert invoked[0].event["task_id"] == TASK.task_id
     assert b'"payload": {"order": 1.0}' in invoked[0].payload
+
+
+@pytest.mark.parametrize(("size", "is_whole"), [(20, True), (ANSWER_BYTES_MAX + 1, False)])
+def test_the_payload_of_a_function_is_its_answer(
+    side: Side, emulator: Emulator, size: int, is_whole: bool
+) -> None:
+    payload = b'"' + b"x" * (size - 2) + b'"'
+    emulator.answer_invocation = answering(payload, [])
+    call = side.targets.call(TO_FUNCTION, TASK, NOON_MS, 20, wants_answer=True)
+    answer = asyncio.run(call).answer
+    assert answer == ReceivedAnswer({}, payload[:ANSWER_BYTES_MAX], is_whole)
+
+
+def test_a_queue_has_no_answer_to_keep(side: Side) -> None:
+    call = side.targets.call(TO_QUEUE, TASK, NOON_MS, 20, wants_answer=True)
+    assert asyncio.run(call).answer is None
 
 
 def test_an_asynchronous_function_call_is_delivered_when_lambda_accepts_it(

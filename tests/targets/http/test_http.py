@@ -4,11 +4,15 @@ import asyncio
 import socket
 
 import pytest
+from msgspec.structs import replace
 
 from duewheel import __version__
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import parse_callback_url
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
+from duewheel.targets.by_type import Targets
 from duewheel.targets.http.connection import REPLY_BYTES_MAX, request_bytes
 from tests.targets.far_side import (
     CLOSE,
@@ -386,3 +390,31 @@ async def test_a_secret_of_the_call_is_not_kept_from_a_reply_to_a_batch() -> Non
         reply = await http.reply(callback, {}, b"{}", LONG_SECONDS)
     assert not isinstance(reply, Outcome)
     assert secret.encode() not in reply.body_start
+
+
+@in_loop
+async def test_an_answer_is_read_whole_and_without_the_secrets_of_the_call() -> None:
+    secret, body = "0123456789", b"<0123456789>" + b"x" * 3_000
+    head = f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\nx-echo: got {secret}\r\n\r\n"
+    async with far_side(head.encode() + body) as side, target() as http:
+        callback = HttpCallback(side.url(), headers=(("authorization", f"Bearer {secret}"),))
+        targets = Targets(http, {})
+        call = targets.call(callback, TASK, 0, LONG_SECONDS, wants_answer=True)
+        outcome = await call
+        without = await targets.call(callback, TASK, 0, LONG_SECONDS)
+    assert without == replace(outcome, answer=None)
+    answer = outcome.answer
+    assert answer is not None
+    assert (answer.body, answer.is_whole) == (b"<(secret)>" + b"x" * 3_000, True)
+    assert answer.headers["x-echo"] == "got (secret)"
+
+
+@in_loop
+async def test_a_call_without_a_reply_has_no_answer() -> None:
+    async with far_side(CLOSE) as side, target() as http:
+        callback = HttpCallback(side.url())
+        outcome = await Targets(http, {}).call(callback, TASK, 0, LONG_SECONDS, wants_answer=True)
+    assert (outcome.verdict, outcome.answer) == (Verdict.RETRY, None)
+
+
+TASK = Task.at(address_at(0, bytes(TOKEN_BYTES)), "orders", 0, 0)
