@@ -19,6 +19,7 @@ from tests.simulation.service import Service
 
 DAY_SECONDS = 86_400
 DELETED_WITHIN_DAYS = 2
+ABOUT_TO_GO_MS = 60_000  # longer than a request takes; an hour would be longer than a day here
 EVERY_SECONDS = 20
 
 
@@ -36,6 +37,8 @@ def short_days(seconds: int, releases: Sequence[Release]) -> Iterator[None]:
                 # Two days are needed to count runs late; here they are named by step records, too.
                 for name in {"RETENTION_SECONDS_MIN", "KEPT_SECONDS_MIN"} & vars(module).keys():
                     stack.enter_context(patch.object(module, name, seconds))
+            lifecycle = release.module("rules.tasks.lifecycle")
+            stack.enter_context(patch.object(lifecycle, "ABOUT_TO_GO_MS", ABOUT_TO_GO_MS))
         yield
 
 

@@ -41,6 +41,7 @@ class Known:
     dues: list[DueAsked]
     cancels: list[Asked] = field(default_factory=list)
     redrives: list[Asked] = field(default_factory=list)
+    called_again: list[Asked] = field(default_factory=list)  # those of a delivered task
 
     def earliest_ms(self, at_seconds: float) -> int:
         """The earliest instant at which a call that is made now may be made."""

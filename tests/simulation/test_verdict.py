@@ -102,6 +102,21 @@ def test_a_task_may_wait_for_a_second_within_its_tolerance_and_no_longer() -> No
     assert of(NOON_MS + 10_001, 60).untrue, "before it is due"
 
 
+def test_a_delivered_task_that_was_redriven_must_be_called_again() -> None:
+    made, again = ledger(), Asked(700.0, 700.1, 200)
+    made.tasks[ID].redrives.append(again)
+    made.tasks[ID].called_again.append(again)
+    assert verdict(made, call(10.0)).untrue
+    assert verdict(made, call(10.0), call(700.05)).broken == []
+
+
+def test_a_cancelled_task_may_be_called_after_a_redrive() -> None:
+    made = ledger(cancels=(Asked(1.0, 1.1, 200),))
+    assert verdict(made, call(10.0)).called_after_cancel
+    made.tasks[ID].redrives.append(Asked(2.0, None, None))
+    assert verdict(made, call(10.0)).broken == []
+
+
 def test_a_moved_task_may_not_be_called_at_its_old_instant() -> None:
     moved = DueAsked(1.0, 1.1, 200, NOON_MS + 20_000)
     assert verdict(ledger(moved), call(10.0)).early

@@ -101,9 +101,16 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
         status = tasks[task_id].status
         if known.cancelled_from_seconds is not None and status is not Status.CANCELLED:
             report.untrue.append(f"{task_id} was cancelled and is {status.value}")
+        if status is Status.DELIVERED and not _was_called_again(known, by_task[task_id]):
+            report.untrue.append(f"{task_id} was redriven and not called again")
         dropped = [by for of_task, by in received.dropped if of_task == task_id]
         _judge_calls(report, known, by_task[task_id], dropped)
     return report
+
+
+def _was_called_again(known: Known, calls: list[Call]) -> bool:
+    granted = [asked.begun_seconds for asked in known.called_again if asked.is_granted]
+    return not granted or any(call.began_seconds >= max(granted) for call in calls)
 
 
 def _misplaced(task: Task) -> list[str]:
