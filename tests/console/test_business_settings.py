@@ -42,6 +42,8 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     viewer.fill("Called later by up to (seconds)", "60")
     viewer.fill("Tasks of one call", "50")
     viewer.fill("Limits of each flow key (JSON)", '{"default": {"calls_per_second": 5}}')
+    viewer.fill("Bytes of the last answer that are kept", "1024")
+    viewer.fill("Headers of it that are kept", "X-Request-Id, date")
     viewer.choose("Lane", "slow")
     viewer.choose("Priority", "low")
     saved(viewer)
@@ -52,7 +54,9 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     assert answer["own"] == [
         "callback", "retry", "allowed_hosts", "trusted_origins", "retry_statuses", "stop_statuses",
         "calls_per_second", "lane", "tolerance_seconds", "priority", "batch", "flow",
+        "keep_answers",
     ]  # fmt: skip
+    assert answer["keep_answers"] == {"body_bytes": 1024, "headers": ["x-request-id", "date"]}
     assert answer["callback"] == {
         "type": "http", "url": "https://api.example.org/hook", "method": None,
         "headers": {"x-team": "billing", "x-note": MARKUP},
