@@ -9,7 +9,7 @@ from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
-from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.callbacks.types import HttpCallback, KeepAnswers, RetryPolicy
 from duewheel.rules.history.changes import (
     SHOWN_CHARACTERS_MAX,
     ChangeAction,
@@ -57,6 +57,7 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
         {"default": {"calls_per_second": 2}, "prefixes": {"eu/": {"in_order": True}}},
     ),
     "paused_flow_keys": (("a", "b"), ["a", "b"]),
+    "keep_answers": (KeepAnswers(9, ("date",)), {"body_bytes": 9, "headers": ["date"]}),
 }
 ONLY_NAMED = {"callback", "on_dead", "signing_secrets", "secrets"}
 
