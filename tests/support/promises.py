@@ -87,14 +87,14 @@ class Promises:
     def redrive(self, told: Told) -> None:
         """Until it is answered a cancelled task may be called, or not; a cancel beside it may have
         been before or after it."""
-        was_cancelled, cancels = told.is_cancelled, told.cancels
+        was_cancelled, cancels, redrives = told.is_cancelled, told.cancels, told.redrives
         told.may_be_cancelled |= was_cancelled
         told.is_cancelled = False
         with self._asked(told, self.world.clock.now_ms()) as answered:
             try:
                 redriven = self.world.redrive(told.task.task_id)
             except Refusal:
-                told.is_cancelled |= was_cancelled
+                told.is_cancelled |= was_cancelled and told.redrives == redrives
                 raise
             told.redrives += 1
             told.is_cancelled = False

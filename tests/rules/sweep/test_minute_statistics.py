@@ -176,7 +176,7 @@ def test_a_task_counts_once_as_created_and_once_with_its_status_over_all_seconds
     home = replace(home, first_second=first if first < SECOND else None)
     if status is Status.PENDING and seconds <= SECOND:
         home = replace(home, entry=at(SECOND))
-    facts = met(home, *range(SECOND - 100, SECOND + 1_000))
+    facts = met(home, *range(SECOND - 300, SECOND + 1_000))
     whole = sum((tally(facts, minute) for _, minute in facts), NOTHING)
 
     assert whole.created == 1
