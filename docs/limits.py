@@ -17,6 +17,7 @@ from duewheel.rules.callbacks import batch, outcome, retry, url
 from duewheel.rules.callbacks import requests as callbacks
 from duewheel.rules.callbacks.answers import HEADERS_MAX as ANSWER_HEADERS_MAX
 from duewheel.rules.callbacks.aws import message
+from duewheel.rules.callbacks.completion import WITHIN_SECONDS_MAX
 from duewheel.rules.callbacks.outcome import HEADER_CHARACTERS_MAX
 from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX
 from duewheel.rules.callbacks.types import KEPT_BYTES_MAX
@@ -27,6 +28,7 @@ from duewheel.rules.refusals import Refusal
 from duewheel.rules.sweep import minute_statistics
 from duewheel.rules.tasks import dead_tasks, idempotency, lifecycle, listing
 from duewheel.rules.tasks import requests as task_requests
+from duewheel.rules.tasks.long_work import REPORT_BYTES_MAX, RESULT_BYTES_MAX
 from duewheel.rules.tasks.redrive import REDRIVEN_MAX
 from duewheel.rules.timers import requests as timer_requests
 from duewheel.rules.timers.schedule import Schedule
@@ -137,6 +139,11 @@ a request | 10 MB, and 10,240 bytes of request line and headers (API Gateway)
 an answer | comes within {RESOURCES["ApiFunction"]["Properties"]["Timeout"]} s, or API Gateway \
 answers in its place
 requests | {parameter("ApiRequestsPerSecond", " a second")}; beyond that API Gateway answers 429
+reports of receivers on long work | {parameter("ReportsPerSecond", " a second")}, of each of the \
+three calls
+body of such a report | {REPORT_BYTES_MAX // 1024} KiB
+`result` of a task | {RESULT_BYTES_MAX:,} bytes
+`duewheel-complete-within`, `complete_within_seconds` | 1 to {WITHIN_SECONDS_MAX:,} s
 creates of one business | {CREATES}
 tasks of one due second | {OF_ONE_SECOND}
 body of a single create, of a change, of a `PUT` | {task_requests.SINGLE_BYTES_MAX // 1024} KiB

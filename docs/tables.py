@@ -227,6 +227,7 @@ TASK: Any = SimpleNamespace(
     payload='{"order": 17}',
     redrives=0,
     key=None,
+    completion_token="0.1.rx41bPvUbY2F5iTrLbzkQw",
 )
 
 

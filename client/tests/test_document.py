@@ -18,6 +18,7 @@ CALLED = {
     "Counts": "Minute",
     "Grant": "ShownGrant",
     "PrefixCancelled": "CancelledKeys",
+    "WorkState": "Work",
 }
 IN_THE_DOCUMENT = {"begin": "from", "end": "to", "delay": "delay_seconds"}
 IN_THE_DOCUMENT |= {"expires_after": "expires_after_seconds", "tolerance": "tolerance_seconds"}

@@ -27,6 +27,9 @@ CALLS: dict[str, Callable[[Duewheel], object]] = {
     "DELETE /v1/tasks/{task_id}": lambda client: client.tasks.cancel("AQ"),
     "POST /v1/tasks/{task_id}/run": lambda client: client.tasks.run("AQ"),
     "POST /v1/tasks/{task_id}/redrive": lambda client: client.tasks.redrive("AQ"),
+    "POST /v1/tasks/{task_id}/complete": lambda client: client.work("AQ", "T").complete(),
+    "POST /v1/tasks/{task_id}/fail": lambda client: client.work("AQ", "T").fail(),
+    "POST /v1/tasks/{task_id}/progress": lambda client: client.work("AQ", "T").progress(),
     "GET /v1/businesses/{biz_type}/tasks": lambda client: list(
         client.tasks.list_by_prefix("orders", "order-")
     ),

@@ -5,7 +5,7 @@ An example takes a line here, and a place in the page: two comments, the first w
 
 from typing import Any
 
-from docs.examples.teller import INBOX, Story, Teller
+from docs.examples.teller import INBOX, Story, StoryError, Teller
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import wheel as wheel_wiring
 from local.aws.calling_function import as_onlooker
@@ -118,6 +118,41 @@ def redriving(teller: Teller) -> None:
     task = created(teller, delay_seconds=1800, callback={"url": f"{INBOX}/orders"})
     teller.advance(3600)
     teller.example("redrive", "POST", f"{path_of(task)}/redrive")
+
+
+def working_on(teller: Teller) -> None:
+    """Two tasks whose receiver works on after its answer."""
+    going_on = {"status": 202, "headers": {"duewheel-complete-within": "600"}}
+    teller.call("PUT", "/_local/received/orders", going_on)
+    task, other = (
+        created(
+            teller,
+            delay_seconds=60,
+            payload={"order": order},
+            callback={"url": f"{INBOX}/orders"},
+            retry={"delays_seconds": [120]},
+        )
+        for order in (17, 18)
+    )
+    teller.advance(65)
+    teller.received("long-callback", "orders")
+    first, second = (token_of(teller, one) for one in (task, other))
+    progress = {"note": "40 of 120 pages"}
+    teller.example("progress", "POST", f"{path_of(task)}/progress", progress, first)
+    teller.example("running", "GET", path_of(task))
+    teller.example("complete", "POST", f"{path_of(task)}/complete", {"result": "120 pages"}, first)
+    failure = {"reason": "the printer is out of paper", "retry_after_seconds": 300}
+    teller.example("fail", "POST", f"{path_of(other)}/fail", failure, second)
+    teller.call("DELETE", path_of(other))
+    teller.example("late-progress", "POST", f"{path_of(other)}/progress", None, second)
+
+
+def token_of(teller: Teller, task: Any) -> dict[str, str]:
+    for request in teller.call("GET", "/_local/received/orders")["requests"]:
+        headers = {name.lower(): value for name, value in request["headers"].items()}
+        if headers["webhook-id"] == task["task_id"]:
+            return {"duewheel-completion-token": headers["duewheel-completion-token"]}
+    raise StoryError("the callback was not made")
 
 
 def cancelling(teller: Teller) -> None:
@@ -259,6 +294,7 @@ STORIES = (
     Story(by_key_prefix),
     Story(changing),
     Story(redriving),
+    Story(working_on),
     Story(cancelling),
     Story(listing),
     Story(configuring),

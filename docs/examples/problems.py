@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from docs.examples.calls import HOOK, created, damage, path_of
+from docs.examples.calls import HOOK, created, damage, path_of, token_of
 from docs.examples.teller import INBOX, Story, Teller
 from duewheel.rules.access.grants import Access
 from duewheel.stores.access.api_keys import ApiKeyStore
@@ -62,6 +62,12 @@ def by_the_state_of_a_task(teller: Teller) -> None:
     teller.example("problem-not-redrivable", "POST", f"{path_of(task)}/redrive")
     teller.call("DELETE", path_of(task))
     teller.example("problem-already-settled", "POST", f"{path_of(task)}/run")
+    long = created(teller, delay_seconds=2, callback={"url": f"{INBOX}/orders"})
+    teller.advance(5)
+    token = token_of(teller, long)
+    teller.example("problem-not-running", "POST", f"{path_of(long)}/fail", None, token)
+    wrong = {"duewheel-completion-token": "0.1.AAAAAAAAAAAAAAAAAAAAAA"}
+    teller.example("problem-invalid-token", "POST", f"{path_of(long)}/fail", None, wrong)
     teller.advance(31 * 86_400)
     teller.example("problem-unknown-task", "GET", path_of(task))
 

@@ -11,6 +11,8 @@ from docs.openapi.schemas import Schema, name_of, parameters_of, ref, schemas_of
 from duewheel import __version__
 from duewheel.interface.http import JSON, Call, Calls
 from duewheel.rules import preconditions
+from duewheel.rules.callbacks.completion import TOKEN_CHARACTERS_MAX
+from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER
 from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH
 from duewheel.rules.tasks import idempotency
 from duewheel.rules.tasks.idempotency import HEADER
@@ -21,6 +23,7 @@ _TAGS = {  # by the modules of their calls
     "task_calls": ("tasks", "Calls owed at an instant."),
     "business_calls": ("businesses", "What holds for all tasks of one name."),
     "timer_calls": ("timers", "Definitions that produce tasks, by cron or at an interval."),
+    "work_calls": ("tasks", "Calls owed at an instant."),
     "key_calls": ("keys", "API keys, and what is granted to their bearers."),
     "wheel_calls": ("wheel", "Where it stands, what is wrong with it, whether it is well."),
     "xtimer_calls": (
@@ -58,6 +61,11 @@ _TAKEN: dict[str, Schema] = {
     IF_MATCH: {
         "description": "A version in double quotes, as in `ETag` of an answer, or `*`.",
         "schema": {**_TEXT, "pattern": rf"^(?:{preconditions._TAG.pattern}|\*)$"},
+    },
+    TOKEN_HEADER: {
+        "description": "As the callback had it.",
+        "required": True,
+        "schema": {**_TEXT, "maxLength": TOKEN_CHARACTERS_MAX},
     },
     IF_NONE_MATCH: {
         "description": "Only if it is not there yet; not beside `If-Match`.",
@@ -106,7 +114,9 @@ def document(page_text: str, calls: Calls = CALLS) -> dict[str, Any]:
             }
         ],
         "security": [{name: []} for name in _SECURITY],
-        "tags": [{"name": name, "description": about} for name, about in _TAGS.values()],
+        "tags": [
+            {"name": name, "description": about} for name, about in dict(_TAGS.values()).items()
+        ],
         "paths": paths,
         "components": {
             "schemas": {**schemas_of(table.values()), **problems.schemas(), "Gateway": gateway},
@@ -135,6 +145,8 @@ def _operation(method: str, path: str, call: Call, said: str, examples: Examples
         "description": _right(call),
         "tags": [_TAGS[module][0]],
     }
+    if call.by_token:
+        item["security"] = []
     if parameters := [*_parameters(path, call)]:
         item["parameters"] = parameters
     if call.body is not None:
@@ -148,6 +160,8 @@ def _operation(method: str, path: str, call: Call, said: str, examples: Examples
 
 
 def _right(call: Call) -> str:
+    if call.by_token:
+        return "Needs the completion token of the callback, and no other credentials."
     if call.on_none:
         return "Takes any grant."
     where = "all businesses" if call.on_all else "the business concerned"

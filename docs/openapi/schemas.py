@@ -194,7 +194,7 @@ def _shown(request: Schema) -> Schema:
         | ({"additionalProperties": {"type": "string"}} if one.get("type") == "object" else {})
         for name, one in request["properties"].items()
     }
-    sometimes = {"group_id", "body"}
+    sometimes = {"group_id", "body", "complete_within_seconds"}
     needed = [name for name in members if name not in sometimes]
     return {"type": "object", "properties": members, "required": needed}
 

@@ -15,6 +15,7 @@ from duewheel.api import (
     task_calls,
     timer_calls,
     wheel_calls,
+    work_calls,
     xtimer_calls,
 )
 from duewheel.interface import problems
@@ -30,6 +31,7 @@ from duewheel.wiring.process import carries_metrics
 CALLS = Calls(
     {
         **task_calls.CALLS,
+        **work_calls.CALLS,
         **business_calls.CALLS,
         **timer_calls.CALLS,
         **xtimer_calls.CALLS,

@@ -5,6 +5,7 @@ Invariant: a pointer only moves forward, and only through the store's own functi
 
 from collections.abc import Callable
 from functools import cached_property
+from secrets import token_bytes
 
 from duewheel.rules.wheel.open_places import first_open_second
 from duewheel.stores.wheel import pointers
@@ -21,7 +22,7 @@ class WheelPointers:
 
     @cached_property
     def _origin(self) -> int:
-        return self._store.origin(self._buckets, self._now_ms())
+        return self._store.shape(self._buckets, self._now_ms(), token_bytes(32)).origin
 
     def positions(self) -> tuple[int, int]:
         """The time pointer, and the last second up to which the sweep has finished all."""

@@ -14,15 +14,20 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from duewheel.rules.callbacks.completion import name_in
 from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER, AttemptName
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
+from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.businesses.cache import KEPT_MS
+from duewheel.wiring import process
+from duewheel.wiring.long_work import reported_work
 from local.control.wheel_contents import ATTRIBUTES
-from tests.support.receiver import GONE, OK, Received
+from tests.support.receiver import BUSY, GONE, OK, Received
 from tests.support.recorder import Death
 from tests.support.world import CALLER, World
 
@@ -45,6 +50,8 @@ class Told:
     cancels: int = 0  # and redrives, that were answered with success
     redrives: int = 0
     calls_before: int = 0  # when it was last answered as pending: one more call must follow
+    is_complete: bool = False  # by a report that was answered
+    may_be_complete: bool = False
 
 
 class Promises:
@@ -58,6 +65,36 @@ class Promises:
         self.unfinished = 0
         self.paused_ms: int | None = None  # since when the business is certainly paused
         self.may_be_paused = False
+        self.attempts: dict[str, AttemptName] = {}  # the latest that was called, by task id
+
+    # Reports of receivers
+
+    def complete(self, told: Told) -> None:
+        def report(home: Address, name: AttemptName) -> None:
+            reported_work().complete(home, name, "done")
+            told.is_complete = True
+
+        try:
+            self._report(told, report)
+        except Unfinished:
+            told.may_be_complete = True
+            raise
+
+    def fail(self, told: Told) -> None:
+        self._report(told, lambda home, name: reported_work().fail(home, name, BUSY))
+
+    def progress(self, told: Told) -> None:
+        self._report(told, lambda home, name: reported_work().progress(home, name, "half", None))
+
+    def _report(self, told: Told, report: Callable[[Address, AttemptName], object]) -> None:
+        """By the token of the latest call."""
+        name = self.attempts.get(told.task.task_id)
+        if name is None:
+            return
+        try:
+            report(told.task.home, name)
+        except Refusal as refusal:
+            self.results.append(refusal)
 
     # Requests of callers
 
@@ -178,6 +215,10 @@ class Promises:
 
     def called(self, received: Received) -> Outcome:
         outcomes = self.outcomes[received.task_id]
+        if (token := received.headers.get(TOKEN_HEADER)) is not None:
+            name = name_in(token, received.task_id, process.completion_secret())
+            assert name is not None
+            self.attempts[received.task_id] = name
         told = self.told.get(received.task_id)
         if told is not None:  # else its create was never answered
             self._judge(told, received.at_ms)
@@ -203,6 +244,9 @@ class Promises:
             if told.is_cancelled or task.status is Status.CANCELLED:
                 assert task.status is Status.CANCELLED
                 assert told.is_cancelled or told.may_be_cancelled
+                continue
+            if told.is_complete or (told.may_be_complete and task.status is Status.DELIVERED):
+                assert task.status is Status.DELIVERED, "a reported end was lost"
                 continue
             assert len(outcomes) > told.calls_before, "a pending task was not called"
             expected = Status.DEAD if outcomes[-1] is GONE else Status.DELIVERED

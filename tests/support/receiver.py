@@ -12,6 +12,8 @@ from tests.support.clock import ManualClock
 
 OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
 BUSY = Outcome(Verdict.RETRY, "503", status_code=503)
+# The receiver works on for ten seconds at most.
+WORKS_ON = Outcome(Verdict.DELIVERED, "", status_code=202, complete_within_seconds=10)
 GONE = Outcome(Verdict.STOP, "410", status_code=410)
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.support.receiver import BUSY, GONE, OK
+from tests.support.receiver import BUSY, GONE, OK, WORKS_ON
 from tests.support.stories import End, Interruption, Story
 from tests.support.world import World
 
 KEYS = ("a", "b")
-ANSWERS = {"ok": OK, "busy": BUSY, "gone": GONE}
+ANSWERS = {"ok": OK, "busy": BUSY, "gone": GONE, "works on": WORKS_ON}
 
 # Some are near, some share a second, most are far enough ahead to be changed in time.
 in_ms = st.sampled_from((7_000, 12_000, 12_400, 15_000, 20_000, 4_000, 40_000, 0))
@@ -21,8 +21,9 @@ create = st.tuples(st.just("create"), in_ms)
 upsert = st.tuples(st.just("upsert"), in_ms, key)
 move = st.tuples(st.just("move"), some, in_ms)
 other = st.tuples(st.sampled_from(("run", "cancel", "redrive")), some)
+report = st.tuples(st.sampled_from(("complete", "fail", "progress")), some)
 paused = st.tuples(st.sampled_from(("pause", "resume")))
-asked = st.one_of(create, move, move, move, upsert, other, paused)
+asked = st.one_of(create, move, move, move, upsert, other, report, paused)
 tick = st.tuples(st.just("tick"), st.sampled_from((5, 3, 8, 1)))
 sweep = st.tuples(st.just("sweep"), st.sampled_from((130, 60)))
 works = st.one_of(tick, tick, tick, sweep)
@@ -61,7 +62,10 @@ class Sequence:
                 return partial(story.upsert, key, ms)
             case ("move", number, ms):
                 return self._of_some(number, lambda told: story.move(told, ms))
-            case ("run" | "cancel" | "redrive" as name, number):
+            case (
+                "run" | "cancel" | "redrive" | "complete" | "fail" | "progress" as name,
+                number,
+            ):
                 return self._of_some(number, getattr(story, name))
             case ("pause" | "resume" as name,):
                 return getattr(story, name)  # type: ignore[no-any-return]

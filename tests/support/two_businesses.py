@@ -12,6 +12,7 @@ import boto3
 from msgspec import Struct
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER, AttemptName, token_of
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import process
@@ -24,6 +25,8 @@ MINE, THEIRS = "mine", "theirs"
 HOOK = {"url": "https://receiver.example/"}
 PARAM = {"url": "https://receiver.example/", "method": "POST"}
 OPERATOR = "duewheel-admin"
+REPORTS = ("/complete", "/fail", "/progress")
+_TOKENS: dict[str, str] = {}  # by task id
 
 
 class Asked(Struct, frozen=True):
@@ -44,13 +47,16 @@ class Asked(Struct, frozen=True):
 
 
 def asked(who: str, method: str, target: str, body: Any = None, **headers: str) -> Asked:
-    """Call the API function as the role of this name; an empty name means without a caller."""
+    """Call the API function as the role of this name; an empty name means without a caller. The
+    operator has the completion token of the first attempt."""
     event = event_from("http-api-create-task.json")
     path, _, event["rawQueryString"] = target.partition("?")
     event["rawPath"] = event["requestContext"]["http"]["path"] = path
     event["requestContext"]["http"]["method"] = method
     arn = f"arn:aws:sts::123456789012:assumed-role/{who}/session"
     event["requestContext"]["authorizer"] = {"iam": {"userArn": arn}} if who else None
+    if who == OPERATOR and path.endswith(REPORTS):
+        event["headers"][TOKEN_HEADER] = _TOKENS[path.split("/")[3]]
     event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
     event["body"] = "" if body is None else json.dumps(body)
     answer = api.handler(event, Context())
@@ -66,6 +72,7 @@ class Owned(Struct, frozen=True):
     dead_id: str
     timer_id: str
     key_id: str
+    running_id: str = ""
 
 
 def owned(clock: ManualClock, biz_type: str) -> Owned:
@@ -83,7 +90,18 @@ def owned(clock: ManualClock, biz_type: str) -> Owned:
     timer_id = made("POST", "/v1/timers", timer)["timer_id"]
     grants = [{"right": "read", "businesses": biz_type}]
     key_id = made("POST", "/v1/keys", {"name": "reader", "grants": grants})["key_id"]
-    return Owned(biz_type, pending["task_id"], dead, timer_id, key_id)
+    running = made("POST", "/v1/tasks", task)["task_id"]
+    work_on(running, clock.now_ms())
+    _TOKENS[running] = token_of(running, AttemptName(0, 1), process.completion_secret())
+    return Owned(biz_type, pending["task_id"], dead, timer_id, key_id, running)
+
+
+def work_on(task_id: str, now_ms: int) -> None:
+    tasks = wheel_wiring.tasks()
+    task = tasks.get(address_of_task(task_id))
+    assert task is not None
+    call = lifecycle.attempt_made(task, Outcome(Verdict.DELIVERED, ""), now_ms, now_ms)
+    assert tasks.change(task, lifecycle.begun(task, call, 600, (), now_ms))
 
 
 def die(task_id: str, now_ms: int) -> None:
@@ -106,6 +124,9 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("DELETE", "/v1/tasks/{task_id}"): lambda o: (f"/v1/tasks/{o.task_id}", None),
     ("POST", "/v1/tasks/{task_id}/run"): lambda o: (f"/v1/tasks/{o.task_id}/run", None),
     ("POST", "/v1/tasks/{task_id}/redrive"): lambda o: (f"/v1/tasks/{o.dead_id}/redrive", None),
+    ("POST", "/v1/tasks/{task_id}/complete"): lambda o: (f"/v1/tasks/{o.running_id}/complete", {}),
+    ("POST", "/v1/tasks/{task_id}/fail"): lambda o: (f"/v1/tasks/{o.running_id}/fail", {}),
+    ("POST", "/v1/tasks/{task_id}/progress"): lambda o: (f"/v1/tasks/{o.running_id}/progress", {}),
     ("GET", "/v1/businesses"): lambda o: ("/v1/businesses", None),
     ("GET", "/v1/businesses/{biz_type}"): lambda o: (_business(o), None),
     ("PUT", "/v1/businesses/{biz_type}"): lambda o: (_business(o), {"retention_days": 7}),

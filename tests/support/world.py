@@ -178,6 +178,7 @@ class World:
             notifier.fail_attempt: self._fail_attempt,
             wired_timers.create_timer: self._create_timer,
             api.cursor_secret: lambda: b"cursors are sealed with this",
+            process.completion_secret: lambda: b"tokens are sealed with this",
         }
         process.replace_parts(parts)
         process.start_anew(self.clock)

@@ -50,6 +50,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 FILES_FOR_ALL = {"GET /console", "GET /console/{file+}"}
+BY_TOKEN = {f"POST /v1/tasks/{{task_id}}/{what}" for what in ("complete", "fail", "progress")}
 
 
 @each_case(
@@ -57,14 +58,14 @@ FILES_FOR_ALL = {"GET /console", "GET /console/{file+}"}
     [("iam", "AWS_IAM", None), ("keys", "CUSTOM", "KeyAuthorizer")],
 )
 @each_case("console", ["open", "closed"])
-def test_every_route_asks_who_is_calling_but_an_open_consoles(
+def test_every_route_asks_who_is_calling_but_an_open_consoles_and_those_by_token(
     mode: str, type_: str, authorizer: str | None, console: str
 ) -> None:
     template = load_template(TEMPLATE, {"AuthMode": mode, "ConsoleAccess": console})
     routes = [resolved(template, r) for r in template.of_type("AWS::ApiGatewayV2::Route")]
     is_open = [r["RouteKey"] for r in routes if r["AuthorizationType"] == "NONE"]
 
-    assert set(is_open) == (FILES_FOR_ALL if console == "open" else set())
+    assert set(is_open) == BY_TOKEN | (FILES_FOR_ALL if console == "open" else set())
     assert len(routes) > len(is_open)
     for route in routes:
         if route["RouteKey"] not in is_open:
@@ -76,9 +77,18 @@ def test_strangers_get_the_consoles_files_and_few_of_them(template: Template) ->
     """Each request is a run of the function that also answers the callers."""
     (stage,) = template.of_type("AWS::ApiGatewayV2::Stage")
     limits = resolved(template, stage)["RouteSettings"]
-    assert set(limits) == FILES_FOR_ALL
-    assert sum(limit["ThrottlingRateLimit"] for limit in limits.values()) == 6
-    assert all(limit["ThrottlingBurstLimit"] <= 200 for limit in limits.values())
+    assert set(limits) == FILES_FOR_ALL | BY_TOKEN
+    files = [limits[key] for key in FILES_FOR_ALL]
+    assert sum(limit["ThrottlingRateLimit"] for limit in files) == 6
+    assert all(limit["ThrottlingBurstLimit"] <= 200 for limit in files)
+
+
+def test_strangers_make_no_more_requests_by_token_than_the_parameter_says() -> None:
+    template = load_template(TEMPLATE, {"ReportsPerSecond": "7"})
+    (stage,) = template.of_type("AWS::ApiGatewayV2::Stage")
+    limits = resolved(template, stage)["RouteSettings"]
+    for key in BY_TOKEN:
+        assert limits[key] == {"ThrottlingRateLimit": "7", "ThrottlingBurstLimit": "7"}
 
 
 def test_a_domain_leads_to_the_same_stage_and_takes_no_old_tls() -> None:

@@ -71,7 +71,9 @@ def test_concurrent_first_starts_agree_on_the_origin(world: World) -> None:
     world.dynamodb.delete_item(TableName=world.settings.registry_table, Key=registry_keys.SHAPE)
     now_ms = world.clock.now_ms()
     origins = results_of_all(
-        lambda number: world.pointers.origin(world.settings.buckets, now_ms + number * 1000)
+        lambda number: (
+            world.pointers.shape(world.settings.buckets, now_ms + number * 1000, b"s").origin
+        )
     )
 
     assert len(set(origins)) == 1

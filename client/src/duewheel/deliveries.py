@@ -29,9 +29,9 @@ class StopTask(DuewheelError):
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
     """`task_id`, `sent_at_seconds` and `body` are covered by the signature. `biz_type`, `due_at`,
-    `attempt` and `content_type`, by which `payload` is read, are headers that it does not cover:
-    None, or an empty content type, if a proxy has removed them. Of a task in a batch all are
-    covered. Only there `key` is known."""
+    `attempt`, `completion_token`, and `content_type`, by which `payload` is read, are headers that
+    it does not cover: None, or an empty content type, if a proxy has removed them. Of a task in a
+    batch all are covered. Only there `key` is known."""
 
     task_id: str
     sent_at_seconds: int
@@ -41,6 +41,12 @@ class Delivery:
     content_type: str
     body: bytes = field(repr=False)
     key: str | None = None
+    completion_token: str | None = field(default=None, repr=False)
+
+    def running(self, within_seconds: int) -> Answer:
+        """The answer that the work goes on: its end is reported within so many seconds, by
+        `completion_token`."""
+        return "", 202, {"duewheel-complete-within": str(within_seconds)}
 
     @property
     def payload(self) -> Any:
@@ -125,6 +131,7 @@ def _delivery(task: dict[str, str], biz_type: str, sent_at_seconds: int) -> Deli
         content_type="application/json",
         body=task["payload"].encode(),
         key=json.loads(task.get("key", "null")),
+        completion_token=json.loads(task.get("completion_token", "null")),
     )
 
 

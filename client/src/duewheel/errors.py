@@ -118,6 +118,16 @@ class AlreadySettled(Problem):
     name = "already-settled"
 
 
+class InvalidToken(Problem):
+    name = "invalid-token"
+
+
+class NotRunning(Problem):
+    """The attempt that a report is about is over: the work may stop."""
+
+    name = "not-running"
+
+
 class KeyTaken(Problem):
     name = "key-taken"
 

@@ -97,6 +97,7 @@ class Receiver:
             attempt=_read(int, given.get("duewheel-attempt")),
             content_type=given.get("content-type", ""),
             body=body,
+            completion_token=given.get("duewheel-completion-token"),
         )
 
     def verify_batch(self, headers: Headers, body: bytes) -> ReceivedBatch:

@@ -47,6 +47,25 @@ class KeptAnswer(Value):
     is_whole: bool = True
 
 
+class Running(Value):
+    """The receiver works on, and reports the end until `until`."""
+
+    attempt: int
+    since: datetime = field(metadata=INSTANT)
+    until: datetime = field(metadata=INSTANT)
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkState(Value):
+    """What a receiver learns of a task that it reported on."""
+
+    task_id: str
+    status: str
+    until: datetime | None = field(default=None, metadata=INSTANT)
+    next_at: datetime | None = field(default=None, metadata=INSTANT)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task(Value):
     task_id: str
@@ -83,6 +102,8 @@ class Task(Value):
     redrives: int = field(default=0, repr=False)
     redriven_from: str | None = field(default=None, repr=False)
     answer: KeptAnswer | None = field(default=None, repr=False, metadata=read_by(KeptAnswer.read))
+    running: Running | None = field(default=None, repr=False, metadata=read_by(Running.read))
+    result: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,9 @@ TASK = Task(
 )
 
 
+SECRET = b"tokens are sealed with this"
+
+
 @dataclass
 class Side:
     """The targets, and the data that the services received."""
@@ -101,6 +104,7 @@ def side(emulator: Emulator, clock: ManualClock) -> Side:
         Targets(
             asyncio.run(with_a_loop()),
             {target.name: calls_of(target) for target in AWS_TARGETS},
+            lambda: SECRET,
         ),
         inbox,
         resources,

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from botocore.exceptions import ClientError
@@ -111,7 +112,7 @@ def test_a_listed_task_is_retried_or_ends_and_the_others_are_delivered(batched: 
     batched.dispatch_until(retried.next_ms // 1000 + 1)
     batched.drain()
     assert batched.receiver.received[-1].batch == [
-        {**batched.receiver.received[0].batch[0], "attempt": 2}
+        {**batched.receiver.received[0].batch[0], "attempt": 2, "completion_token": ANY}
     ]
     assert batched.read(first).status is Status.DELIVERED
 

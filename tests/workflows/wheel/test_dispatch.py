@@ -155,9 +155,9 @@ def test_first_start_with_a_task_created_before_the_first_tick(world: World) -> 
 def test_origin_is_recorded_once_and_another_bucket_count_is_refused(world: World) -> None:
 
     later_ms = world.clock.now_ms() + 1_000_000
-    assert world.pointers.origin(world.settings.buckets, later_ms) == world.origin
+    assert world.pointers.shape(world.settings.buckets, later_ms, b"").origin == world.origin
     with pytest.raises(SettingsError, match=f"5000.*{world.settings.buckets}"):
-        world.pointers.origin(5_000, later_ms)
+        world.pointers.shape(5_000, later_ms, b"")
 
 
 def test_two_seconds_that_share_a_bucket_do_not_mix(world: World) -> None:

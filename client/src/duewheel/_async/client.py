@@ -13,6 +13,7 @@ from duewheel._async.keys import AsyncKeys
 from duewheel._async.tasks import AsyncTasks
 from duewheel._async.timers import AsyncTimers
 from duewheel._async.transport import AsyncTransport
+from duewheel._async.work import AsyncWork
 from duewheel.calls import reading
 from duewheel.values import Finding, Health, Wheel
 
@@ -52,6 +53,11 @@ class AsyncDuewheel:
         self.businesses = AsyncBusinesses(self._transport)
         self.timers = AsyncTimers(self._transport)
         self.keys = AsyncKeys(self._transport)
+
+    def work(self, task_id: str, token: str) -> AsyncWork:
+        """Work that goes on after a callback: its reports need the completion token of the
+        callback, and no credentials."""
+        return AsyncWork(self._transport, task_id, token)
 
     async def wheel(self) -> Wheel:
         return Wheel.read(await self._transport.send(reading("/v1/wheel")))

@@ -14,6 +14,7 @@ from duewheel._sync.keys import Keys
 from duewheel._sync.tasks import Tasks
 from duewheel._sync.timers import Timers
 from duewheel._sync.transport import Transport
+from duewheel._sync.work import Work
 from duewheel.calls import reading
 from duewheel.values import Finding, Health, Wheel
 
@@ -53,6 +54,11 @@ class Duewheel:
         self.businesses = Businesses(self._transport)
         self.timers = Timers(self._transport)
         self.keys = Keys(self._transport)
+
+    def work(self, task_id: str, token: str) -> Work:
+        """Work that goes on after a callback: its reports need the completion token of the
+        callback, and no credentials."""
+        return Work(self._transport, task_id, token)
 
     def wheel(self) -> Wheel:
         return Wheel.read(self._transport.send(reading("/v1/wheel")))

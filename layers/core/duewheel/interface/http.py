@@ -15,7 +15,7 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from duewheel.rules.access.grants import ALL, ANONYMOUS, Access, Permit, Right
-from duewheel.rules.callbacks.payload_encoding import ATTEMPT
+from duewheel.rules.callbacks.payload_encoding import ATTEMPT, TOKEN_HEADER
 from duewheel.rules.names import checked_biz_type
 from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH, Precondition, precondition
 from duewheel.rules.refusals import (
@@ -50,6 +50,7 @@ class Request(Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     if_match: str | None = None
     if_none_match: str | None = None
+    completion_token: str | None = None
     is_callback: bool = False  # made by a deployment of this service, for a task
 
     @classmethod
@@ -66,6 +67,7 @@ class Request(Struct, frozen=True, kw_only=True):
             idempotency_key=_header(event, HEADER),
             if_match=_header(event, IF_MATCH),
             if_none_match=_header(event, IF_NONE_MATCH),
+            completion_token=_header(event, TOKEN_HEADER),
             is_callback=_header(event, ATTEMPT) is not None,
         )
 
@@ -97,8 +99,15 @@ class Request(Struct, frozen=True, kw_only=True):
         self.permit.check_anywhere()
         if not self.body:
             raise MalformedBody("The body is missing; this call takes a JSON object.")
+        return self._decoded(self.body, bytes_max)
+
+    def text_by_token(self, bytes_max: int) -> str | None:
+        """The body of a call whose token has been checked; None without one."""
+        return self._decoded(self.body, bytes_max) if self.body else None
+
+    def _decoded(self, body: str, bytes_max: int) -> str:
         try:
-            raw = b64decode(self.body, validate=True) if self.is_base64 else self.body.encode()
+            raw = b64decode(body, validate=True) if self.is_base64 else body.encode()
             text = raw.decode()
         except ValueError as error:  # of base64 and of UTF-8 alike
             raise MalformedBody("The body is not UTF-8 text.") from error
@@ -170,6 +179,7 @@ class Call(Struct, frozen=True):
     gives: tuple[str, ...] = ()  # headers of the answer
     on_all: bool = False  # businesses, not on one
     on_none: bool = False  # it is about no business, and changes nothing: any right will do
+    by_token: bool = False  # its completion token permits it, and no caller is identified
 
 
 Shown = type[Struct] | None
@@ -191,6 +201,12 @@ def reads_all(carry: Carry, answer: Shown = None, **more: Any) -> Call:
     return reads(carry, answer, on_all=True, **more)
 
 
+def by_token(carry: Carry, answer: Shown = None, *refusals: type[Refusal], **more: Any) -> Call:
+    return Call(
+        right=Right.WRITE, carry=carry, answer=answer, refusals=refusals, by_token=True, **more
+    )
+
+
 def for_all_callers(carry: Carry, answer: Shown = None, **more: Any) -> Call:
     return reads(carry, answer, on_none=True, **more)
 
@@ -205,6 +221,8 @@ class Matched(Struct, frozen=True):
     def answer(self, request: Request) -> Answer:
         if request.is_callback and request.method != "GET":
             raise CallbackRefused(f"The request is a task's callback: it carries {ATTEMPT}.")
+        if self.call.by_token:
+            return self.call.carry(request, **self.arguments)
         permit = Permit(request.access, self.call.right)
         if not permit.access.grants:
             raise NotPermitted("The caller is not known, or nothing is granted to them.")
@@ -224,7 +242,7 @@ class Matched(Struct, frozen=True):
         arguments = {name: text[:_LOGGED_CHARACTERS] for name, text in self.arguments.items()}
         return {
             "action": "change",
-            "by": request.caller,
+            "by": "token" if self.call.by_token else request.caller,
             "call": f"{request.method} {self.path}",
             **arguments,
             **answer.log_fields,

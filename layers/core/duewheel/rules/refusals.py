@@ -151,6 +151,22 @@ class AlreadySettled(Refusal):
     status = 409
 
 
+class InvalidToken(Refusal):
+    """Reveals nothing of the task."""
+
+    type = "invalid-token"
+    title = "The completion token is missing, or is not one of this task"
+    status = 403
+
+
+class NotRunning(Refusal):
+    """Reports the end of an attempt that is over: the work may be stopped."""
+
+    type = "not-running"
+    title = "The attempt of this token is over"
+    status = 409
+
+
 class KeyTaken(Refusal):
     type = "key-taken"
     title = "The key names a live task made by another body"

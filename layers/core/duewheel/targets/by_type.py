@@ -1,6 +1,6 @@
 """All targets by the type of a callback. Each call has one outcome."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,8 +14,14 @@ from duewheel.rules.callbacks.batch import (
     document,
     outcomes_of_answer,
 )
+from duewheel.rules.callbacks.completion import completes_within
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, received
-from duewheel.rules.callbacks.payload_encoding import callback_headers, text_of, unsuitable
+from duewheel.rules.callbacks.payload_encoding import (
+    SentTask,
+    callback_headers,
+    text_of,
+    unsuitable,
+)
 from duewheel.rules.callbacks.signature import has_second_reading
 from duewheel.rules.callbacks.types import AwsCallback, Callback, HttpCallback
 from duewheel.rules.tasks.task import Task
@@ -26,8 +32,11 @@ NOT_TO_BE_SIGNED = "cannot be signed: a number between dots in the body reads as
 
 
 class Targets(Struct, frozen=True):
+    """`secret`: seals the tokens by which receivers report the end of their work."""
+
     http: HttpTarget
     aws: Mapping[str, AwsCalls]  # by type
+    secret: Callable[[], bytes]
 
     @property
     def calls_in_flight(self) -> int:
@@ -50,11 +59,13 @@ class Targets(Struct, frozen=True):
             return Outcome(Verdict.STOP, f"cannot be sent: the payload {reason}")
         if isinstance(callback, AwsCallback):
             calls = self.aws[target_of(callback).name]
-            return await calls(callback, task, timeout_seconds, wants_answer=wants_answer)
+            sent = self._sent(callback, task)
+            outcome = await calls(callback, sent, timeout_seconds, wants_answer=wants_answer)
+            return _until_reported(callback, outcome)
         body = _body(callback, task)
         if secrets and body and has_second_reading(body, now_ms // 1000):
             return Outcome(Verdict.STOP, NOT_TO_BE_SIGNED)
-        headers = callback_headers(task, now_ms, secrets, body)
+        headers = callback_headers(self._sent(callback, task), now_ms, secrets, body)
         if not wants_answer:
             return await self.http.call(callback, headers, body, timeout_seconds)
         reply = await self.http.reply(callback, headers, body, timeout_seconds)
@@ -74,19 +85,43 @@ class Targets(Struct, frozen=True):
         secrets: tuple[bytes, ...] = (),
     ) -> BatchOutcome:
         """Tasks that `rules/delivery/batches.py` has put together for this callback."""
+        sent = [self._sent(callback, task) for task in tasks]
         if isinstance(callback, AwsCallback):
             target = target_of(callback)
             assert target.batch is not None  # a task of any other goes alone
             calls = self.aws[target.name]
-            return await calls.batch(callback, tasks, target.batch, timeout_seconds)
+            answered = await calls.batch(callback, sent, target.batch, timeout_seconds)
+            of_tasks = [_until_reported(callback, outcome) for outcome in answered.of_tasks]
+            return BatchOutcome(answered.of_call, of_tasks)
         # No part of a document has a second reading (`signature.py`): it is no document itself.
-        body = document(tasks).encode()
+        body = document(sent).encode()
         headers = batch_headers(tasks, now_ms, secrets, body)
         reply = await self.http.reply(callback, headers, body, timeout_seconds)
         if isinstance(reply, Outcome):
             return all_alike(tasks, reply)
         outcome = self.http.outcome_of(reply)
         return outcomes_of_answer(tasks, outcome, reply.body_start, is_whole=reply.is_whole)
+
+    def _sent(self, callback: Callback, task: BatchedTask) -> BatchedTask:
+        """With a token only where its receiver may report an end."""
+        if takes_token(callback):
+            return SentTask.of(task, self.secret())
+        return task
+
+
+def takes_token(callback: Callback) -> bool:
+    """The answer of an HTTP receiver, and that of a function that is awaited, may say so."""
+    if isinstance(callback, HttpCallback) or completes_within(callback) is not None:
+        return True
+    return getattr(callback, "is_async", None) is False
+
+
+def _until_reported(callback: AwsCallback, outcome: Outcome) -> Outcome:
+    """Of a target that reports the end of its work, unless the answer says how long it takes."""
+    within = completes_within(callback)
+    if outcome.verdict is not Verdict.DELIVERED or outcome.complete_within_seconds is not None:
+        return outcome
+    return outcome if within is None else replace(outcome, complete_within_seconds=within)
 
 
 def _body(callback: HttpCallback, task: Task) -> bytes | None:

@@ -4,6 +4,7 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.rules.tasks.idempotency import CLAIM_TOKEN_BYTES
+from duewheel.rules.tasks.task import Task
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
@@ -21,6 +22,12 @@ def order() -> KeepOrder:
     return keep_order(business_cache())
 
 
+def _give_back(task: Task) -> None:
+    from duewheel.wiring.long_work import work_permits  # only where some work goes on
+
+    work_permits().give_back(task)
+
+
 @once
 def change_pending() -> ChangePendingTask:
     return ChangePendingTask(
@@ -29,6 +36,7 @@ def change_pending() -> ChangePendingTask:
         keys=keys(),
         keep_order=order(),
         entry_writer=entry_writer(),
+        give_back=_give_back,
         lead_ms=settings().lead_ms,
         notifier_lives_ms=settings().notifier_lives_ms,
     )

@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.aws.target import AwsTarget
+from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers.withdrawal import Claims
-from duewheel.rules.wheel.addresses import PARKED_SLOTS
+from duewheel.rules.wheel.addresses import PARKED_SLOTS, Address
 from duewheel.stores.aws_clients import TargetClients
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.delivery.parked_items import ParkedStore
@@ -35,6 +36,7 @@ from duewheel.wiring.businesses import (
 )
 from duewheel.wiring.process import (
     clock,
+    completion_secret,
     dynamodb,
     generation,
     message_sender,
@@ -228,6 +230,7 @@ def targets() -> Targets:
     return Targets(
         http=HttpTarget(clock=clock(), allowed_private_cidrs=settings().allowed_private_cidrs),
         aws={target.name: calls_of(target) for target in AWS_TARGETS},
+        secret=completion_secret,
     )
 
 
@@ -298,6 +301,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         reschedule=reschedule(),
         stop_timer=StopTimer(ChangeTimer(clock(), timers(), planning_chain(), known)),
         detect_slow_calls=DetectSlowCalls(clock=clock(), known=known, health_store=health_store()),
+        hold_permits=_hold_permits,
         retry_throttled=retry_throttled(),
     )
     return DeliverEntries(
@@ -316,8 +320,21 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         fail_attempt=fail_attempt(),
         plan_timers=plan_timers(),
         check=check_occurrences(),
+        lapse=partial(_lapse, known),
         retry_throttled=retry_throttled(),
     )
+
+
+def _hold_permits(task: Task) -> None:
+    from duewheel.wiring.long_work import work_permits  # only where some work goes on
+
+    work_permits().hold(task)
+
+
+def _lapse(known: BusinessCache, entry: Address, task: Task) -> None:
+    from duewheel.wiring.long_work import end_work
+
+    end_work(fail_attempt(), known).lapse(entry, task)
 
 
 def deliver(

@@ -23,7 +23,7 @@ from duewheel.stores.aws_clients import AwsTime, dynamodb_client, lambda_client,
 from duewheel.stores.sweep.slices import SliceStore
 from duewheel.stores.wheel.async_invoke import InvokeFallback
 from duewheel.stores.wheel.page_queue import SliceQueue
-from duewheel.stores.wheel.pointers import PointerStore
+from duewheel.stores.wheel.pointers import PointerStore, WheelShape
 from duewheel.workflows.wheel.send_messages import MessageSender
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+COMPLETION_SECRET_BYTES = 32
 
 _clock: Clock = SystemClock()
 _write_line: Callable[[str], None] = print
@@ -126,7 +127,20 @@ def pointers() -> PointerStore:
 @once
 def origin() -> int:
     """Also checks that this deployment fits the existing wheel."""
-    return pointers().origin(settings().buckets, clock().now_ms())
+    return shape().origin
+
+
+@once
+def shape() -> WheelShape:
+    fresh = secrets.token_bytes(COMPLETION_SECRET_BYTES)
+    return pointers().shape(settings().buckets, clock().now_ms(), fresh)
+
+
+@once
+def completion_secret() -> bytes:
+    """Seals the tokens by which receivers report the end of their work. It is read with the shape
+    of the wheel; a wheel of an earlier release gets one at the first use."""
+    return shape().secret or pointers().record_secret(secrets.token_bytes(COMPLETION_SECRET_BYTES))
 
 
 @once

@@ -7,13 +7,14 @@ import { Problem } from "./service.js";
 // The address is the first member of each.
 export const MEMBERS = {
   http: ["url", "method", "headers", "body"],
-  lambda: ["function", "invocation"],
-  sqs: ["queue_url", "group_id", "attributes", "body"],
-  sns: ["topic_arn", "group_id", "attributes", "body"],
-  eventbridge: ["event_bus", "source", "detail_type"],
+  lambda: ["function", "invocation", "complete_within_seconds"],
+  sqs: ["queue_url", "group_id", "attributes", "body", "complete_within_seconds"],
+  sns: ["topic_arn", "group_id", "attributes", "body", "complete_within_seconds"],
+  eventbridge: ["event_bus", "source", "detail_type", "complete_within_seconds"],
   stepfunctions: ["state_machine_arn"],
 };
 const LINES = new Set(["headers", "attributes"]);
+const NUMBERS = new Set(["complete_within_seconds"]);
 const ONE_A_LINE = "One a line: name: value";
 const FIELDS = {
   url: (name, value) => text(name, "URL", value ?? "", { type: "url", placeholder: "https://" }),
@@ -30,6 +31,7 @@ const FIELDS = {
   source: (name, value) => text(name, "Source", value ?? ""),
   state_machine_arn: (name, value) => text(name, "State machine ARN", value ?? "", { hint: "With an alias or a version if wanted" }),
   detail_type: (name, value) => text(name, "Detail type", value ?? ""),
+  complete_within_seconds: (name, value) => text(name, "Complete within, seconds", value ?? "", { type: "number", min: 1, max: 86400, hint: "Only if its receiver reports the end of its work" }),
 };
 
 // `none`: the text for a missing callback. Members have the names of the request: `callback.url`.
@@ -44,7 +46,12 @@ export function callbackOf(name, values) {
   const type = values[name];
   if (type === "") return null;
   const said = MEMBERS[type].map((member) => [member, values[`${name}.${member}`]]).filter(([, value]) => value !== "");
-  return Object.fromEntries([["type", type], ...said.map(([member, value]) => [member, LINES.has(member) ? pairs(`${name}.${member}`, value) : value])]);
+  return Object.fromEntries([["type", type], ...said.map(([member, value]) => [member, read(name, member, value)])]);
+}
+
+function read(name, member, value) {
+  if (NUMBERS.has(member)) return Number(value);
+  return LINES.has(member) ? pairs(`${name}.${member}`, value) : value;
 }
 
 function lines(pairs) {

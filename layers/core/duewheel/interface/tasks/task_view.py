@@ -19,7 +19,7 @@ from duewheel.rules.names import BizType, FlowKey, TimerId
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
-from duewheel.rules.tasks.task import Attempt, Made, Status, Task
+from duewheel.rules.tasks.task import Attempt, Made, Running, Status, Task
 from duewheel.workflows.tasks.list_tasks import LookedAt
 from duewheel.workflows.tasks.redrive import Redriven
 
@@ -43,9 +43,23 @@ class WaitingView(Struct, kw_only=True):
     )
     stage: Annotated[Stage, says("Of `backlog`: what it waits for.")] | UnsetType = UNSET
     host: Annotated[str, says("Of `open-breaker`.")] | UnsetType = UNSET
-    until: Annotated[Instant, says("Of `open-breaker`: when a probe is due.")] | UnsetType = UNSET
+    until: (
+        Annotated[Instant, says("Of `open-breaker`: when a probe is due; of `running`.")]
+        | UnsetType
+    ) = UNSET
     run: Annotated[str, says("Of `calling`: the run that has it.")] | UnsetType = UNSET
-    since: Annotated[Instant, says("Of `calling`: when the run took it.")] | UnsetType = UNSET
+    since: (
+        Annotated[Instant, says("Of `calling`: when the run took it; of `running`.")] | UnsetType
+    ) = UNSET
+
+
+class RunningView(Struct, kw_only=True):
+    """The receiver has the task, works on, and reports the end."""
+
+    attempt: Count
+    since: Instant
+    until: Annotated[Instant, says("If nothing is reported by then, the attempt has failed.")]
+    note: Annotated[str, says("The latest report of progress.")] | UnsetType = UNSET
 
 
 class KeptAnswerView(Struct, kw_only=True):
@@ -99,6 +113,8 @@ class TaskView(Struct, kw_only=True):
         Annotated[KeptAnswerView, says("Only answers with one task have it, where one was kept.")]
         | UnsetType
     ) = UNSET
+    running: RunningView | UnsetType = UNSET
+    result: Annotated[str, says("As the receiver reported it.")] | UnsetType = UNSET
     history: Annotated[
         list[AttemptView], Meta(max_length=HISTORY_MAX, description="The last attempts.")
     ]
@@ -234,6 +250,7 @@ def _task_view(task: Task) -> TaskView:
         view.flow_key = task.flow_key
     if task.labels:
         view.labels = dict(task.labels)
+    _add_work(view, task)
     if task.notice_of is not None:
         view.notice_of = task.notice_of
     if task.revivals:
@@ -259,6 +276,22 @@ def _waiting_view(waiting: Wait) -> WaitingView:
     if waiting.since_ms is not None:
         view.since = rfc3339(waiting.since_ms)
     return view
+
+
+def _add_work(view: TaskView, task: Task) -> None:
+    if task.running is not None:
+        view.running = _running_view(task, task.running)
+    if task.result is not None:
+        view.result = task.result
+
+
+def _running_view(task: Task, running: Running) -> RunningView:
+    return RunningView(
+        attempt=task.attempts + 1,
+        since=rfc3339(running.call.at_ms),
+        until=rfc3339(running.until_ms),
+        note=UNSET if running.note is None else running.note,
+    )
 
 
 def _attempt(attempt: Attempt) -> AttemptView:

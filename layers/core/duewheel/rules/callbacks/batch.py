@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta, MsgspecError, Struct, UnsetType
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
+from duewheel.rules.callbacks.completion import TOKEN_BYTES
 from duewheel.rules.callbacks.outcome import (
     ANSWER_BYTES_MAX,
     Outcome,
@@ -116,8 +117,8 @@ def document(tasks: Sequence[BatchedTask]) -> str:
 
 
 def document_bytes(task: BatchedTask) -> int:
-    """What a task adds to a document."""
-    return len(_item(task).encode()) + 2
+    """What a task adds to a document, at most."""
+    return len(_item(task).encode()) + TOKEN_BYTES
 
 
 def _item(task: BatchedTask) -> str:
@@ -128,6 +129,8 @@ def _item(task: BatchedTask) -> str:
     }
     if task.key is not None:
         members["key"] = task.key
+    if task.completion_token is not None:
+        members["completion_token"] = task.completion_token
     return f'{json.dumps(members)[:-1]}, "payload": {text_of(task.payload, is_raw=False)}}}'
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from duewheel.rules.callbacks.completion import within_from_header
 from duewheel.rules.callbacks.retry import RETRY_AFTER_SECONDS_MAX
 from duewheel.rules.callbacks.secret_headers import carries_secret, without_secrets
 from duewheel.rules.callbacks.types import KeepAnswers, KeptAnswer
@@ -53,6 +54,7 @@ class Outcome(Struct, frozen=True):
     was_begun: bool = True  # False: no request was sent, so it is no attempt
     stopped_by_receiver: bool = False  # requested by the receiver, with any status
     answer: ReceivedAnswer | None = None  # if it was wanted
+    complete_within_seconds: int | None = None  # delivered, and the receiver reports its end
 
 
 class StatusLists(Struct, frozen=True):
@@ -98,7 +100,7 @@ def outcome_of_answer(
 ) -> Outcome:
     """`headers` has lower-case names; a date in `Retry-After` counts from `now_ms`."""
     if 200 <= status_code < 300:
-        return Outcome(Verdict.DELIVERED, note_from(body_start), status_code=status_code)
+        return _accepted(status_code, headers, body_start)
     if headers.get(STOP_HEADER, "").strip().lower() == "true":
         note = note_from(_STOPPED_NOTE.encode() + body_start)
         return Outcome(Verdict.STOP, note, status_code=status_code, stopped_by_receiver=True)
@@ -110,6 +112,21 @@ def outcome_of_answer(
         retry_after_seconds=retry_after_seconds(headers.get("retry-after", "").strip(), now_ms),
     )
     return with_business_policy(outcome, StatusLists())
+
+
+def _accepted(status_code: int, headers: Mapping[str, str], body_start: bytes) -> Outcome:
+    """Work whose receiver reports its end, in a way that is not understood, is not taken for
+    delivered."""
+    try:
+        within = within_from_header(headers) if status_code == 202 else None
+    except ValueError as error:
+        return Outcome(Verdict.RETRY, note_from(str(error)), status_code=status_code)
+    return Outcome(
+        Verdict.DELIVERED,
+        note_from(body_start),
+        status_code=status_code,
+        complete_within_seconds=within,
+    )
 
 
 def with_business_policy(outcome: Outcome, statuses: StatusLists) -> Outcome:

@@ -5,11 +5,15 @@ The payload is JSON text, and is passed on as it was written. A raw payload is a
 its text is passed on. Functions, events and executions get it in an envelope.
 """
 
+import hmac
 import json
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, Self
+
+from msgspec import Struct
 
 from duewheel.rules.callbacks.signature import signatures
 from duewheel.rules.callbacks.types import Callback, HttpCallback
@@ -25,6 +29,8 @@ BodyMode = Annotated[Literal["json", "raw"], says(default="json")]
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 ATTEMPT = "duewheel-attempt"
 BIZ_TYPE = "duewheel-biz-type"
+TOKEN_HEADER = "duewheel-completion-token"
+_SEAL_BYTES = 16
 
 
 class TaskData(Protocol):
@@ -42,6 +48,50 @@ class TaskData(Protocol):
     def redrives(self) -> int: ...
     @property
     def payload(self) -> str | None: ...
+    @property
+    def completion_token(self) -> str | None: ...
+
+
+class AttemptName(Struct, frozen=True):
+    """An attempt of a task: how often the task was redriven before, and its number since."""
+
+    redrives: int
+    number: int
+
+
+class SentTask(Struct, frozen=True, kw_only=True):
+    """What a target gets of a task, with the token of this attempt."""
+
+    task_id: str
+    biz_type: str
+    due_at_ms: int
+    attempts: int
+    redrives: int
+    payload: str | None
+    key: str | None
+    completion_token: str | None
+
+    @classmethod
+    def of(cls, task: Any, secret: bytes) -> Self:
+        return cls(
+            task_id=task.task_id,
+            biz_type=task.biz_type,
+            due_at_ms=task.due_at_ms,
+            attempts=task.attempts,
+            redrives=task.redrives,
+            payload=task.payload,
+            key=task.key,
+            completion_token=token_of(
+                task.task_id, AttemptName(task.redrives, task.attempts + 1), secret
+            ),
+        )
+
+
+def token_of(task_id: str, name: AttemptName, secret: bytes) -> str:
+    """Permits the receiver to report the end of this attempt."""
+    numbers = f"{name.redrives}.{name.number}"
+    seal = hmac.digest(secret, f"completion {task_id} {numbers}".encode(), "sha256")
+    return f"{numbers}.{urlsafe_b64encode(seal[:_SEAL_BYTES]).decode().rstrip('=')}"
 
 
 def unsuitable(callback: Callback | None, payload: str | None) -> str | None:
@@ -90,23 +140,27 @@ def attributes_of(task: TaskData) -> dict[str, str]:
 
 
 def _about(task: TaskData) -> dict[str, str]:
-    return {
+    about = {
         "duewheel-due-at": rfc3339(task.due_at_ms),
         ATTEMPT: str(task.attempts + 1),
         BIZ_TYPE: task.biz_type,
     }
+    if task.completion_token is not None:
+        about[TOKEN_HEADER] = task.completion_token
+    return about
 
 
 def envelope(task: TaskData) -> str:
     """The input of a function, an event or an execution: the same task id with every attempt."""
-    head = json.dumps(
-        {
-            "task_id": task.task_id,
-            "biz_type": task.biz_type,
-            "due_at": rfc3339(task.due_at_ms),
-            "attempt": task.attempts + 1,
-        }
-    )
+    members: dict[str, object] = {
+        "task_id": task.task_id,
+        "biz_type": task.biz_type,
+        "due_at": rfc3339(task.due_at_ms),
+        "attempt": task.attempts + 1,
+    }
+    if task.completion_token is not None:
+        members["completion_token"] = task.completion_token
+    head = json.dumps(members)
     return f'{head[:-1]}, "payload": {text_of(task.payload, is_raw=False)}}}'
 
 

@@ -5,6 +5,8 @@ A run holds permits until an instant by its own clock, and renews them. It begin
 call ends by then. A holder counts until this instant has passed by all clocks, so the permits of a
 run that crashed come back by themselves.
 
+Work that goes on after its call holds a permit of its own until it ends, or lapses.
+
 Runs whose tasks wait say so in the record, with the order of the first one (`priority.py`). A run
 that waits for an earlier one is served first: the others leave free permits to it, and give it
 theirs as their calls end.
@@ -130,6 +132,24 @@ def changed(permits: Permits, wanted: Wanted, limit: int, now_ms: int) -> Permit
         held={**others, **held},
         call_us=_mean_us(permits.call_us, *wanted.ended),
     )
+
+
+def held_by_work(permits: Permits, task_id: str, until_ms: int) -> Permits:
+    """With the permit of work that goes on after its call, beside that of the call."""
+    held = {**permits.held, _work(task_id): Holding(1, until_ms)}
+    return replace(permits, version=permits.version + 1, held=held)
+
+
+def given_back_by_work(permits: Permits, task_id: str, took_ms: int) -> Permits | None:
+    if _work(task_id) not in permits.held:
+        return None
+    held = {name: one for name, one in permits.held.items() if name != _work(task_id)}
+    call_us = _mean_us(permits.call_us, 1, took_ms)
+    return replace(permits, version=permits.version + 1, held=held, call_us=call_us)
+
+
+def _work(task_id: str) -> str:
+    return f"task:{task_id}"
 
 
 def _others(permits: Permits, owner: str, now_ms: int) -> dict[str, Holding]:

@@ -42,6 +42,7 @@ class Reason(StrEnum):
     BACKLOG = "backlog"
     RETRY = "retry"
     CALLING = "calling"
+    RUNNING = "running"
     UNKNOWN = "unknown"  # it could not be read
 
 
@@ -68,7 +69,7 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 class Wait(Struct, frozen=True, kw_only=True):
     """`expected_ms`: when the task is called, or tries again. `host`, `until_ms`: of an open
-    breaker. `run`, `since_ms`: of a call."""
+    breaker. `run`, `since_ms`: of a call. `since_ms`, `until_ms`: of work that goes on after it."""
 
     reason: Reason
     expected_ms: int | None = None
@@ -105,6 +106,14 @@ def waiting(task: Task, facts: Facts) -> Wait | None:
     if is_overdue(task, facts.now_ms):
         return _overdue(task, facts)
     return _postponed(task, facts.business)
+
+
+def running(task: Task) -> Wait | None:
+    """Why a task waits whose receiver works on it; None for any other."""
+    if task.running is None:
+        return None
+    since_ms, until_ms = task.running.call.at_ms, task.running.until_ms
+    return Wait(reason=Reason.RUNNING, since_ms=since_ms, until_ms=until_ms)
 
 
 def page_of(entry: Address, leases: Iterable[PageLease]) -> PageLease | None:

@@ -140,7 +140,9 @@ def is_any_under_way(
     for item in items:
         task = homes.get(item.home)
         is_pending = task is not None and task.status is Status.PENDING and not task.parked
-        if task is not None and is_pending and task.next_ms <= now_ms + timing.SKEW_MS:
+        if task is None or not is_pending:
+            continue
+        if task.running is not None or task.next_ms <= now_ms + timing.SKEW_MS:
             return True
     return False
 

@@ -20,6 +20,7 @@ from duewheel.rules.tasks.task import (
     Postponement,
     Reservation,
     Revival,
+    Running,
     Status,
     Task,
 )
@@ -54,6 +55,7 @@ class Decision(Enum):
     DROP = "drop"
     PLACE_LATER = "place later"
     EXPIRE = "expire"
+    LAPSE = "lapse"  # its work is not reported as ended
 
 
 def decide(entry: Address, home: Task | None, now_ms: int) -> Decision:
@@ -61,6 +63,8 @@ def decide(entry: Address, home: Task | None, now_ms: int) -> Decision:
         return Decision.DROP
     if home.next_ms // 1000 > entry.second and home.next_ms > now_ms:
         return Decision.PLACE_LATER
+    if home.running is not None:
+        return Decision.LAPSE
     if is_expired(home, now_ms):
         return Decision.EXPIRE
     return Decision.DELIVER
@@ -89,6 +93,57 @@ def attempt_made(
         status_code=outcome.status_code,
         note=outcome.note[:NOTE_CHARACTERS_MAX],
         answer=kept_answer(outcome, keep, ended_ms),
+    )
+
+
+def begun(
+    task: Task, call: Attempt, within_seconds: int, scopes: tuple[str, ...], now_ms: int
+) -> Task:
+    """Its receiver works on, and reports the end. It still needs an entry, at which it falls due
+    if nothing is reported."""
+    until_ms = now_ms + within_seconds * 1000
+    running = Running(call=call, until_ms=until_ms, within_seconds=within_seconds, scopes=scopes)
+    return replace(
+        task,
+        running=running,
+        next_ms=until_ms,
+        reservation=None,
+        postponement=None,
+        in_line=None,
+        updated_ms=now_ms,
+        version=task.version + 1,
+    )
+
+
+def reported_attempt(task: Task, outcome: Outcome, now_ms: int) -> Attempt:
+    """The attempt whose outcome is reported, or that lapses. A report may come before the answer to
+    the call is written. It counts in the second of the named entry: the sweep may have finished
+    that of the call."""
+    if task.running is None:
+        return attempt_made(task, outcome, now_ms, now_ms)
+    call = task.running.call
+    return replace(
+        call,
+        duration_ms=now_ms - call.at_ms,
+        outcome=outcome.verdict.value,
+        entry_second=task.entry.second,
+        note=outcome.note[:NOTE_CHARACTERS_MAX],
+    )
+
+
+def progressed(
+    task: Task, running: Running, within_seconds: int, note: str | None, now_ms: int
+) -> Task:
+    """It keeps its entry: when that fires the notifier places the task again."""
+    until_ms = max(running.until_ms, now_ms + within_seconds * 1000)
+    after = replace(
+        running,
+        until_ms=until_ms,
+        within_seconds=within_seconds,
+        note=running.note if note is None else note,
+    )
+    return replace(
+        task, running=after, next_ms=until_ms, updated_ms=now_ms, version=task.version + 1
     )
 
 
@@ -194,6 +249,7 @@ def postponed(task: Task, next_ms: int, now_ms: int, by: PostponedBy | None = No
     return replace(
         task,
         next_ms=next_ms,
+        running=None if task.running is None else replace(task.running, until_ms=next_ms),
         reservation=None,
         postponement=None if by is None else Postponement(by, next_ms),
         updated_ms=now_ms,
@@ -299,6 +355,7 @@ def redriven(task: Task, entry: Address, now_ms: int) -> Task:
         expires_after_seconds=None,
         next_ms=redrive_at_ms(task, now_ms),
         settled_ms=None,
+        result=None,
         expires_at=None,
         lateness_ms=None,
         updated_ms=now_ms,
@@ -324,6 +381,7 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
         history=(*task.history, attempt)[-HISTORY_MAX:],
         answer=task.answer if answer is None else answer,
         last_error=attempt.note or status,
+        running=None,
         reservation=None,
         postponement=None,
         in_line=None,
@@ -343,6 +401,7 @@ def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> T
         settled_ms=now_ms,
         updated_ms=now_ms,
         expires_at=now_ms // 1000 + retention_seconds,
+        running=None,
         reservation=None,
         postponement=None,
         in_line=None,

@@ -91,6 +91,18 @@ class Revival(Struct, frozen=True, kw_only=True):
         return self.ended < self.revived
 
 
+class Running(Struct, frozen=True, kw_only=True):
+    """The receiver works on after its call, and reports the end until `until_ms`; good only while
+    that is the next instant of the task. `call`: the attempt, as the call ended. `scopes`: of those
+    whose permits the work holds. `note`: the latest report of progress."""
+
+    call: Attempt
+    until_ms: int
+    within_seconds: int
+    scopes: tuple[str, ...] = ()
+    note: str | None = None
+
+
 class Occurrence(Struct, frozen=True):
     """The second of a schedule that this task is for, which jitter may postpone, and its number. An
     occurrence that was run by hand has no number. `indexed`: it is in the index of its timer;
@@ -177,6 +189,8 @@ class Task(Struct, frozen=True, kw_only=True):
     in_line: InLine | None = None
     labels: Labels = NO_LABELS
     answer: KeptAnswer | None = None  # the last one that was kept
+    running: Running | None = None
+    result: str | None = None  # as it was reported
     version: int = 1
 
     @classmethod
@@ -208,6 +222,11 @@ class Task(Struct, frozen=True, kw_only=True):
     def due_at_ms(self) -> int:
         """The due instant, as it was requested."""
         return self.due_ms if self.requested_ms is None else self.requested_ms
+
+    @property
+    def completion_token(self) -> str | None:
+        """Only a task that is sent has one (`completion.py`)."""
+        return None
 
     @property
     def is_live(self) -> bool:

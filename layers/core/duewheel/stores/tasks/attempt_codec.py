@@ -20,7 +20,7 @@ from duewheel.stores.item_attributes import (
 )
 
 
-class _AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=True):
+class AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=True):
     """`late_seconds`, of the entry's second to the attempt's, is mostly 0, and short."""
 
     at_ms: InstantMs
@@ -55,15 +55,15 @@ class _AnswerRow(Struct, array_like=True, forbid_unknown_fields=True):
 
 
 _answer = Decoder(_AnswerRow)
-_attempts = Decoder(list[_AttemptRow])
+_attempts = Decoder(list[AttemptRow])
 
 
 def history_text(history: Iterable[Attempt]) -> str:
-    return encode(list(map(_attempt_row, history))).decode()
+    return encode(list(map(attempt_row, history))).decode()
 
 
-def _attempt_row(attempt: Attempt) -> _AttemptRow:
-    return _AttemptRow(
+def attempt_row(attempt: Attempt) -> AttemptRow:
+    return AttemptRow(
         at_ms=attempt.at_ms,
         lateness_ms=attempt.lateness_ms,
         duration_ms=attempt.duration_ms,

@@ -27,6 +27,7 @@ from duewheel.rules.tasks.task import (
     Postponement,
     Reservation,
     Revival,
+    Running,
     Status,
     Task,
 )
@@ -63,6 +64,7 @@ from duewheel.stores.tasks.attempt_codec import (
 )
 from duewheel.stores.tasks.plan_codec import VERSION_MAX, plan_from, plan_row
 from duewheel.stores.tasks.revival_codec import ends_from, pairs_from, revival_texts, revivals_from
+from duewheel.stores.tasks.running_codec import running_from, running_text
 
 UNINDEXED_VERSION = 4  # the `v` of an occurrence that a step record names
 TOMBSTONE_SECONDS = 7 * 86_400  # far longer than any create is under way
@@ -130,6 +132,8 @@ class TaskRow(HomeRow, kw_only=True):
     labels: S[Source] | None = None
     answer: S[Source] | None = None
     answer_body: S[Text] | None = None
+    running: S[Source] | None = None
+    result: S[Text] | None = None
 
 
 class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
@@ -222,6 +226,7 @@ _TEXTS = {
     "digest": "digest",
     "notice_of": "notice_of",
     "flow_key": "flow_key",
+    "result": "result",
 }
 # attributes that are fields
 _ALWAYS = ("due_ms", "next_ms", "created_ms", "updated_ms", "attempts", "version")
@@ -359,6 +364,8 @@ def _why_it_waits(task: Task) -> dict[str, Any]:
     if task.postponement is not None:
         row = task.postponement.by, task.postponement.until_ms
         item["waits_for"] = {"S": compact(row)}
+    if task.running is not None:
+        item["running"] = {"S": running_text(task, task.running)}
     if task.parked:
         item["parked"] = {"BOOL": True}
     if task.parked_key is not None:
@@ -431,6 +438,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         postponement=decoded("waits_for", row.waits_for, _postponement_from),
         ordered_ms=row.ordered_ms and row.ordered_ms.N,
         in_line=decoded("in_line", row.in_line, lambda source: InLine(*_in_line.decode(source))),
+        running=_running_of(row),
         parked=row.parked is not None and row.parked.BOOL,
         parked_key=row.parked_key and row.parked_key.S,
         occurrence=_occurrence_of(row),
@@ -440,6 +448,13 @@ def task_from(item: Mapping[str, Any]) -> Task:
         answer=decoded("answer", row.answer, partial(answer_from, row.answer_body)),
         **_plain_fields(row),
     )
+
+
+def _running_of(row: TaskRow) -> Running | None:
+    if row.status.S is not Status.PENDING:
+        return None
+    attempts, next_ms = row.attempts.N, row.next_ms.N
+    return decoded("running", row.running, lambda text: running_from(text, attempts, next_ms))
 
 
 def _plain_fields(row: TaskRow) -> dict[str, Any]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TIME = "time"
 SWEEP = "sweep"
+_SECRET = "completion_secret"
 # The first writer's clock may be ahead of the next one's: start before any instant to which they
 # write.
 _ORIGIN_MARGIN_SECONDS = 10
@@ -28,13 +29,21 @@ _ORIGIN_MARGIN_SECONDS = 10
 _open_places = Decoder(tuple[OpenPlace, ...])
 
 
+class WheelShape(Struct, frozen=True):
+    """`origin`: the second at which both pointers start. `secret`: of completion tokens; None in
+    the record of an earlier release."""
+
+    origin: int
+    secret: bytes | None
+
+
 class PointerStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
-    def origin(self, buckets: int, now_ms: int) -> int:
-        """The second at which both pointers start. The first process records it with BUCKETS, which
-        is part of the data: with another value the wheel is unreadable."""
+    def shape(self, buckets: int, now_ms: int, fresh_secret: bytes) -> WheelShape:
+        """The first process records it, with BUCKETS, which is part of the data: with another value
+        the wheel is unreadable."""
         key = registry_keys.SHAPE
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         item: Item | None = answer.get("Item")
@@ -43,6 +52,7 @@ class PointerStore(Struct, frozen=True):
                 **key,
                 "buckets": {"N": str(buckets)},
                 "origin": {"N": str(now_ms // 1000 - _ORIGIN_MARGIN_SECONDS)},
+                _SECRET: {"B": fresh_secret},
             }
             result = write_if(
                 self.client.put_item,
@@ -56,7 +66,20 @@ class PointerStore(Struct, frozen=True):
                 f"BUCKETS is {buckets}, but this wheel was laid out with {recorded}; "
                 f"set it back to {recorded}, or deploy a new stack for another value"
             )
-        return int(item["origin"]["N"])
+        secret = bytes(item[_SECRET]["B"]) if _SECRET in item else None
+        return WheelShape(int(item["origin"]["N"]), secret)
+
+    def record_secret(self, fresh: bytes) -> bytes:
+        """The secret of a wheel that an earlier release has begun."""
+        answer = self.client.update_item(
+            TableName=self.table,
+            Key=registry_keys.SHAPE,
+            UpdateExpression="SET #secret = if_not_exists(#secret, :fresh)",
+            ExpressionAttributeNames={"#secret": _SECRET},
+            ExpressionAttributeValues={":fresh": {"B": fresh}},
+            ReturnValues="ALL_NEW",
+        )
+        return bytes(answer["Attributes"][_SECRET]["B"])
 
     def read(self, name: str, origin: int, *, strongly: bool = True) -> Pointer:
         """A pointer that was never moved is at the origin."""

@@ -5,7 +5,7 @@ notifier may take the page over. The slot is free again when the outcome is writ
 calls that are answered and not settled.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -63,6 +63,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
     reschedule: Reschedule
     stop_timer: StopTimer
     detect_slow_calls: DetectSlowCalls
+    hold_permits: Callable[[Task], None]  # of work that goes on after its call
     retry_throttled: RetryThrottled
 
     async def __call__(self, call: Call, run: BusinessRun) -> bool:
@@ -202,7 +203,12 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
 
     async def _record(self, made: Sequence[Made], run: BusinessRun, slot: ExitStack) -> None:
         """The slot is free again when all deliveries are written."""
-        delivered = [one for one in made if one[1].verdict is Verdict.DELIVERED]
+        running = [one for one in made if one[1].complete_within_seconds is not None]
+        delivered = [
+            one for one in made if one[1].verdict is Verdict.DELIVERED and one not in running
+        ]
+        if running:
+            await self._record_running(running, run)
         if delivered:
             written = after_all(len(delivered), slot.pop_all().close)
             kept_seconds = run.business.retention_seconds
@@ -212,6 +218,25 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
                 run.page.firing.count(task, Status.DELIVERED)
         failed = [one for one in made if one[1].verdict is not Verdict.DELIVERED]
         await gather_all(self._record_failure(*one, run) for one in failed)
+
+    async def _record_running(self, made: Sequence[Made], run: BusinessRun) -> None:
+        """The permits of the calls are kept until the work has some of its own."""
+        now_ms = self.clock.now_ms()
+        changes = [
+            (task, lifecycle.begun(task, attempt, within, self._scopes(task, run), now_ms))
+            for task, outcome, attempt in made
+            if (within := outcome.complete_within_seconds) is not None
+        ]
+        begin = self.reschedule.tries(changes)
+        begun = await self.retry_throttled(begin, run.page.deadline_ms)
+        for (task, after), is_begun in zip(changes, begun, strict=True):
+            run.page.firing.count(task, Status.PENDING if is_begun else None)
+            if is_begun and after.running is not None and after.running.scopes:
+                hold = partial(self.hold_permits, after)
+                await self.retry_throttled(hold, run.page.deadline_ms)
+
+    def _scopes(self, task: Task, run: BusinessRun) -> tuple[str, ...]:
+        return tuple(run.business.in_flight_limits(task.flow_key))
 
     async def _record_failure(
         self, task: Task, outcome: Outcome, attempt: Attempt, run: BusinessRun

@@ -46,6 +46,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
     fail_attempt: FailAttempt
     plan_timers: PlanTimers
     check: CheckOccurrences
+    lapse: Callable[[Address, Task], None]  # of work that is not reported as ended
     retry_throttled: RetryThrottled
 
     async def __call__(
@@ -112,11 +113,17 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
                 case Decision.EXPIRE:
                     expire = partial(self.fail_attempt.expire, task, businesses[task.biz_type])
                     work.append(self._write(expire, deadline_ms))
+                case Decision.LAPSE:
+                    work.append(self._lapse(entry, task, deadline_ms))
                 case Decision.DELIVER if task.plan is not None:
                     chains.append((task, task.plan))
                 case Decision.DELIVER:
                     due.setdefault(task.biz_type, []).append(task)
         return due, chains, work
+
+    async def _lapse(self, entry: Address, task: Task, deadline_ms: int) -> list[Task]:
+        await self.clock.sleep_until_ms(task.next_ms)
+        return await self._write(partial(self.lapse, entry, task), deadline_ms)
 
     async def _write(self, write: Callable[[], object], deadline_ms: int) -> list[Task]:
         await self.retry_throttled(write, deadline_ms)

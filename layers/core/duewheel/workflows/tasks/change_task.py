@@ -38,6 +38,7 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
     keys: KeyStore
     keep_order: KeepOrder
     entry_writer: EntryWriter
+    give_back: Callable[[Task], None]  # the permits of work that goes on after its call
     lead_ms: int
     notifier_lives_ms: int
 
@@ -50,6 +51,8 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
             task = self.find(home, permit)
             if not task.is_live:
                 raise AlreadySettled(f"The task is {task.status.value} already.")
+            if task.running is not None:
+                return self._try_running(task, alter)
             return self._try_parked(task, alter) if task.parked else self._try(task, alter)
 
         lost = TooLate("The task is being worked on: its call may be under way.")
@@ -100,6 +103,17 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         if not altered.is_live:
             altered = replace(altered, entry=self.entry_writer.put(task, now_ms))
         return altered if self._write(task, altered) else None
+
+    def _try_running(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+        """It can be cancelled at any time: no call is under way, and its deadline makes none."""
+        altered = alter(task, self.clock.now_ms())
+        if altered.is_live:
+            raise TooLate("Its receiver works on it. It can be cancelled, and not changed.")
+        altered = replace(altered, entry=self.entry_writer.put(task, self.clock.now_ms()))
+        if not self._write(task, altered):
+            return None
+        self.give_back(task)
+        return altered
 
     def _write(self, before: Task, after: Task) -> bool:
         with unavailable_when_throttled():

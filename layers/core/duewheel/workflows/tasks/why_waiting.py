@@ -19,6 +19,7 @@ from duewheel.rules.delivery.waiting import (
     is_paused,
     is_waiting,
     page_of,
+    running,
     waiting,
 )
 from duewheel.rules.tasks.task import Task
@@ -39,6 +40,8 @@ class WhyWaiting(Struct, frozen=True, kw_only=True):
     origin: int
 
     def __call__(self, task: Task) -> Wait | None:
+        if (wait := running(task)) is not None:
+            return wait
         now_ms = self.clock.now_ms()
         if not is_waiting(task, now_ms):
             return None

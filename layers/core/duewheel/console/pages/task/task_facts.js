@@ -31,6 +31,8 @@ export function taskFacts(task) {
     ["Attempts", String(task.attempts)],
     task.redrives && ["Redriven", `${task.redrives} ${task.redrives === 1 ? "time" : "times"}; it was ${task.redriven_from} before`],
     task.lateness_ms !== null && ["Late by", span(task.lateness_ms)],
+    task.running?.note && ["Progress", task.running.note],
+    task.result !== undefined && ["Result", el("span", { class: "result" }, task.result)],
     task.last_error && ["Last error", task.last_error],
     ["Retry", task.retry ? said(task.retry) : leftToBusiness()],
     task.expires_after_seconds !== undefined && ["Expires after", `${span(task.expires_after_seconds * 1000)} from its due instant`],

@@ -4,16 +4,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import asdict
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.aws.outcome import outcome_of_refusal
 from duewheel.rules.callbacks.aws.target import AwsBatch, AwsTarget, line, status_of
 from duewheel.rules.callbacks.batch import BatchLimits, BatchOutcome, noted
+from duewheel.rules.callbacks.completion import TOKEN_BYTES, WithinSeconds
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
 from duewheel.rules.callbacks.types import AwsCallback
-from duewheel.rules.fields import PRINTABLE, RequestBody, invalid, joined_path, whole_text
+from duewheel.rules.fields import PRINTABLE, RequestBody, given, invalid, joined_path, whole_text
 
 SOURCE_CHARACTERS_MAX = 256
 DETAIL_TYPE_CHARACTERS_MAX = 128
@@ -46,19 +48,21 @@ class EventBridgeCallbackBody(RequestBody, kw_only=True):
             extra_json_schema=PRINTABLE,
         ),
     ]
+    complete_within_seconds: WithinSeconds | UnsetType = UNSET
 
 
 class EventBridgeCallback(
     AwsCallback,
     frozen=True,
     tag="eventbridge",
-    rename={"event_bus": "bus", "detail_type": "as"},
+    rename={"event_bus": "bus", "detail_type": "as", "complete_within_seconds": "within"},
 ):
     """`event_bus` is a name or an ARN."""
 
     event_bus: str
     source: str
     detail_type: str
+    complete_within_seconds: int | None = None
 
 
 def _read(body: EventBridgeCallbackBody, allowed: AllowedTargets, path: str) -> EventBridgeCallback:
@@ -71,7 +75,13 @@ def _read(body: EventBridgeCallbackBody, allowed: AllowedTargets, path: str) -> 
         raise invalid(joined_path(path, "source"), reason)
     where = joined_path(path, "detail_type")
     detail_type = line(body.detail_type, DETAIL_TYPE_CHARACTERS_MAX, where)
-    return EventBridgeCallback(body.event_bus, source, detail_type)
+    within = given(body.complete_within_seconds, None)
+    return EventBridgeCallback(body.event_bus, source, detail_type, within)
+
+
+def _shown(callback: EventBridgeCallback) -> dict[str, Any]:
+    within = callback.complete_within_seconds
+    return asdict(callback) | {"complete_within_seconds": UNSET if within is None else within}
 
 
 def _event(callback: EventBridgeCallback, task: TaskData) -> dict[str, str]:
@@ -103,7 +113,8 @@ def _of_entry(entry: Mapping[str, Any], status_code: int, now_ms: int) -> Outcom
 
 
 def _size(callback: EventBridgeCallback, task: TaskData) -> int:
-    return sum(len(text.encode()) for text in _event(callback, task).values())
+    token_bytes = 0 if callback.complete_within_seconds is None else TOKEN_BYTES
+    return sum(len(text.encode()) for text in _event(callback, task).values()) + token_bytes
 
 
 def _batch_request(callback: EventBridgeCallback, tasks: Sequence[TaskData]) -> dict[str, Any]:
@@ -124,6 +135,7 @@ TARGET = AwsTarget(
     body=EventBridgeCallbackBody,
     callback=EventBridgeCallback,
     read=_read,
+    members=_shown,
     service="events",
     kind="event-bus/",
     action="events:PutEvents",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.aws.function_names import (
@@ -27,10 +27,11 @@ from duewheel.rules.callbacks.batch import (
     document_bytes,
     outcomes_of_answer,
 )
+from duewheel.rules.callbacks.completion import WithinSeconds
 from duewheel.rules.callbacks.outcome import ANSWER_BYTES_MAX, Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
 from duewheel.rules.callbacks.types import AwsCallback
-from duewheel.rules.fields import RequestBody, invalid, joined_path
+from duewheel.rules.fields import RequestBody, given, invalid, joined_path
 
 
 class LambdaCallbackBody(RequestBody, kw_only=True):
@@ -44,14 +45,21 @@ class LambdaCallbackBody(RequestBody, kw_only=True):
         ),
     ]
     invocation: Literal["sync", "async"] = "sync"
+    complete_within_seconds: WithinSeconds | UnsetType = UNSET
 
 
-class LambdaCallback(AwsCallback, frozen=True, tag="lambda", rename={"is_async": "async"}):
+class LambdaCallback(
+    AwsCallback,
+    frozen=True,
+    tag="lambda",
+    rename={"is_async": "async", "complete_within_seconds": "within"},
+):
     """`function` is a name or an ARN, with or without an alias or a version. `is_async`: Lambda
     keeps the event and retries it; else the function's answer is awaited."""
 
     function: str
     is_async: bool = False
+    complete_within_seconds: int | None = None
 
 
 def _read(body: LambdaCallbackBody, allowed: AllowedTargets, path: str) -> LambdaCallback:
@@ -63,11 +71,20 @@ def _read(body: LambdaCallbackBody, allowed: AllowedTargets, path: str) -> Lambd
     check_not_own(named.function_arn, where, allowed)
     TARGET.check_covered(named.arn, where, allowed)
     # Lambda could read a partial ARN differently.
-    return LambdaCallback(text if is_plain(text) else named.arn, body.invocation == "async")
+    return LambdaCallback(
+        text if is_plain(text) else named.arn,
+        body.invocation == "async",
+        given(body.complete_within_seconds, None),
+    )
 
 
 def _shown(callback: LambdaCallback) -> dict[str, Any]:
-    return {"function": callback.function, "invocation": "async" if callback.is_async else "sync"}
+    within = callback.complete_within_seconds
+    return {
+        "function": callback.function,
+        "invocation": "async" if callback.is_async else "sync",
+        "complete_within_seconds": UNSET if within is None else within,
+    }
 
 
 def _request(callback: LambdaCallback, task: TaskData) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from duewheel.rules.callbacks.aws.target import (
     status_of,
 )
 from duewheel.rules.callbacks.batch import BatchLimits, BatchOutcome, noted
+from duewheel.rules.callbacks.completion import TOKEN_BYTES, WithinSeconds
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import (
     BodyMode,
@@ -35,7 +36,8 @@ from duewheel.rules.fields import (
 )
 from duewheel.rules.refusals import TooLarge
 
-ATTRIBUTES_MAX = 6  # SQS takes ten; the delivery's own four come on top
+# SQS takes ten; the delivery's own four come on top, and one more with a completion token.
+ATTRIBUTES_MAX = 6
 ATTRIBUTES_BYTES_MAX = 4_096
 
 _GROUP_ID = re.compile(r"[!-~]{1,128}")
@@ -81,27 +83,41 @@ class MessageBody(RequestBody, kw_only=True):
     ) = UNSET
     attributes: _Attributes | UnsetType = UNSET
     body: BodyMode | UnsetType = UNSET
+    complete_within_seconds: WithinSeconds | UnsetType = UNSET
 
 
 class MessageCallback(
     AwsCallback,
     frozen=True,
     kw_only=True,
-    rename={"group_id": "group", "is_raw": "raw", "queue_url": "queue", "topic_arn": "topic"},
+    rename={
+        "group_id": "group",
+        "is_raw": "raw",
+        "queue_url": "queue",
+        "topic_arn": "topic",
+        "complete_within_seconds": "within",
+    },
 ):
     """`group_id` is there for a FIFO queue or topic, and for no other."""
 
     group_id: str | None = None
     attributes: tuple[tuple[str, str], ...] = ()
     is_raw: bool = False
+    complete_within_seconds: int | None = None
 
 
 def message_members(body: MessageBody, resource: str, path: str) -> dict[str, Any]:
     """Of a callback to this queue or topic."""
+    within = given(body.complete_within_seconds, None)
+    attributes = _attributes(given(body.attributes, {}), joined_path(path, "attributes"))
+    if within is not None and len(attributes) == ATTRIBUTES_MAX:
+        most = f"must have at most {ATTRIBUTES_MAX - 1} attributes beside complete_within_seconds."
+        raise invalid(joined_path(path, "attributes"), most)
     return {
         "group_id": _group_id(body, resource, joined_path(path, "group_id")),
-        "attributes": _attributes(given(body.attributes, {}), joined_path(path, "attributes")),
+        "attributes": attributes,
         "is_raw": body.body == "raw",
+        "complete_within_seconds": within,
     }
 
 
@@ -120,12 +136,14 @@ def message_target(
     takes several messages, as `batch_entries_as`. The rest as for any target."""
 
     def members(callback: MessageCallback) -> dict[str, Any]:
-        """`body` is shown only if it was requested."""
+        """`body` and `complete_within_seconds` are shown only if they were requested."""
+        within = callback.complete_within_seconds
         return {
             "resource": getattr(callback, address),
             "group_id": UNSET if callback.group_id is None else callback.group_id,
             "attributes": dict(callback.attributes),
             "body": "raw" if callback.is_raw else UNSET,
+            "complete_within_seconds": UNSET if within is None else within,
         }
 
     def request(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
@@ -166,6 +184,8 @@ def _request(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
     if callback.group_id is not None:
         members["MessageGroupId"] = callback.group_id
         said = [callback.group_id, callback.attributes, callback.is_raw]
+        if callback.complete_within_seconds is not None:  # a later attempt is no repeat
+            said.append(task.attempts)
         members["MessageDeduplicationId"] = deduplication_id(task, said)
     return members
 
@@ -180,7 +200,8 @@ def _size(callback: MessageCallback, task: TaskData) -> int:
     """Of the text, and of names, types and values of attributes."""
     attributes = [*callback.attributes, *attributes_of(task).items()]
     about = sum(len(name) + len("String") + len(value.encode()) for name, value in attributes)
-    return len(text_of(task.payload, is_raw=callback.is_raw).encode()) + about
+    token_bytes = 0 if callback.complete_within_seconds is None else TOKEN_BYTES
+    return len(text_of(task.payload, is_raw=callback.is_raw).encode()) + about + token_bytes
 
 
 def _batch_outcomes(

@@ -6,6 +6,7 @@ throttling ends, and a later deployment may restore a missing right or resource.
 
 import json
 
+from duewheel.rules.callbacks.completion import within_from_answer
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, note_from, retry_after_seconds
 
 # Of all four services; a code that only one of them has means the same wherever it comes from.
@@ -58,7 +59,16 @@ def outcome_of_function(answer: bytes, status_code: int, *, has_failed: bool) ->
     if isinstance(value, dict) and value.get(_STOP) is True:
         note = note_from(b"the function said stop: " + answer)
         return Outcome(Verdict.STOP, note, status_code=status_code, stopped_by_receiver=True)
-    return Outcome(Verdict.DELIVERED, note_from(answer), status_code=status_code)
+    try:
+        within = within_from_answer(value) if isinstance(value, dict) else None
+    except ValueError as error:
+        return Outcome(Verdict.RETRY, note_from(str(error)), status_code=status_code)
+    return Outcome(
+        Verdict.DELIVERED,
+        note_from(answer),
+        status_code=status_code,
+        complete_within_seconds=within,
+    )
 
 
 def _error_note(value: object, answer: bytes) -> bytes | str:

@@ -1,0 +1,69 @@
+"""The parts for work that goes on after its call. Nothing of it is loaded before there is some."""
+
+from duewheel.rules.tasks.task import Status, Task
+from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.wiring import creating, process
+from duewheel.wiring.businesses import business_cache, permits
+from duewheel.wiring.process import clock, once
+from duewheel.wiring.wheel import entry_writer, keys, tasks
+from duewheel.workflows.delivery.end_work import EndWork
+from duewheel.workflows.delivery.fail_attempt import FailAttempt
+from duewheel.workflows.tasks.work_permits import WorkPermits
+
+
+def as_called(task: Task) -> Task:
+    """A pending occurrence has none of the fields of its timer."""
+    if task.occurrence is None:
+        return task
+    from duewheel.rules.timers.occurrence_policy import with_timer_fields
+    from duewheel.rules.timers.timer import Timer
+    from duewheel.wiring.timers import timers
+
+    timer_id = task.occurrence.timer_id
+    timer = timers().read_many([timer_id]).get(timer_id)
+    return with_timer_fields(task, task.occurrence, timer) if isinstance(timer, Timer) else task
+
+
+def count(task: Task, status: Status) -> None:
+    """The first call of an occurrence was counted by its page."""
+    if task.occurrence is None:
+        return
+    from duewheel.rules.timers.outcome_counts import OUTCOMES, is_folded
+    from duewheel.wiring.timers import counters
+
+    if status in OUTCOMES and not is_folded(task):
+        counters().add(task.occurrence.timer_id, {OUTCOMES[status]: 1})
+
+
+@once
+def work_permits() -> WorkPermits:
+    return WorkPermits(clock(), permits())
+
+
+def end_work(fail_attempt: FailAttempt, known: BusinessCache) -> EndWork:
+    return EndWork(
+        clock=clock(),
+        tasks=tasks(),
+        keys=keys(),
+        keep_order=fail_attempt.keep_order,
+        entry_writer=entry_writer(),
+        known=known,
+        fail_attempt=fail_attempt,
+        permits=work_permits(),
+        as_called=as_called,
+        count=count,
+    )
+
+
+@once
+def reported_work() -> EndWork:
+    """Of the api."""
+    fail_attempt = FailAttempt(
+        clock=clock(),
+        tasks=tasks(),
+        keys=keys(),
+        keep_order=creating.order(),
+        entry_writer=entry_writer(),
+        random_unit=process.random_unit(),
+    )
+    return end_work(fail_attempt, business_cache())
