@@ -334,3 +334,25 @@ def test_a_flow_key_is_paused_and_resumed_alone() -> None:
         {"paused_flow_keys": {"eu/7": True}},
         {"paused_flow_keys": {"eu/7": None}},
     ]
+
+
+def test_a_report_is_sent_with_the_token_and_says_what_follows() -> None:
+    until = {"until": "2030-01-31T08:40:00.000Z", "next_at": None}
+    script = Script(httpx.Response(200, json={**TASK, **until}))
+    token = ("--token", "0.1.x")
+    text = done("work", "progress", ID, *token, "--note", "half", "--within", "10m", script=script)
+    assert "to be completed by" in text
+    done("work", "complete", ID, *token, "--result", "done", script=script)
+    done("work", "fail", ID, *token, "--reason", "no", "--no-retry", script=script)
+    assert bodies(script) == [
+        {"note": "half", "complete_within_seconds": 600},
+        {"result": "done"},
+        {"reason": "no", "retry": False},
+    ]
+    assert script.headers("duewheel-completion-token") == ["0.1.x"] * 3
+
+
+def test_get_says_until_when_the_receiver_works() -> None:
+    waiting = {"reason": "running", "until": "2030-01-31T08:40:00.000Z", "expected_at": None}
+    text = done("task", "get", ID, script=Script(made(200, waiting=waiting)))
+    assert "why: its receiver works on it, to report by " in text

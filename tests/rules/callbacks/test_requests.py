@@ -114,6 +114,13 @@ def test_each_type_of_callback_is_read(callback: dict[str, Any], meant: Callback
         ({**LAMBDA, "function": OWN.replace("function:", "layer:")}, "function"),
         ({**LAMBDA, "function": f"{OWN}:a:b"}, "function"),
         ({**LAMBDA, "invocation": "later"}, "invocation"),
+        ({**LAMBDA, "complete_within_seconds": 0}, "complete_within_seconds"),
+        ({**SQS, "complete_within_seconds": 86_401}, "complete_within_seconds"),
+        ({**HTTP, "complete_within_seconds": 60}, "complete_within_seconds"),
+        (
+            {**SQS, "complete_within_seconds": 60, "attributes": dict.fromkeys("abcdef", "x")},
+            "attributes",
+        ),
         ({"type": "sqs"}, "queue_url"),
         ({**SQS, "queue_url": QUEUE.replace("https", "http")}, "queue_url"),
         ({**SQS, "queue_url": "https://sqs.us-east-1.amazonaws.com.evil.example/1/q"}, "queue_url"),

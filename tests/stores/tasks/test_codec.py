@@ -24,6 +24,7 @@ from duewheel.rules.tasks.task import (
     Postponement,
     Reservation,
     Revival,
+    Running,
     Status,
     Task,
 )
@@ -121,6 +122,7 @@ tasks = st.builds(
     plan=st.none()
     | st.builds(Plan, timer_id=timer_ids, planned_until_second=whole_seconds, numbered=counts),
     first_second=st.none() | whole_seconds,
+    result=st.none() | texts,
     version=st.integers(1, 10_000),
 ) | st.builds(
     lambda home, due_ms: Task(
@@ -421,3 +423,38 @@ def test_a_kept_answer_comes_back(body: str) -> None:
     answer = KeptAnswer(at_ms=7, status_code=200, is_whole=True, headers=headers, body=body)
     task = replace(Task.at(HOME_OF_REDRIVEN, "orders", 5_000, 0), answer=answer)
     assert codec.task_from(item_of(task)).answer == answer
+
+
+RUNNING = Task(
+    home=address_at(1_000, bytes(TOKEN_BYTES)),
+    entry=address_at(9_000, bytes(TOKEN_BYTES)),
+    biz_type="orders",
+    due_ms=1_000,
+    next_ms=9_000,
+    callback=None,
+    created_ms=0,
+    updated_ms=0,
+    attempts=1,
+    running=Running(
+        call=Attempt(
+            at_ms=2_000, lateness_ms=1, duration_ms=2, outcome="delivered", entry_second=1
+        ),
+        until_ms=9_000,
+        within_seconds=7,
+        scopes=("orders#ada", "orders"),
+        note="half",
+    ),
+)
+
+
+def test_running_work_is_read_as_it_was_written() -> None:
+    assert codec.task_from(codec.task_item(RUNNING, BUCKETS, listed=False)) == RUNNING
+
+
+@each_case(
+    "changed",
+    [{"next_ms": {"N": "9001"}}, {"attempts": {"N": "2"}}, {"status": {"S": "delivered"}}],
+)
+def test_running_work_that_an_older_release_has_left_behind_does_not_count(changed: Any) -> None:
+    item = codec.task_item(RUNNING, BUCKETS, listed=False)
+    assert codec.task_from({**item, **changed}).running is None

@@ -20,7 +20,9 @@ from duewheel.rules.callbacks.aws.sns import SnsCallback
 from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
 from duewheel.rules.callbacks.aws.target import AwsTarget
+from duewheel.rules.callbacks.completion import name_in
 from duewheel.rules.callbacks.outcome import ANSWER_BYTES_MAX, Outcome, ReceivedAnswer, Verdict
+from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER, AttemptName
 from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
@@ -559,3 +561,58 @@ def test_the_size_of_a_message_in_a_batch_is_not_less_than_what_aws_counts(
     ]
     counted = [target.batch.size(callback, task) for task in TASKS]
     assert all(own >= size for own, size in zip(counted, sizes, strict=True))
+
+
+# Work that goes on after the call
+
+
+LONG = 600
+EACH_LONG = [
+    (replace(TO_QUEUE, complete_within_seconds=LONG), "inbox-queue"),
+    (replace(TO_TOPIC, complete_within_seconds=LONG), "inbox-topic"),
+    (replace(TO_BUS, complete_within_seconds=LONG), "inbox-bus"),
+]
+
+
+@pytest.mark.parametrize(("callback", "name"), EACH_LONG)
+def test_a_message_whose_receiver_reports_its_end_has_a_token_of_its_attempt(
+    side: Side, callback: Callback, name: str
+) -> None:
+    outcomes = [side.deliver(callback, replace(TASK, attempts=2)), *deliver_batch(side, callback)]
+    assert {(one.verdict, one.complete_within_seconds) for one in outcomes} == {
+        (Verdict.DELIVERED, LONG)
+    }
+    tokens = []
+    for message in side.received(name):
+        in_event = json.loads(message["body"]).get("detail", {}) if name == "inbox-bus" else {}
+        tokens.append(in_event.get("completion_token") or message["headers"][TOKEN_HEADER])
+    assert name_in(tokens[0], TASK.task_id, SECRET) == AttemptName(0, 3)
+    assert len(set(tokens)) == 1 + len(TASKS)
+
+
+def test_a_later_attempt_at_a_fifo_queue_is_no_repeat_if_the_end_is_reported(side: Side) -> None:
+    callback = replace(TO_FIFO_QUEUE, complete_within_seconds=LONG)
+    for task in (TASK, TASK, replace(TASK, attempts=1)):
+        side.deliver(callback, task)
+    assert len(side.received("inbox-queue.fifo")) == 2
+
+
+@each_case(
+    ("body", "verdict", "within"),
+    [
+        (b'{"duewheel-complete-within": 600}', Verdict.DELIVERED, 600),
+        (b'{"duewheel-complete-within": 0}', Verdict.RETRY, None),
+        (b'{"duewheel-complete-within": true}', Verdict.RETRY, None),
+        (b'{"duewheel-complete-within": "600"}', Verdict.RETRY, None),
+        (b"{}", Verdict.DELIVERED, None),
+    ],
+)
+def test_the_answer_of_a_function_may_say_that_its_work_goes_on(
+    side: Side, emulator: Emulator, body: bytes, verdict: Verdict, within: int | None
+) -> None:
+    invoked: list[Invocation] = []
+    emulator.answer_invocation = answering(body, invoked)
+    outcome = side.deliver(TO_FUNCTION)
+    assert (outcome.verdict, outcome.complete_within_seconds) == (verdict, within)
+    token = invoked[0].event["completion_token"]
+    assert name_in(token, TASK.task_id, SECRET) == AttemptName(0, 1)

@@ -9,18 +9,21 @@ from botocore.exceptions import ClientError
 from msgspec.structs import force_setattr
 
 from duewheel.rules.callbacks.outcome import Outcome, outcome_of_answer
+from duewheel.rules.callbacks.payload_encoding import AttemptName
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.occurrence_policy import Reason
+from duewheel.rules.timers.outcome_counts import Counted
 from duewheel.rules.timers.timer import Misfire, Overlap, Timer
 from duewheel.rules.tolerance import Window, shared_ms
 from duewheel.rules.wheel.queue_messages import Lane
+from duewheel.wiring.long_work import reported_work
 from duewheel.workflows.timers.check_occurrences import AHEAD_MS, FRESH_MS
 from local.aws.patches.item_sizes import size_of
 from tests.support.bounds import quick_first
 from tests.support.damage import edit, key_of
-from tests.support.receiver import BUSY, GONE, OK, Received
+from tests.support.receiver import BUSY, GONE, OK, WORKS_ON, Received
 from tests.support.recorder import Call
 from tests.support.stories import refused
 from tests.support.timers import damage, fates, made, now, occurrences, patched
@@ -555,3 +558,41 @@ def test_other_tasks_of_the_business_do_not_wait_for_the_check(world: World) -> 
     go_to(world, due_ms // 1000 + 20)
     called = [(received.task_id, received.at_ms) for received in world.receiver.received[1:]]
     assert called == [(other.task_id, other.due_ms), (retried.task_id, retried.next_ms)]
+
+
+# Work that goes on after its call
+
+
+def test_a_run_whose_receiver_works_on_makes_the_next_one_skip(
+    world: World,
+) -> None:
+    world.receiver.answer = lambda received: WORKS_ON
+    timer = planned(world, 5, overlap=Overlap.SKIP, max_runs=2)
+    task = first_of(world, timer)
+    go_to(world, task.due_ms // 1000 + 6)
+    first, second = occurrences(world, timer)
+    assert (first.status, second.reason) == (Status.PENDING, Reason.SKIPPED)
+    reported_work().complete(task.home, AttemptName(0, 1), "done")
+    assert first_of(world, timer).result == "done"
+
+
+def test_a_run_by_hand_counts_once_when_its_end_is_reported(world: World) -> None:
+    world.receiver.answer = lambda received: WORKS_ON
+    timer = made(world, 3_600, enabled=False)
+    task = world.run_timer(timer.timer_id)
+    world.clock.set_ms(task.due_ms)
+    world.handle(world.receive()[0])
+    assert world.read(task).running is not None
+    for _ in range(2):
+        reported_work().complete(task.home, AttemptName(0, 1), None)
+    counted = world.counters.read(timer.timer_id).counts
+    assert (counted[Counted.FIRED], counted[Counted.DELIVERED]) == (1, 1)
+
+
+def test_a_run_that_lapses_is_retried_by_the_policy_of_its_timer(world: World) -> None:
+    world.receiver.answer = lambda received: WORKS_ON
+    timer = planned(world, 3_600, max_runs=1, retry=RetryPolicy(1, delays_seconds=()))
+    task = first_of(world, timer)
+    go_to(world, task.due_ms // 1000)
+    go_to(world, first_of(world, timer).next_ms // 1000)
+    assert first_of(world, timer).status is Status.DEAD

@@ -12,6 +12,7 @@ from duewheel.cli.tasks import task
 from duewheel.cli.timers import timer
 from duewheel.cli.transfer import export, import_tasks
 from duewheel.cli.wheel import audit, wheel
+from duewheel.cli.work import work
 from duewheel.version import __version__
 
 
@@ -39,6 +40,7 @@ for command in (
     console,
     task,
     timer,
+    work,
     business,
     key,
     wheel,

@@ -14,6 +14,7 @@ _REASONS = {
     "retry": "its last attempt failed",
     "unknown": "its reason could not be read",
     "calling": "a notifier has it, and calls it now",
+    "running": "its receiver works on it",
 }
 _STAGES = {
     "dispatch": "the scheduler has not come to its second",
@@ -31,7 +32,9 @@ def why(waiting: Waiting) -> str:
     if waiting.host is not None:
         words.append(f"host {waiting.host}")
     if waiting.until is not None:
-        words.append(f"probed from {here(waiting.until)} on")
+        until = here(waiting.until)
+        is_running = waiting.reason == "running"
+        words.append(f"to report by {until}" if is_running else f"probed from {until} on")
     if waiting.since is not None:
         words.append(f"since {here(waiting.since)}")
     if waiting.expected_at is not None:
