@@ -43,6 +43,9 @@ def test_a_task_of_a_paused_business_says_that_it_is_paused(
     expect(sentence(viewer)).to_have_text("It waits: its business or its flow key is paused.")
 
 
+WHEN = "2030-01-31T08:30:00.000Z"
+
+
 @pytest.mark.parametrize(
     ("waiting", "said"),
     [
@@ -53,6 +56,10 @@ def test_a_task_of_a_paused_business_says_that_it_is_paused(
         (
             {"reason": "calling", "run": "r", "since": "2030-01-31T08:30:00.000Z"},
             r"It is being called",
+        ),
+        (
+            {"reason": "running", "since": WHEN, "until": WHEN},
+            r"Its receiver works on it since .*, and has to report the end by",
         ),
         (
             {"reason": "backlog", "stage": "sweep"},

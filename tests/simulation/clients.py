@@ -51,6 +51,7 @@ class Clients:
         has_keys: bool = True,
         has_order: bool = True,
         has_labels: bool = True,
+        has_long_work: bool = True,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
@@ -61,6 +62,8 @@ class Clients:
         self._has_reasons = has_reasons
         self.has_keys = has_keys
         self.has_labels = has_labels
+        self._has_long_work = has_long_work
+        self._chance_of_work = Random(seed)  # beside, likewise
         self._service = service
         self._chance = Random(seed)
         self._chance_of_priority = Random(seed)  # beside, so that all else stays as it was
@@ -312,6 +315,9 @@ class Clients:
         biz_type = self._chance.choices(BUSINESSES, SHARES)[0]
         kinds = RECEIVERS_OF_BATCHES if biz_type == BATCHED else RECEIVERS
         kind = receiver or self._chance.choice(kinds)
+        is_plain = kind == "ok" and receiver is None and biz_type not in (BATCHED, NARROW)
+        if self._has_long_work and is_plain and self._chance_of_work.random() < 0.1:
+            kind = "works"
         tolerance = self._chance.choice(self.tolerances)
         priority = self._chance_of_priority.choice(self.priorities)
         flow_key = (

@@ -1,28 +1,30 @@
 """Those who are called back, and the network on the way to them.
 
-How a receiver answers stands in the callback's URL, so that it is known from the task alone:
-`/ok`, `/busy/2` (503 twice, then 200), `/gone`, `/never` (404 for ever: a host at work, which is
-not spared), `/slow/9` (200, after so many seconds), `/partly/1` (200, with a list of the tasks of a
-batch that it has not had so often; 503 to a single one), `/rubbish/1` (the same with a list that
-cannot be read). A batch has the worst answer that one of its tasks has. While the receiver is down
-nobody is answered.
+How a receiver answers stands in the callback's URL, so that it is known from the task alone: `/ok`,
+`/busy/2` (503 twice, then 200), `/gone`, `/never` (404 for ever: a host at work, which is not
+spared), `/slow/9` (200, after so many seconds), `/works` (202, and the end is reported:
+`workers.py`), `/partly/1` (200, with a list of the tasks of a batch that it has not had so often;
+503 to a single one), `/rubbish/1` (the same with a list that cannot be read). A batch has the worst
+answer that one of its tasks has. While the receiver is down nobody is answered.
 """
 
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER
 from duewheel.rules.callbacks.types import HttpCallback
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Invocation, current
 from tests.simulation.releases import Release
 
 _OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
+_WORKS = Outcome(Verdict.DELIVERED, "", status_code=202, complete_within_seconds=15)
 _BUSY = Outcome(Verdict.RETRY, "busy", status_code=503)
 _NOT_FOUND = Outcome(Verdict.RETRY, "not found", status_code=404)
 _GONE = Outcome(Verdict.STOP, "gone", status_code=410)
@@ -46,13 +48,17 @@ class Call:
 
     @property
     def is_heard_delivered(self) -> bool:
-        return self.heard.verdict is Verdict.DELIVERED
+        """And not only that the work goes on."""
+        is_over = self.heard.complete_within_seconds is None
+        return self.heard.verdict is Verdict.DELIVERED and is_over
 
 
 class Receiver:
     def __init__(self, faults: Faults) -> None:
         self.calls: list[Call] = []
         self.dropped: list[tuple[str, Invocation]] = []  # calls that never arrived, by task
+        self.works: Callable[[str, str], None] = lambda task_id, token: None
+        self.completed: dict[str, float] = {}  # when the end of work was reported, by task
         self.wrong: list[str] = []  # batches that are not as they are described
         self._faults = faults
         self._answered: Counter[str] = Counter()
@@ -91,6 +97,8 @@ class Receiver:
             began + takes,
         )
         self.calls.append(call)
+        if outcome is _WORKS:
+            self.works(call.task_id, headers[TOKEN_HEADER])
         await asyncio.sleep(takes)
         await by.environment.thawed()
         by.must_live(asyncio.get_running_loop().time())
@@ -186,6 +194,8 @@ class Receiver:
                 return _BUSY if self._answered[task_id] <= int(times[0]) else _OK
             case "gone":
                 return _GONE
+            case "works":
+                return _WORKS
             case "never":
                 return _NOT_FOUND
             case _:
@@ -251,4 +261,6 @@ class Target:
 
     def _said(self, heard: Outcome) -> Any:
         verdict = self._outcomes.Verdict(heard.verdict.value)
-        return self._outcomes.Outcome(verdict, heard.note, status_code=heard.status_code)
+        within = heard.complete_within_seconds
+        more = {} if within is None else {"complete_within_seconds": within}
+        return self._outcomes.Outcome(verdict, heard.note, status_code=heard.status_code, **more)

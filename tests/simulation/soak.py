@@ -54,6 +54,7 @@ from tests.simulation.senders import MAY_CREATE_FOR, RATION, RATIONED
 from tests.simulation.service import Service
 from tests.simulation.sweep_watch import SweepWatch
 from tests.simulation.verdict import Report, judged
+from tests.simulation.workers import Workers
 from tests.support.clock import NOON_MS
 from tests.support.one_core import stay_on_core
 
@@ -141,7 +142,9 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
             has_keys=has_keys,
             has_order=has_order,
             has_labels=all(release.has("rules.labels") for release in releases),
+            has_long_work=all(release.has("rules.callbacks.completion") for release in releases),
         )
+        service.receiver.works = Workers(service, soak.seed + 3).begin
         expiry = Expiry(service, soak.day_seconds)
         sweep = SweepWatch(service)
         service.run(_lived(service, clients, expiry, sweep, soak))

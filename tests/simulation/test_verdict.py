@@ -70,6 +70,7 @@ def ledger(*dues: DueAsked, cancels: tuple[Asked, ...] = ()) -> Ledger:
 class Seen:
     calls: list[Call] = field(default_factory=list)
     dropped: list[tuple[str, Invocation]] = field(default_factory=list)
+    completed: dict[str, float] = field(default_factory=dict)
 
 
 def verdict(made: Ledger, *calls: Call, status: Status = Status.DELIVERED) -> Report:

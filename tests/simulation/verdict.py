@@ -24,6 +24,7 @@ class Report:
     calls: int = 0
     invocations_beside: int = 0  # of the release beside this one
     repeated: int = 0
+    completed: int = 0  # by reports of their receivers
     batched: int = 0  # calls that others shared a request with
     largest_lateness_ms: int = 0
     sweep_behind_seconds: float = 0.0  # less the time in which it was broken itself
@@ -71,6 +72,7 @@ class Received(Protocol):
 
     calls: list[Call]
     dropped: list[tuple[str, Invocation]]
+    completed: dict[str, float]
 
 
 def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> Report:
@@ -82,6 +84,7 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
     for call in calls:
         by_task[call.task_id].append(call)
     report = Report(created=len(ledger.tasks), calls=len(calls))
+    report.completed = len(received.completed)
     report.silent += ledger.silent
     report.reasons = ledger.reasons
     report.not_once += [*ledger.answered_otherwise, *_created_again(ledger, tasks.values())]
@@ -91,7 +94,9 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
             report.lost.append(f"{task_id} is still pending")
         if task.status is Status.DELIVERED:
             report.largest_lateness_ms = max(report.largest_lateness_ms, task.lateness_ms or 0)
-            if not any(call.is_heard_delivered for call in by_task[task_id]):
+            is_delivered = any(call.is_heard_delivered for call in by_task[task_id])
+            is_reported = any(call.heard.complete_within_seconds for call in by_task[task_id])
+            if not is_delivered and task_id not in received.completed and not is_reported:
                 report.untrue.append(f"{task_id} is delivered, and no call was answered so")
         report.untrue += _misplaced(task)
     for task_id, known in ledger.tasks.items():
@@ -104,7 +109,10 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
         if status is Status.DELIVERED and not _was_called_again(known, by_task[task_id]):
             report.untrue.append(f"{task_id} was redriven and not called again")
         dropped = [by for of_task, by in received.dropped if of_task == task_id]
-        _judge_calls(report, known, by_task[task_id], dropped)
+        if task_id in received.completed and status is not Status.DELIVERED:
+            report.untrue.append(f"{task_id} was completed and is {status.value}")
+        completed = received.completed.get(task_id)
+        _judge_calls(report, known, by_task[task_id], dropped, completed)
     return report
 
 
@@ -129,7 +137,11 @@ def _created_again(ledger: Ledger, tasks: Iterable[Task]) -> list[str]:
 
 
 def _judge_calls(
-    report: Report, known: Known, calls: list[Call], dropped: list[Invocation]
+    report: Report,
+    known: Known,
+    calls: list[Call],
+    dropped: list[Invocation],
+    completed_seconds: float | None,
 ) -> None:
     """A repeat is explained by the trouble of another run that called the task, be it by a call
     that never arrived: so its message is another one, or the outcome was not written."""
@@ -141,7 +153,9 @@ def _judge_calls(
         earliest = known.earliest_ms(call.began_seconds)
         if call.notifier_ms < earliest:
             report.early.append(f"{known.task_id} by {earliest - call.notifier_ms} ms")
-        if delivered_by is not None and not _revived_between(known, delivered_by, call):
+        is_after_end = completed_seconds is not None and call.began_seconds > completed_seconds
+        is_repeat = delivered_by is not None and not _revived_between(known, delivered_by, call)
+        if is_repeat or is_after_end:
             report.repeated += 1
             others = [other.by for other in calls if other is not call] + dropped
             is_explained = any(by.troubles for by in others) or DUPLICATE in call.by.troubles
