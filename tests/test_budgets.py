@@ -11,15 +11,18 @@ from dataclasses import dataclass
 import pytest
 
 from duewheel.rules.access.grants import Access, Grant, Permit, Right
+from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.callbacks.payload_encoding import AttemptName
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.ingest.message import IngestMessage
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.timing import AHEAD_MS, AHEAD_SECONDS
 from duewheel.stores.ingest.queue import IngestQueue
+from duewheel.wiring.long_work import reported_work
 from duewheel.workflows.ingest.ingest import Ingest, Ingested
 from local.aws.patches.item_sizes import size_of
-from tests.support.receiver import BUSY, OK
+from tests.support.receiver import BUSY, OK, WORKS_ON
 from tests.support.recorder import Call
 from tests.support.timers import fates, made, occurrences
 from tests.support.units import Meter
@@ -479,3 +482,27 @@ def test_a_message_that_a_limit_delays_costs_three_writes_and_then_four_for_each
         assert came.is_left
         writes.append(sum(name in WRITES for name in world.recorder.operations()))
     assert writes == [3, 4, 4]
+
+
+@pytest.mark.parametrize(("outcome", "writes"), [(OK, 1), (WORKS_ON, 4)])
+def test_work_that_goes_on_after_its_call_costs_three_writes_more_than_an_answer(
+    world: World, outcome: Outcome, writes: int
+) -> None:
+    """An entry at the deadline and one at the end, and two updates in place of a put. The sweep
+    deletes the two entries. Who answers otherwise pays nothing."""
+    world.receiver.answer = lambda received: outcome
+    task = world.created(FAR_MS)
+    world.dispatch_until(task.due_ms // 1000)
+    (message,) = world.receive()
+    world.recorder.clear()
+    world.handle(message)
+    if outcome is WORKS_ON:
+        reported_work().complete(task.home, AttemptName(0, 1), "done")
+    of_the_wheel = [
+        call
+        for call in world.recorder.calls
+        if call.operation in WRITES and "~" not in str(call.request)  # no lease
+    ]
+    in_wheel = [call for call in of_the_wheel if world.settings.wheel_table in str(call.request)]
+    assert len(in_wheel) == writes
+    assert world.read(task).status is Status.DELIVERED
