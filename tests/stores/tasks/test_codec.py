@@ -141,6 +141,8 @@ tasks = st.builds(
 
 ATTRIBUTES = {
     "slot": "S",
+    "running": "S",
+    "result": "S",
     "place": "S",
     "v": "N",
     "biz_type": "S",
