@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -109,11 +109,16 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
         if status is Status.DELIVERED and not _was_called_again(known, by_task[task_id]):
             report.untrue.append(f"{task_id} was redriven and not called again")
         dropped = [by for of_task, by in received.dropped if of_task == task_id]
-        if task_id in received.completed and status is not Status.DELIVERED:
-            report.untrue.append(f"{task_id} was completed and is {status.value}")
+        report.untrue += _completed_in_vain(known, tasks[task_id], received)
         completed = received.completed.get(task_id)
         _judge_calls(report, known, by_task[task_id], dropped, completed)
     return report
+
+
+def _completed_in_vain(known: Known, task: Task, received: Received) -> Iterator[str]:
+    is_over = task.task_id in received.completed and not known.called_again
+    if is_over and task.status is not Status.DELIVERED:
+        yield f"{task.task_id} was completed and is {task.status.value}"
 
 
 def _was_called_again(known: Known, calls: list[Call]) -> bool:

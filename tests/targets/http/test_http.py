@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from duewheel import __version__
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.payload_encoding import SentTask
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import parse_callback_url
 from duewheel.rules.tasks.task import Task
@@ -398,7 +399,7 @@ async def test_an_answer_is_read_whole_and_without_the_secrets_of_the_call() -> 
     head = f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\nx-echo: got {secret}\r\n\r\n"
     async with far_side(head.encode() + body) as side, target() as http:
         callback = HttpCallback(side.url(), headers=(("authorization", f"Bearer {secret}"),))
-        targets = Targets(http, {})
+        targets = Targets(http, {}, lambda: b"seal")
         call = targets.call(callback, TASK, 0, LONG_SECONDS, wants_answer=True)
         outcome = await call
         without = await targets.call(callback, TASK, 0, LONG_SECONDS)
@@ -410,10 +411,26 @@ async def test_an_answer_is_read_whole_and_without_the_secrets_of_the_call() -> 
 
 
 @in_loop
+async def test_an_answer_is_read_without_the_completion_token() -> None:
+    token = SentTask.of(TASK, b"seal").completion_token
+    body = f"you sent {token}"
+    head = f"HTTP/1.1 202 OK\r\ncontent-length: {len(body)}\r\nx-echo: {token}\r\n\r\n"
+    async with far_side(f"{head}{body}".encode()) as side, target() as http:
+        call = Targets(http, {}, lambda: b"seal").call
+        outcome = await call(HttpCallback(side.url()), TASK, 0, LONG_SECONDS, wants_answer=True)
+    assert outcome.answer is not None
+    assert outcome.answer.body == b"you sent (secret)"
+    assert outcome.answer.headers["x-echo"] == "(secret)"
+    assert str(token) not in outcome.note
+
+
+@in_loop
 async def test_a_call_without_a_reply_has_no_answer() -> None:
     async with far_side(CLOSE) as side, target() as http:
         callback = HttpCallback(side.url())
-        outcome = await Targets(http, {}).call(callback, TASK, 0, LONG_SECONDS, wants_answer=True)
+        outcome = await Targets(http, {}, lambda: b"seal").call(
+            callback, TASK, 0, LONG_SECONDS, wants_answer=True
+        )
     assert (outcome.verdict, outcome.answer) == (Verdict.RETRY, None)
 
 

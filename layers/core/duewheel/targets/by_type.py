@@ -19,6 +19,7 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict, received
 from duewheel.rules.callbacks.payload_encoding import (
     SentTask,
     callback_headers,
+    secrets_sent,
     text_of,
     unsuitable,
 )
@@ -71,8 +72,9 @@ class Targets(Struct, frozen=True):
         reply = await self.http.reply(callback, headers, body, timeout_seconds)
         if isinstance(reply, Outcome):
             return reply
+        sent_headers = secrets_sent(callback, headers)
         answer = received(
-            reply.headers, reply.body_start, is_whole=reply.is_whole, sent=callback.headers
+            reply.headers, reply.body_start, is_whole=reply.is_whole, sent=sent_headers
         )
         return replace(self.http.outcome_of(reply), answer=answer)
 

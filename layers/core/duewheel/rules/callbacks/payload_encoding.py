@@ -9,7 +9,7 @@ import hmac
 import json
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Annotated, Any, Literal, Protocol, Self
 
@@ -85,6 +85,12 @@ class SentTask(Struct, frozen=True, kw_only=True):
                 task.task_id, AttemptName(task.redrives, task.attempts + 1), secret
             ),
         )
+
+
+def secrets_sent(callback: HttpCallback, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Headers of a call that may carry a secret, which its receiver may repeat in its answer."""
+    token = headers.get(TOKEN_HEADER)
+    return callback.headers if token is None else (*callback.headers, (TOKEN_HEADER, token))
 
 
 def token_of(task_id: str, name: AttemptName, secret: bytes) -> str:

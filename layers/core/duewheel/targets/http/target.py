@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.rules.callbacks.egress import allowed_networks
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, note_from, outcome_of_answer
-from duewheel.rules.callbacks.payload_encoding import BIZ_TYPE
+from duewheel.rules.callbacks.payload_encoding import BIZ_TYPE, secrets_sent
 from duewheel.rules.callbacks.secret_headers import without_secrets
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import CallbackUrl, parse_callback_url
@@ -170,7 +170,8 @@ class HttpTarget:
             return Outcome(Verdict.RETRY, note_from(str(failure)))
         finally:
             self.calls_in_flight -= 1
-        return replace(reply, body_start=without_secrets(reply.body_start, callback.headers))
+        body_start = without_secrets(reply.body_start, secrets_sent(callback, headers))
+        return replace(reply, body_start=body_start)
 
     async def close(self) -> None:
         self._kept.close()
