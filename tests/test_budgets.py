@@ -13,7 +13,7 @@ import pytest
 from duewheel.rules.access.grants import Access, Grant, Permit, Right
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.payload_encoding import AttemptName
-from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, Told
 from duewheel.rules.ingest.message import IngestMessage
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel import timing
@@ -266,6 +266,24 @@ def test_a_key_costs_three_more_write_units(world: World) -> None:
 
     assert world.keyed.read("orders", "order-17").status is Status.DELIVERED
     assert meter.write_units <= ALONE.write_units + 3
+
+
+def test_a_told_outcome_costs_three_write_units_a_message_and_the_life_of_its_notice(
+    world: World,
+) -> None:
+    def units_of(on_outcome: OnOutcome | None) -> tuple[float, int]:
+        meter = metered(world)
+        world.created(in_ms=0, on_outcome=on_outcome)
+        world.drain()
+        world.recorder.after = None
+        return meter.write_units, meter.requests["SendMessageBatch"]
+
+    world.wire(list_index=False)
+    units, messages = units_of(None)
+    told = OnOutcome((Told.DELIVERED,), HttpCallback("https://receiver.example/told"))
+    # The end and the notice are a transaction, and the notice is settled as any task.
+    assert units_of(told) == (units + 1 + 2 + 1, messages + 1)
+    assert len(world.receiver.received) == 3
 
 
 @pytest.mark.parametrize("list_index", [False, True])

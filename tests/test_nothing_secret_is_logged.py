@@ -164,6 +164,11 @@ def businesses(caller: Caller, inbox: str) -> None:
     settings = {
         "callback": {"url": f"{inbox}/default?token={MARK}", "headers": {"x-token": MARK}},
         "on_dead": {"url": f"{inbox}/dead?token={MARK}", "headers": {"x-token": MARK}},
+        "on_outcome": {
+            "outcomes": ["delivered", "expired", "cancelled", "missed"],
+            "callback": {"url": f"{inbox}/told?token={MARK}", "headers": {"x-token": MARK}},
+            "with_payload": True,
+        },
         "signing_secrets": [SIGNING_SECRET],
     }
     assert caller.call("PUT", "/v1/businesses/orders", settings)[0] == 201

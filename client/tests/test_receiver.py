@@ -2,6 +2,7 @@
 
 import base64
 import hmac
+import json
 import threading
 from contextlib import suppress
 from datetime import timedelta
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook  # another implementation than ours
 
 from duewheel import Delivery, Duewheel, NotGenuine, Receiver, StillAtWork
+from duewheel.errors import UnexpectedAnswer
 from duewheel.receiver import TOLERANCE_SECONDS
 from duewheel.seen import SeenInMemory
 from tests.support import advance, received
@@ -318,3 +320,46 @@ def test_callbacks_of_the_stack_are_accepted(
     first = receiver(now=now).verify(calls[0]["headers"], calls[0]["body"].encode())
     assert (first.task_id, first.payload) == (made.task_id, {"order": "grün"})
     assert (first.attempt, first.due_at) == (1, made.due_at)
+
+
+def test_the_notice_of_an_outcome_is_read_from_its_delivery() -> None:
+    last_at = "2030-01-31T08:02:00.000Z"
+    runs = {
+        "count": 3,
+        "first_at": "2030-01-31T08:00:00.000Z",
+        "last_at": last_at,
+    }
+    body = {
+        "outcome": "missed",
+        "task_id": None,
+        "biz_type": "orders",
+        "key": None,
+        "timer_id": "1099511627776",
+        "reason": "superseded",
+        "due_at": last_at,
+        "settled_at": "2030-01-31T09:00:00.000Z",
+        "attempts": 0,
+        "last_error": None,
+        "last_status_code": None,
+        "runs": runs,
+        "new": 1,
+    }
+    notice = delivery(json.dumps(body).encode()).notice
+    assert (notice.outcome, notice.task_id, notice.reason) == ("missed", None, "superseded")
+    assert notice.runs is not None
+    assert (notice.runs.count, notice.runs.last_at) == (3, notice.due_at)
+    assert notice.extra == {"new": 1}
+    with pytest.raises(UnexpectedAnswer):
+        _ = delivery(b'{"order": 17}').notice
+
+
+def delivery(body: bytes) -> Delivery:
+    return Delivery(
+        task_id="gQG5d09nMAAArHBUPV9EFz7DEEKA",
+        sent_at_seconds=1,
+        biz_type="orders",
+        due_at=None,
+        attempt=1,
+        content_type="application/json",
+        body=body,
+    )

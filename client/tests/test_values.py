@@ -52,6 +52,7 @@ def test_no_repr_shows_secrets() -> None:
                 "version": 1,
                 "callback": callback,
                 "on_dead": callback,
+                "on_outcome": {"outcomes": ["dead"], "callback": callback},
                 "signing_secrets": [SECRET],
             }
         ),

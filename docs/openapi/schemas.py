@@ -17,6 +17,7 @@ from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.requests import HttpCallbackBody
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY, EXPONENTIAL, shown_retry
 from duewheel.rules.names import BizType, TaskKey, TimerId
+from duewheel.rules.tasks.outcome_notice import OutcomeNotice
 from duewheel.rules.tasks.requests import DUE_FIELDS
 from duewheel.rules.timers.updates import BLANK
 
@@ -25,7 +26,13 @@ Schemas = dict[str, Schema]
 
 _RENAMED = {"Grant": "ShownGrant", "Status": "TaskStatus"}
 _NAMED = {"BizType": BizType, "TaskKey": TaskKey, "TimerId": TimerId, "ApiKeyId": ApiKeyId}
-_WITHIN = (ShownHttpCallback, XTimerRefusalView, BatchCreatedView, BatchRefusedView)
+_WITHIN = (
+    ShownHttpCallback,
+    XTimerRefusalView,
+    BatchCreatedView,
+    BatchRefusedView,
+    OutcomeNotice,
+)
 _KEPT = ("TaskStatus",)  # of the enumerations, which stand where they are used
 
 

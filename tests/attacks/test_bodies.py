@@ -96,6 +96,7 @@ WHOLE = {
         "tolerance_seconds": 60,
         "priority": "low",
         "batch": {"tasks_max": 10, "bytes_max": 100_000},
+        "on_outcome": {"outcomes": ["expired"], "callback": HOOK, "with_payload": True},
     },
     ("POST", "/v1/businesses/orders/redrive"): {
         "since": "2026-01-01T00:00:00Z",

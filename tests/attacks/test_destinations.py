@@ -58,6 +58,7 @@ METADATA = (
 def requests_with_url(url: str) -> list[tuple[Any, ...]]:
     """Every request that contains a URL."""
     callback = {"url": url}
+    on_outcome = {"outcomes": ["dead"], "callback": callback}
     param = {**APP_TIMER["notifyHTTPParam"], "url": url}
     return [
         ("POST", "/v1/tasks", {**TASK, "callback": callback}),
@@ -66,6 +67,10 @@ def requests_with_url(url: str) -> list[tuple[Any, ...]]:
         ("PATCH", "/v1/tasks/{task}", {"callback": callback}),
         ("PUT", "/v1/businesses/orders", {"callback": callback}),
         ("PUT", "/v1/businesses/orders", {"on_dead": callback}),
+        ("PUT", "/v1/businesses/orders", {"on_outcome": on_outcome}),
+        ("POST", "/v1/tasks", {**TASK, "on_outcome": on_outcome}),
+        ("POST", "/v1/timers", {**TIMER, "on_outcome": on_outcome}),
+        ("PATCH", "/v1/timers/{timer}", {"on_outcome": on_outcome}),
         ("POST", "/v1/timers", {**TIMER, "callback": callback}),
         ("PATCH", "/v1/timers/{timer}", {"callback": callback}),
         ("POST", "/api/timer/v1/def", {**APP_TIMER, "notifyHTTPParam": param}),

@@ -92,6 +92,8 @@ def evil_requests(text: str) -> Iterator[tuple[Any, ...]]:
     ):
         yield "POST", "/v1/tasks", {**TASK, "callback": callback}
         yield "PUT", "/v1/businesses/orders", {"callback": callback, "on_dead": callback}
+        told = {"outcomes": [text], "callback": callback}
+        yield "POST", "/v1/tasks", {**TASK, "on_outcome": told}
     for field in ("name", "cron", "timezone", "payload"):
         yield "POST", "/v1/timers", {**TIMER, field: text}
     for field in ("app", "name", "cron"):

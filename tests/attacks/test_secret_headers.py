@@ -26,6 +26,7 @@ SECRET = {
     "x-refresh_TOKEN": f"a {CANARY}",
 }
 CARRYING = {**HOOK, "headers": {**SECRET, **KNOWN}}
+TOLD = {"outcomes": ["expired"], "callback": CARRYING}
 PARAM = {
     **APP_TIMER["notifyHTTPParam"],
     "header": {name: [value, "x"] for name, value in SECRET.items()},
@@ -37,11 +38,13 @@ def requests_with_headers() -> list[tuple[str, str, Any]]:
     task = {**TASK, "callback": CARRYING}
     return [
         ("PUT", "/v1/businesses/orders", {"callback": CARRYING, "on_dead": CARRYING}),
+        ("PUT", "/v1/businesses/orders", {"on_outcome": TOLD}),
         ("POST", "/v1/tasks", task),
         ("POST", "/v1/tasks/batch", {"tasks": [task, task]}),
         ("PUT", "/v1/businesses/orders/tasks/k", {"delay_seconds": 9, "callback": CARRYING}),
         ("PATCH", "/v1/tasks/{task_id}", {"callback": CARRYING}),
-        ("POST", "/v1/timers", {**TIMER, "callback": CARRYING}),
+        ("POST", "/v1/tasks", {**task, "on_outcome": TOLD}),
+        ("POST", "/v1/timers", {**TIMER, "callback": CARRYING, "on_outcome": TOLD}),
         ("PATCH", "/v1/timers/{timer_id}", {"callback": CARRYING}),
         ("POST", "/api/timer/v1/def", {**APP_TIMER, "notifyHTTPParam": PARAM}),
     ]

@@ -71,7 +71,8 @@ def test_the_form_contains_own_settings_and_no_defaults(viewer: Viewer, service:
         "PUT", "/v1/businesses/shown",
         {"callback": {"url": "https://example.com/hook", "headers": {"x-note": MARKUP}},
          "timeout_seconds": 4, "retry": {"attempts": 5, "factor": 3, "jitter": False},
-         "on_dead": {"type": "lambda", "function": "inbox-function", "invocation": "async"}},
+         "on_dead": {"type": "lambda", "function": "inbox-function", "invocation": "async"},
+         "on_outcome": {"outcomes": ["expired"], "callback": {"url": "https://example.com/told"}}},
     )  # fmt: skip
     viewer.open("businesses/shown/edit")
     expect(viewer.page.locator("[name='callback.headers']")).to_have_value(f"x-note: {MARKUP}")

@@ -1,5 +1,6 @@
 """The creation of a task in the console: repeats create one task, the payload is sent unchanged."""
 
+import json
 import re
 from typing import Any
 
@@ -105,6 +106,23 @@ def test_a_task_gets_its_labels(viewer: Viewer, service: Service, business: str)
     expect(viewer.fact("Labels")).to_contain_text("at:09:30")
     (task,) = _all(service, business)
     assert task["labels"] == {"team": "billing", "at": "09:30"}
+
+
+def test_a_task_says_who_is_told_of_its_outcome(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    callback = {"url": f"{service.url}/_local/inbox/{business}-told"}
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/{business}")
+    viewer.field("Told of outcomes (JSON)").fill('{"outcomes": ["dead"')
+    viewer.press("Create")
+    expect(viewer.page.get_by_text("This is no JSON").first).to_be_visible()
+    told = {"outcomes": ["dead", "delivered"], "callback": callback}
+    viewer.field("Told of outcomes (JSON)").fill(json.dumps(told))
+    viewer.press("Create")
+    expect(viewer.fact("Told of outcomes")).to_contain_text("delivered")
+    (task,) = _all(service, business)
+    assert task["on_outcome"]["outcomes"] == ["dead", "delivered"]
 
 
 @pytest.mark.parametrize("payload", ["{order: 17}", '1, "key": "smuggled"', MARKUP])

@@ -137,6 +137,20 @@ def test_a_notice_leads_to_the_dead_task(viewer: Viewer, service: Service, busin
     expect(viewer.fact("Task id")).to_have_text(dead["task_id"])
 
 
+def test_a_task_leads_to_the_notice_of_its_outcome(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    callback = {"url": f"{service.url}/_local/inbox/notices"}
+    on_outcome = {"outcomes": ["cancelled"], "callback": callback}
+    body = {"biz_type": business, "delay_seconds": 600, "callback": callback}
+    task = service.call("POST", "/v1/tasks", {**body, "on_outcome": on_outcome})[1]
+    cancelled = service.call("DELETE", f"/v1/tasks/{task['task_id']}")[1]
+    open_task(viewer, cancelled)
+    expect(viewer.fact("Told of outcomes")).to_contain_text("cancelled")
+    viewer.fact("Told by").get_by_role("link").click()
+    expect(viewer.fact("Task id")).to_have_text(cancelled["notice_id"])
+
+
 # Its payload
 
 

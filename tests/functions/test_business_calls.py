@@ -29,7 +29,14 @@ EVERYTHING = {
     "tolerance_seconds": 60,
     "priority": "low",
     "batch": {"tasks_max": 50, "bytes_max": 100_000},
+    "on_outcome": {
+        "outcomes": ["delivered", "expired", "missed"],
+        "callback": {"url": "https://ops.example.com/told"},
+        "with_payload": True,
+    },
 }
+
+TOLD = {"url": "https://b.example/told"}
 
 
 def put(body: Any, path: str = PATH, **headers: str) -> tuple[int, Any, dict[str, str]]:
@@ -75,6 +82,7 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
         "flow": None,
         "paused_flow_keys": [],
         "keep_answers": None,
+        "on_outcome": None,
         "breakers": [],
         "own": [],
         "created_at": "2027-01-15T08:00:00.000Z",
@@ -166,6 +174,29 @@ def test_a_status_that_is_no_whole_number_is_refused(wired: ManualClock) -> None
         ({"retry_statuses": [404], "stop_statuses": [404]}, "stop_statuses"),
         ({"on_dead": {"method": "POST"}}, "on_dead.url"),
         ({"allowed_hosts": ["a.example"], "on_dead": {"url": "https://b.example"}}, "on_dead.url"),
+        ({"on_outcome": {"outcomes": ["dead"]}}, "on_outcome.callback"),
+        ({"on_outcome": {"outcomes": [], "callback": TOLD}}, "on_outcome.outcomes"),
+        ({"on_outcome": {"outcomes": ["lost"], "callback": TOLD}}, "on_outcome.outcomes[0]"),
+        ({"on_outcome": {"outcomes": ["dead"], "callback": {}}}, "on_outcome.callback.url"),
+        (
+            {"on_outcome": {"outcomes": ["dead"], "callback": {**TOLD, "body": "raw"}}},
+            "on_outcome.callback.body",
+        ),
+        (
+            {"on_outcome": {"outcomes": ["dead"], "callback": {"type": "sqs", "queue_url": "x"}}},
+            "on_outcome.callback.type",
+        ),
+        (
+            {"on_dead": TOLD, "on_outcome": {"outcomes": ["dead"], "callback": TOLD}},
+            "on_outcome.outcomes",
+        ),
+        (
+            {
+                "allowed_hosts": ["a.example"],
+                "on_outcome": {"outcomes": ["dead"], "callback": TOLD},
+            },
+            "on_outcome.callback.url",
+        ),
     ],
 )
 def test_invalid_settings_are_refused_with_their_field(

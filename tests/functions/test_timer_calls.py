@@ -82,6 +82,7 @@ def test_a_minimal_timer_is_returned_with_all_defaults(wired: ManualClock) -> No
         "flow_key": None,
         "labels": {},
         "managed_by": None,
+        "on_outcome": None,
         "enabled": True,
         "state": "enabled",
         "next_at": "2027-01-16T03:00:00.000Z",

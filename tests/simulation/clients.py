@@ -47,6 +47,7 @@ class Clients:
         has_tolerances: bool = True,
         has_priorities: bool = True,
         has_batches: bool = True,
+        has_outcomes: bool = True,
         has_reasons: bool = True,
         has_keys: bool = True,
         has_order: bool = True,
@@ -59,6 +60,7 @@ class Clients:
         self.tolerances: Sequence[int | None] = TOLERANCES if has_tolerances else (None,)
         self.priorities: Sequence[str | None] = PRIORITIES if has_priorities else (None,)
         self.has_batches = has_batches
+        self.has_outcomes = has_outcomes
         self._has_reasons = has_reasons
         self.has_keys = has_keys
         self.has_labels = has_labels

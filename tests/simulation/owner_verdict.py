@@ -23,12 +23,14 @@ from tests.simulation.owners import (
     KEYS,
     LIMITED,
     NARROW,
+    TOLD,
 )
 from tests.simulation.receiver import Call
 from tests.support.clock import NOON_MS
 
 CLOCKS_DIFFER_SECONDS = 2.0
 WINDOWS_SECONDS = (1, 10, 60)
+_MISSED = ("missed", "superseded", "skipped")
 TIMER_HEEDED_SECONDS = 0.5  # 250 ms, and what it takes to read it
 COMPARED_MIN = 15  # tasks of a priority
 ROOM_MS = 2_000  # a rate limit lets a task wait so long in a notifier
@@ -58,6 +60,36 @@ def judged_owners(
     wrong += wrong_batches(calls)
     wrong += [f"{name} is {len(ids)} timers" for name, ids in ledger.named.items() if len(ids) > 1]
     return [*wrong, *_of_timers(ledger.timers, calls, tasks)]
+
+
+def wrong_notices(tasks: Sequence[Task]) -> Iterator[str]:
+    """Each outcome that is to be told has one notice, which says so, and no other has one."""
+    by_id = {task.task_id: task for task in tasks}
+    notices = [task for task in tasks if task.notice_of is not None]
+    for task in tasks:
+        if task.biz_type != TOLD or task.is_live or task.is_internal or task.notice_of is not None:
+            continue
+        if (task.notice_id is not None) is not _is_told(task):
+            yield f"{task.task_id} is {task.status}, {task.reason}, and has {task.notice_id}"
+        elif task.notice_id is not None and task.notice_id not in by_id:
+            yield f"{task.task_id} has the notice {task.notice_id}, which is not there"
+    for notice in notices:
+        told = json.loads(notice.payload or "")
+        of = by_id.get(str(notice.notice_of))
+        if of is not None and of.redrives:  # its notice was of an earlier end
+            continue
+        if "runs" not in told and (of is None or of.notice_id != notice.task_id):
+            yield f"{notice.task_id} tells of {notice.notice_of}, which does not name it"
+        elif "runs" not in told and of is not None and told["outcome"] != _outcome_of(of):
+            yield f"{notice.task_id} says {told['outcome']} of {of.task_id}, which is {of.status}"
+
+
+def _is_told(task: Task) -> bool:
+    return task.status is not Status.CANCELLED or task.reason in (*_MISSED, "cancelled by caller")
+
+
+def _outcome_of(task: Task) -> str:
+    return "missed" if task.reason in _MISSED else task.status.value
 
 
 def _called_in(pause: Pause, calls: Sequence[Call]) -> Iterator[str]:

@@ -17,6 +17,11 @@ BATCHED = "batched"  # its tasks go in requests of several
 BATCH_TASKS_MAX = 20
 KEYED = "keyed"  # by calls a second of each flow key; single keys are paused
 KEYS = ("eu/1", "eu/2", "us/1")
+TOLD = "invoices"  # of each outcome of its tasks
+ON_OUTCOME = {
+    "outcomes": ["delivered", "dead", "expired", "cancelled", "missed"],
+    "callback": {"url": "https://receiver.example/busy/1"},
+}
 DORMANT = "dormant"  # paused for a day and longer
 TIMERS_LAST_SECONDS = (5, 60)
 

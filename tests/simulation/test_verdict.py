@@ -1,5 +1,6 @@
 """What the verdict says of a task, by what its clients know and of its calls."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,8 +22,9 @@ from tests.simulation.owner_verdict import (
     too_many_in_flight,
     wrong_batches,
     wrong_labels,
+    wrong_notices,
 )
-from tests.simulation.owners import BATCH_TASKS_MAX, BATCHED, IN_FLIGHT, NARROW
+from tests.simulation.owners import BATCH_TASKS_MAX, BATCHED, IN_FLIGHT, NARROW, TOLD
 from tests.simulation.receiver import Call
 from tests.simulation.verdict import Report, judged
 from tests.support.cases import each_case
@@ -256,3 +258,22 @@ def test_an_overdue_task_that_says_no_reason_is_a_broken_promise() -> None:
     made.silent.append("/v1/tasks/a")
     report = judged(made, Seen(), [])
     assert report.broken == ["waits and does not say why: /v1/tasks/a"]
+
+
+def told_task(**fields: Any) -> Task:
+    task = Task.at(address_at(NOON_MS, b"0" * 8), TOLD, NOON_MS, NOON_MS)
+    return replace(task, **{"status": Status.DELIVERED, **fields})
+
+
+def test_an_outcome_without_its_notice_or_with_a_wrong_one_is_found() -> None:
+    place = address_at(NOON_MS, b"1" * 8)
+    ended = told_task(notice_id=place.task_id)
+    body = json.dumps({"outcome": "delivered", "task_id": ended.task_id})
+    notice = replace(ended, home=place, notice_of=ended.task_id, notice_id=None, payload=body)
+    assert list(wrong_notices([ended, notice])) == []
+    assert list(wrong_notices([told_task(status=Status.CANCELLED, reason="timer disabled")])) == []
+    assert list(wrong_notices([told_task()])) != []
+    assert list(wrong_notices([ended])) != []
+    assert list(wrong_notices([told_task(), notice])) != []
+    lies = replace(notice, payload=body.replace("delivered", "dead"))
+    assert list(wrong_notices([ended, lies])) != []

@@ -211,6 +211,7 @@ class World:
             tasks=self.tasks,
             keys=self.keys,
             keep_order=notifier.order(),
+            tell_outcome=wheel.tell_outcome(),
             entry_writer=self.entry_writer,
             random_unit=lambda: 1.0,
         )

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from duewheel.errors import DuewheelError, OutcomeUnknown, Problem, Unreachable
     from duewheel.receiver import NotGenuine, Receiver, StillAtWork
     from duewheel.requests import NewTask
-    from duewheel.values import ApiKey, Attempt, Business, Change, Grant, Task, Timer
+    from duewheel.values import (
+        ApiKey,
+        Attempt,
+        Business,
+        Change,
+        Grant,
+        OutcomeNotice,
+        Task,
+        Timer,
+    )
 else:
     from importlib import import_module
 
@@ -29,7 +38,16 @@ else:
         "errors": ("DuewheelError", "OutcomeUnknown", "Problem", "Unreachable"),
         "receiver": ("NotGenuine", "Receiver", "StillAtWork"),
         "requests": ("NewTask",),
-        "values": ("ApiKey", "Attempt", "Business", "Change", "Grant", "Task", "Timer"),
+        "values": (
+            "ApiKey",
+            "Attempt",
+            "Business",
+            "Change",
+            "Grant",
+            "OutcomeNotice",
+            "Task",
+            "Timer",
+        ),
     }
 
     def __getattr__(name: str) -> object:
@@ -54,6 +72,7 @@ __all__ = [
     "Grant",
     "NewTask",
     "NotGenuine",
+    "OutcomeNotice",
     "OutcomeUnknown",
     "Problem",
     "ReceivedBatch",

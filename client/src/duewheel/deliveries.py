@@ -9,10 +9,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from duewheel.errors import DuewheelError
 from duewheel.instants import instant_from
+
+if TYPE_CHECKING:
+    from duewheel.values import OutcomeNotice
 
 A_BATCH_ID = re.compile(r"batch_[0-9a-f]{24}")  # of another length than the id of a task
 VERSION = 1
@@ -57,6 +60,13 @@ class Delivery:
         media_type = self.content_type.partition(";")[0].strip().lower()
         is_json = media_type == "application/json" or media_type.endswith("+json")
         return json.loads(self.body) if is_json else self.body.decode()
+
+    @property
+    def notice(self) -> "OutcomeNotice":
+        """What became of a task: the payload of a notice. Raises UnexpectedAnswer for any other."""
+        from duewheel.values import OutcomeNotice
+
+        return OutcomeNotice.read(self.payload)
 
 
 class ReceivedBatch:

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, Required, TypedDict
 
 from duewheel.instants import Seconds, plain, seconds_of
 
 Priority = Literal["high", "normal", "low"]
+Outcome = Literal["delivered", "dead", "expired", "cancelled", "missed"]
 
 
 class Unset(Enum):
@@ -36,6 +37,14 @@ class Retry(TypedDict, total=False):
     jitter: bool
     delays_seconds: Sequence[Seconds]
     max_age_seconds: Seconds
+
+
+class OnOutcome(TypedDict, total=False):
+    """Who is told of these outcomes. A `callback` that is a text is its URL."""
+
+    outcomes: Required[Sequence[Outcome]]
+    callback: Required[str | Mapping[str, Any]]
+    with_payload: bool
 
 
 class BusinessSettings(TypedDict, total=False):
@@ -64,6 +73,7 @@ class BusinessSettings(TypedDict, total=False):
     flow: Mapping[str, Any] | None
     paused_flow_keys: Mapping[str, Literal[True] | None] | None
     keep_answers: Mapping[str, Any] | None
+    on_outcome: OnOutcome | None
 
 
 class Schedule(TypedDict, total=False):
@@ -93,6 +103,7 @@ class TimerFields(Schedule, total=False):
     flow_key: str | None
     labels: Mapping[str, str] | None
     managed_by: str | None
+    on_outcome: OnOutcome | None
     enabled: bool
 
 
@@ -119,6 +130,7 @@ class NewTask:
     priority: Priority | None = None
     flow_key: str | None = None
     labels: Mapping[str, str] | None = None
+    on_outcome: OnOutcome | None = field(default=None, repr=False)
 
     def body(self) -> dict[str, Any]:
         given = {
@@ -132,6 +144,7 @@ class NewTask:
             "priority": self.priority,
             "flow_key": self.flow_key,
             "labels": self.labels,
+            "on_outcome": on_outcome_body(self.on_outcome),
         }
         body = {name: plain(value) for name, value in given.items() if value is not None}
         return body if self.payload is UNSET else {**body, "payload": self.payload}
@@ -165,12 +178,20 @@ def label_texts(labels: Mapping[str, str] | None) -> Sequence[str]:
     return [f"{name}:{value}" for name, value in (labels or {}).items()]
 
 
+def on_outcome_body(on_outcome: OnOutcome | None) -> Mapping[str, Any] | None:
+    if on_outcome is None:
+        return None
+    return {**on_outcome, "callback": callback_body(on_outcome["callback"])}
+
+
 def settings_body(settings: Mapping[str, Any], *callbacks: str) -> dict[str, Any]:
     """`callbacks` are the members that may be a URL alone; a payload is not changed."""
     body = {name: value for name, value in settings.items() if name != "payload"}
     for name in callbacks:
         if name in body:
             body[name] = callback_body(body[name])
+    if "on_outcome" in body:
+        body["on_outcome"] = on_outcome_body(body["on_outcome"])
     plain_body: dict[str, Any] = plain(body)
     return {**plain_body, "payload": settings["payload"]} if "payload" in settings else plain_body
 

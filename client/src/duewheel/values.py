@@ -104,6 +104,35 @@ class Task(Value):
     answer: KeptAnswer | None = field(default=None, repr=False, metadata=read_by(KeptAnswer.read))
     running: Running | None = field(default=None, repr=False, metadata=read_by(Running.read))
     result: str | None = field(default=None, repr=False)
+    notice_id: str | None = field(default=None, repr=False)
+    on_outcome: Mapping[str, Any] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissedRuns(Value):
+    count: int
+    first_at: datetime = field(metadata=INSTANT)
+    last_at: datetime = field(metadata=INSTANT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeNotice(Value):
+    """What a notice tells (`on_outcome`, `on_dead`). `task_id` is None and `runs` is set if it is
+    of several missed runs of a timer."""
+
+    outcome: str
+    task_id: str | None = None
+    biz_type: str
+    key: str | None = None
+    timer_id: str | None = None
+    reason: str | None = None
+    due_at: datetime = field(metadata=INSTANT)
+    settled_at: datetime | None = field(default=None, metadata=INSTANT)
+    attempts: int = 0
+    last_error: str | None = field(default=None, repr=False)
+    last_status_code: int | None = None
+    runs: MissedRuns | None = field(default=None, metadata=read_by(MissedRuns.read))
+    payload: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +215,7 @@ class Business(Value):
     flow: Mapping[str, Any] | None = field(default=None, repr=False)
     paused_flow_keys: tuple[str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
     keep_answers: Mapping[str, Any] | None = field(default=None, repr=False)
+    on_outcome: Mapping[str, Any] | None = field(default=None, repr=False)
     breakers: tuple[Breaker, ...] = field(
         default=(), repr=False, metadata=read_by(many(Breaker.read))
     )
@@ -297,6 +327,7 @@ class Timer(Value):
     flow_key: str | None = field(default=None, repr=False)
     labels: Mapping[str, str] = field(default_factory=dict, repr=False)
     managed_by: str | None = field(default=None, repr=False)
+    on_outcome: Mapping[str, Any] | None = field(default=None, repr=False)
     counters: Mapping[str, int] | None = field(default=None, repr=False)
     created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)

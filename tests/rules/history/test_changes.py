@@ -9,7 +9,7 @@ from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
-from duewheel.rules.callbacks.types import HttpCallback, KeepAnswers, RetryPolicy
+from duewheel.rules.callbacks.types import HttpCallback, KeepAnswers, OnOutcome, RetryPolicy, Told
 from duewheel.rules.history.changes import (
     SHOWN_CHARACTERS_MAX,
     ChangeAction,
@@ -58,8 +58,9 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     ),
     "paused_flow_keys": (("a", "b"), ["a", "b"]),
     "keep_answers": (KeepAnswers(9, ("date",)), {"body_bytes": 9, "headers": ["date"]}),
+    "on_outcome": (OnOutcome((Told.DEAD,), HOOK), None),
 }
-ONLY_NAMED = {"callback", "on_dead", "signing_secrets", "secrets"}
+ONLY_NAMED = {"callback", "on_dead", "signing_secrets", "secrets", "on_outcome"}
 
 
 def configured(before: Business, **own: Any) -> Business:
@@ -155,6 +156,7 @@ OTHER_RULES: dict[str, tuple[Any, tuple[Any, Any] | None]] = {
     "flow_key": ("a", (None, "a")),
     "labels": ((("team", "billing"),), ({}, {"team": "billing"})),
     "managed_by": ("a", (None, "a")),
+    "on_outcome": (OnOutcome((Told.DEAD,), HOOK), None),
 }
 OTHER_SCHEDULE: dict[str, tuple[str, Any, tuple[Any, Any]]] = {
     "cron": ("cron", "0 4 * * *", ("0 3 * * *", "0 4 * * *")),

@@ -357,16 +357,17 @@ def test_occurrences_that_are_only_counted_would_each_have_been_cancelled(
     plan = new_plan(NOW - behind)
     step = next_step(of, plan, NOW * 1000)
     of_all = timer(of.rules.schedule, max_runs=max_runs, jitter_seconds=of.rules.jitter_seconds)
-    seconds = seconds_from(of.rules.schedule, plan.planned_until_second, step.misfired)
-    for number, second in enumerate(seconds, 1):
+    misfired = len(step.misfired)
+    assert [*step.misfired] == seconds_from(of.rules.schedule, plan.planned_until_second, misfired)
+    for number, second in enumerate(step.misfired, 1):
         one = Occurrence(TIMER_ID, second, number)
         assert misfire_of(occurrence_task(of, one, 0), one, of, NOW * 1000) is not None
     written = next_step(of, step.plan, NOW * 1000) if step.misfired else step
     if written.occurrences:
-        first = next_step(of_all, plan, NOW * 1000).occurrences[step.misfired :]
+        first = next_step(of_all, plan, NOW * 1000).occurrences[misfired:]
         assert written.occurrences[: len(first)] == first[: len(written.occurrences)]
-        assert written.occurrences[0].number == step.misfired + 1
-    assert written.plan.numbered == step.misfired + len(written.occurrences)
+        assert written.occurrences[0].number == misfired + 1
+    assert written.plan.numbered == misfired + len(written.occurrences)
 
 
 def test_a_step_counts_a_bounded_number_of_misfires_and_the_next_one_is_immediate() -> None:

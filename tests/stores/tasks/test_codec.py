@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.types import HttpCallback, KeptAnswer, RetryPolicy
+from duewheel.rules.callbacks.types import HttpCallback, KeptAnswer, OnOutcome, RetryPolicy, Told
 from duewheel.rules.labels import LABELS_MAX, VALUE_CHARACTERS_MAX
 from duewheel.rules.labels import NAME as LABEL_NAME
 from duewheel.rules.names import FLOW_KEY
@@ -67,6 +67,12 @@ labels = st.dictionaries(
     max_size=LABELS_MAX,
 ).map(lambda members: tuple(sorted(members.items())))
 payloads = (st.none() | st.integers() | texts | st.lists(texts)).map(json.dumps)
+on_outcomes = st.builds(
+    OnOutcome,
+    outcomes=st.lists(st.sampled_from(Told), min_size=1, unique=True).map(tuple),
+    callback=st.builds(HttpCallback, url=texts),
+    with_payload=st.booleans(),
+)
 tasks = st.builds(
     Task,
     home=addresses,
@@ -100,6 +106,9 @@ tasks = st.builds(
     requested_ms=st.none() | numbers,
     flow_key=st.none() | st.from_regex(FLOW_KEY, fullmatch=True),
     labels=labels,
+    notice_of=st.none() | st.just("AQG5dxdnQAAAeOt8N-CZJxW76LPH"),
+    notice_id=st.none() | st.just("gQG5dxdnQAAAeOt8N-CZJxW76LPH"),
+    on_outcome=st.none() | on_outcomes,
     ordered_ms=st.none() | numbers,
     in_line=st.none() | st.builds(InLine, numbers, numbers),
     status=st.sampled_from(Status),
@@ -158,6 +167,10 @@ ATTRIBUTES = {
     "waits_for": "S",
     "flow_key": "S",
     "labels": "S",
+    "notice_of": "S",
+    "tells_of": "S",
+    "notice_id": "S",
+    "on_outcome": "S",
     "ordered_ms": "N",
     "in_line": "S",
     "history": "S",

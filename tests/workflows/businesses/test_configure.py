@@ -295,9 +295,11 @@ def test_each_dead_task_is_reported_to_its_business_once_and_no_dead_notice_is(
     reported = [notice for notice in notices(world) if notice["task_id"] == task.task_id]
     assert len(reported) == 1
     assert {**reported[0], "due_at": None, "settled_at": None} == {
+        "outcome": "dead",
         "task_id": task.task_id,
         "biz_type": "orders",
         "key": None,
+        "timer_id": None,
         "reason": "stopped",
         "due_at": None,
         "settled_at": None,

@@ -90,7 +90,9 @@ def test_a_write_that_transactions_keep_blocking_counts_as_throttled(
     notice = world.placed(world.new())
     writes: dict[Wanted, Callable[[], object]] = {
         of_homes: lambda: world.tasks.change(task, other),
-        of_transactions: lambda: world.tasks.change_and_create(task, other, notice),
+        of_transactions: lambda: world.tasks.change_along(
+            task, other, {"Put": world.tasks.put_request(notice)}
+        ),
     }
     with conflicts(wanted) as met, pytest.raises(Throttled) as raised:
         writes[wanted]()

@@ -1,11 +1,13 @@
 """The costs of a timer of every second whose runs are not wanted: counted by requests."""
 
+import json
 from collections import Counter
 from functools import partial
 from itertools import count
 
 import pytest
 
+from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, Told
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.sweep.audit import AuditRequest
 from duewheel.rules.tasks.task import Status
@@ -455,6 +457,22 @@ def test_planned_runs_that_an_outage_missed_are_withdrawn_page_by_page(
     assert missed(world, timer) == late
 
 
+def test_withdrawn_runs_are_told_once_a_page_together(world: World) -> None:
+    """Each missed run is told, alone or with others, and no more is paid than a put for a page."""
+    story = Story(world)
+    told = OnOutcome((Told.MISSED,), HttpCallback("https://receiver.example/told"))
+    timer = planned(
+        story, misfire=Misfire.SKIP, grace_seconds=5, max_runs=PLANNED + 40, on_outcome=told
+    )
+    story.idle(PLANNED + 60)
+    story.settle_all()
+    notices = [json.loads(item["payload"]["S"]) for item in world.items() if "tells_of" in item]
+    counts = [notice["runs"]["count"] if "runs" in notice else 1 for notice in notices]
+    assert sum(counts) == missed(world, timer)
+    assert max(counts) > 20
+    assert len(notices) < PLANNED
+
+
 def test_a_missed_run_on_a_page_with_a_lease_is_not_withdrawn(world: World) -> None:
     """Its call may be under way."""
     story = Story(world)
@@ -465,7 +483,8 @@ def test_a_missed_run_on_a_page_with_a_lease_is_not_withdrawn(world: World) -> N
     page = PageLease(begun.home.second, begun.home.shard)
     assert isinstance(world.pages.take(page, "a run", now(world) * 1000, 14_000), PageLease)
     current = world.timers.read(timer.timer_id)
-    world.deliver.deliver_entries.check.take_back.missed(met, current, Reason.MISSED)
+    business = world.business_cache.one(timer.biz_type)
+    world.deliver.deliver_entries.check.take_back.missed(met, current, Reason.MISSED, business)
     left = {task.home for task in occurrences(world, timer)}
     assert begun.home in left
     assert others[19].home not in left

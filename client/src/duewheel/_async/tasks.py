@@ -12,7 +12,16 @@ from duewheel.batches import batches
 from duewheel.calls import ALWAYS, by_key, changing, keyed, part, reading
 from duewheel.errors import Problem
 from duewheel.instants import Seconds, plain
-from duewheel.requests import UNSET, NewTask, Priority, Retry, callback_body, due, label_texts
+from duewheel.requests import (
+    UNSET,
+    NewTask,
+    OnOutcome,
+    Priority,
+    Retry,
+    callback_body,
+    due,
+    label_texts,
+)
 from duewheel.values import PrefixCancelled, Task
 
 Status = Literal["pending", "delivered", "dead", "cancelled", "expired"]
@@ -40,6 +49,7 @@ class AsyncTasks:
         priority: Priority | None = None,
         flow_key: str | None = None,
         labels: Mapping[str, str] | None = None,
+        on_outcome: OnOutcome | None = None,
         once: bool | str = False,
     ) -> Task:
         """Exactly one of `due_at`, `due_ms` and `delay` is needed.
@@ -62,6 +72,7 @@ class AsyncTasks:
             priority=priority,
             flow_key=flow_key,
             labels=labels,
+            on_outcome=on_outcome,
         )
         return await self._creating.one(task, once)
 
@@ -179,6 +190,7 @@ class AsyncTasks:
         priority: Priority | None = None,
         flow_key: str | None = None,
         labels: Mapping[str, str] | None = None,
+        on_outcome: OnOutcome | None = None,
         max_due_at: datetime | None = None,
     ) -> Task:
         """Create the key's task, or replace the live one by this."""
@@ -195,6 +207,7 @@ class AsyncTasks:
             priority=priority,
             flow_key=flow_key,
             labels=labels,
+            on_outcome=on_outcome,
         )
         return await self._creating.put(task, key, max_due_at)
 

@@ -67,6 +67,12 @@ def task() -> None:
 )
 @click.option("--flow-key", metavar="KEY", help="Whose limits and pause it follows.")
 @arguments.labels
+@click.option(
+    "--on-outcome",
+    type=arguments.json_value,
+    metavar="JSON",
+    help='Who is told: \'{"outcomes": ["dead"], "callback": {"url": …}}\'.',
+)
 @click.option("--replace", is_flag=True, help="Replace the live task of this key, if there is one.")
 def create(business: str, due: datetime | timedelta, replace: bool, **given: Any) -> None:
     """Make a task. A key of your own makes it findable, and safe to make twice."""

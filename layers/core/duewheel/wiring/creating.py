@@ -8,7 +8,7 @@ from duewheel.rules.tasks.task import Task
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
-from duewheel.wiring.wheel import entry_writer, keep_order, keys, tasks, turns
+from duewheel.wiring.wheel import entry_writer, keep_order, keys, tasks, tell_outcome, turns
 from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
 from duewheel.workflows.tasks.check_admission import Admission, LimitCreateRate
 from duewheel.workflows.tasks.create_idempotent import CreateIdempotent
@@ -49,7 +49,7 @@ def admission() -> Admission:
 
 @once
 def cancel_task() -> CancelTask:
-    return CancelTask(change_pending(), business_cache())
+    return CancelTask(change_pending(), business_cache(), tell_outcome())
 
 
 @once

@@ -5,7 +5,7 @@ from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.wiring import creating, process
 from duewheel.wiring.businesses import business_cache, permits
 from duewheel.wiring.process import clock, once
-from duewheel.wiring.wheel import entry_writer, keys, tasks
+from duewheel.wiring.wheel import entry_writer, keys, tasks, tell_outcome
 from duewheel.workflows.delivery.end_work import EndWork
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.tasks.work_permits import WorkPermits
@@ -50,6 +50,7 @@ def end_work(fail_attempt: FailAttempt, known: BusinessCache) -> EndWork:
         known=known,
         fail_attempt=fail_attempt,
         permits=work_permits(),
+        tell_outcome=fail_attempt.tell_outcome,
         as_called=as_called,
         count=count,
     )
@@ -65,5 +66,6 @@ def reported_work() -> EndWork:
         keep_order=creating.order(),
         entry_writer=entry_writer(),
         random_unit=process.random_unit(),
+        tell_outcome=tell_outcome(),
     )
     return end_work(fail_attempt, business_cache())

@@ -55,7 +55,7 @@ from duewheel.wiring.timers import (
     step_records,
     timers,
 )
-from duewheel.wiring.wheel import entry_writer, keep_order, keys, pages, tasks, turns
+from duewheel.wiring.wheel import entry_writer, keep_order, keys, pages, tasks, tell_outcome, turns
 from duewheel.workflows.delivery.attempt_call import AttemptCall
 from duewheel.workflows.delivery.batch_calls import BatchGate
 from duewheel.workflows.delivery.call_rate import LimitCallRate
@@ -143,6 +143,7 @@ def fail_attempt() -> FailAttempt:
         tasks=tasks(),
         keys=keys(),
         keep_order=order(),
+        tell_outcome=tell_outcome(),
         entry_writer=entry_writer(),
         random_unit=random_unit(),
     )
@@ -184,6 +185,7 @@ def withdraw_occurrences() -> WithdrawOccurrences:
         counters=counters(),
         run_list=run_list(),
         entry_writer=entry_writer(),
+        tell_outcome=tell_outcome(),
         claims=Claims(),
     )
 
@@ -201,6 +203,7 @@ def plan_timers() -> PlanTimers:
         take_back=withdraw_occurrences(),
         count_outcomes=count_outcomes(),
         keep_order=order(),
+        tell_outcome=tell_outcome(),
         records=None if settings().run_index else step_records(),
         writers=ThreadPoolExecutor(PLANNERS),
     )
@@ -217,6 +220,7 @@ def check_occurrences() -> CheckOccurrences:
         reschedule=reschedule(),
         take_back=withdraw_occurrences(),
         keep_order=order(),
+        tell_outcome=tell_outcome(),
         writers=ThreadPoolExecutor(ENDERS),
     )
 
@@ -309,7 +313,9 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         known=known,
         gates=gates.all,
         attempt_call=attempt_call,
-        begin_settling=partial(Settler, tasks(), keys(), order(), retry_throttled()),
+        begin_settling=partial(
+            Settler, tasks(), keys(), order(), tell_outcome(), retry_throttled()
+        ),
         secrets=call_secrets,
         take_permits=TakePermits(
             clock=clock(),

@@ -28,6 +28,7 @@ from duewheel.wiring.process import (
 )
 from duewheel.workflows.sweep.read_second import ReadSecond
 from duewheel.workflows.tasks.keep_order import KeepOrder
+from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.tasks.write_entries import EntryWriter, ReserveShards
 
 
@@ -113,6 +114,11 @@ def entry_writer() -> EntryWriter:
         lead_ms=settings().lead_ms,
         priority_of=_priority_of if settings().express_queue_url else None,
     )
+
+
+@once
+def tell_outcome() -> TellOutcome:
+    return TellOutcome(tasks(), entry_writer())
 
 
 def keep_order(known: BusinessCache) -> KeepOrder:

@@ -4,7 +4,12 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
+from duewheel.interface.callbacks.callback_view import (
+    CallbackView,
+    OnOutcomeView,
+    callback_view,
+    on_outcome_view,
+)
 from duewheel.interface.http import Answer, encoded
 from duewheel.rules.businesses.flow import FlowBody
 from duewheel.rules.businesses.lanes import BusinessLane, ChosenBy
@@ -85,6 +90,7 @@ class BusinessView(Struct, kw_only=True):
     flow: FlowBody | None
     paused_flow_keys: list[FlowKey]
     keep_answers: KeepAnswersBody | None
+    on_outcome: OnOutcomeView | None
     breakers: Annotated[list[BreakerView], says("Only the call that reads one business has them.")]
     own: Annotated[
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]
@@ -150,6 +156,7 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         flow=None if own.flow is None else own.flow.body,
         paused_flow_keys=list(business.paused_flow_keys),
         keep_answers=None if own.keep_answers is None else shown_keep_answers(own.keep_answers),
+        on_outcome=on_outcome_view(own.on_outcome),
         breakers=[
             BreakerView(one.host, rfc3339(one.since_ms), rfc3339(one.until_ms))
             for one in business.health.breakers

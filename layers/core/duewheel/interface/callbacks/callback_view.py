@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.secret_headers import shown_value
-from duewheel.rules.callbacks.types import AwsCallback, Callback
+from duewheel.rules.callbacks.types import AwsCallback, Callback, OnOutcome, Told
 from duewheel.rules.fields import RequestBody, says
 
 _SHOWN = {"$ref": "#/components/schemas/ShownCallback"}
@@ -27,6 +27,22 @@ class ShownHttpCallback(Struct, kw_only=True):
     method: str | None
     headers: _Headers
     body: Literal["json", "raw"] | UnsetType = UNSET
+
+
+class OnOutcomeView(Struct, kw_only=True):
+    outcomes: tuple[Told, ...]
+    callback: CallbackView
+    with_payload: bool
+
+
+def on_outcome_view(on_outcome: OnOutcome | None) -> OnOutcomeView | None:
+    if on_outcome is None:
+        return None
+    return OnOutcomeView(
+        outcomes=on_outcome.outcomes,
+        callback=callback_view(on_outcome.callback),
+        with_payload=on_outcome.with_payload,
+    )
 
 
 def callback_view(callback: Callback | None) -> ShownHttpCallback | RequestBody | None:

@@ -6,7 +6,12 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
+from duewheel.interface.callbacks.callback_view import (
+    CallbackView,
+    OnOutcomeView,
+    callback_view,
+    on_outcome_view,
+)
 from duewheel.interface.http import compact, encoded
 from duewheel.interface.problems import problem_of
 from duewheel.rules.callbacks.outcome import Verdict
@@ -73,8 +78,8 @@ class KeptAnswerView(Struct, kw_only=True):
 
 
 class TaskView(Struct, kw_only=True):
-    """`retry`, `expires_after_seconds`, `tolerance_seconds`, `priority`, `flow_key` and `labels`
-    are there only if the request or the timer set them."""
+    """`retry`, `expires_after_seconds`, `tolerance_seconds`, `priority`, `flow_key`, `labels` and
+    `on_outcome` are there only if the request or the timer set them."""
 
     task_id: str
     biz_type: BizType
@@ -93,7 +98,11 @@ class TaskView(Struct, kw_only=True):
     priority: PriorityField | UnsetType = UNSET
     flow_key: FlowKey | UnsetType = UNSET
     labels: ShownLabels | UnsetType = UNSET
-    notice_of: Annotated[str, says("The dead task that this notice tells of.")] | UnsetType = UNSET
+    on_outcome: OnOutcomeView | UnsetType = UNSET
+    notice_of: (
+        Annotated[str, says("The task, or the timer, that this notice tells of.")] | UnsetType
+    ) = UNSET
+    notice_id: Annotated[str, says("The notice that tells of its outcome.")] | UnsetType = UNSET
     timer_id: TimerId | UnsetType = UNSET
     occurrence_at: Instant | UnsetType = UNSET
     number: Count | UnsetType | None = UNSET
@@ -251,8 +260,7 @@ def _task_view(task: Task) -> TaskView:
     if task.labels:
         view.labels = dict(task.labels)
     _add_work(view, task)
-    if task.notice_of is not None:
-        view.notice_of = task.notice_of
+    _add_notices(view, task)
     if task.revivals:
         view.redrives = task.redrives
         view.redriven_from = task.revivals[-1].status
@@ -276,6 +284,15 @@ def _waiting_view(waiting: Wait) -> WaitingView:
     if waiting.since_ms is not None:
         view.since = rfc3339(waiting.since_ms)
     return view
+
+
+def _add_notices(view: TaskView, task: Task) -> None:
+    if task.notice_of is not None:
+        view.notice_of = task.notice_of
+    if task.notice_id is not None:
+        view.notice_id = task.notice_id
+    if (on_outcome := on_outcome_view(task.on_outcome)) is not None:
+        view.on_outcome = on_outcome
 
 
 def _add_work(view: TaskView, task: Task) -> None:

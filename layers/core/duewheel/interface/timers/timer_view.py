@@ -5,7 +5,12 @@ from typing import Annotated
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from duewheel.interface.callbacks.callback_view import CallbackView, callback_view
+from duewheel.interface.callbacks.callback_view import (
+    CallbackView,
+    OnOutcomeView,
+    callback_view,
+    on_outcome_view,
+)
 from duewheel.interface.http import Answer, encoded
 from duewheel.interface.tasks.task_view import LookedAtView, looked_at_view, shown_payload
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
@@ -58,6 +63,7 @@ class TimerView(Struct, kw_only=True):
     flow_key: FlowKey | None
     labels: ShownLabels
     managed_by: str | None
+    on_outcome: OnOutcomeView | None
     enabled: bool
     state: State
     next_at: Instant | None
@@ -127,6 +133,7 @@ def _timer_view(shown: ShownTimer) -> TimerView:
         flow_key=rules.flow_key,
         labels=dict(rules.labels),
         managed_by=rules.managed_by,
+        on_outcome=on_outcome_view(rules.on_outcome),
         enabled=timer.enabled,
         state=shown.state,
         next_at=_instant(shown.next_second),

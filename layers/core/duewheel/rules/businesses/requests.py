@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Raw, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from duewheel.rules.businesses import trusted_origins
 from duewheel.rules.businesses.flow import (
@@ -34,9 +34,12 @@ from duewheel.rules.callbacks.outcome import StatusEntry
 from duewheel.rules.callbacks.requests import (
     HEADER_VALUE,
     CallbackOrNull,
+    OnOutcomeBody,
     WholeCallbackOrNull,
     callback_from,
     is_header_value,
+    on_outcome_from,
+    whole_callback_from,
 )
 from duewheel.rules.callbacks.retry import Retry, retry_policy
 from duewheel.rules.callbacks.signature import (
@@ -46,7 +49,6 @@ from duewheel.rules.callbacks.signature import (
     SECRETS_MAX,
     secret_from,
 )
-from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.callbacks.url import PATTERNS_MAX, host_pattern
 from duewheel.rules.fields import (
     RequestBody,
@@ -165,6 +167,7 @@ class BusinessChangeBody(RequestBody):
     flow: FlowBody | UnsetType | None = UNSET
     paused_flow_keys: _PausedKeys | UnsetType | None = UNSET
     keep_answers: KeepAnswersBody | UnsetType | None = UNSET
+    on_outcome: OnOutcomeBody | UnsetType | None = UNSET
 
 
 def business_change(
@@ -184,13 +187,14 @@ def business_change(
         ),
         "retry_statuses": _statuses,
         "stop_statuses": _statuses,
-        "on_dead": lambda raw, where: _whole_callback(raw, allowed, where),
+        "on_dead": lambda raw, where: whole_callback_from(raw, allowed, where),
         "signing_secrets": _signing_secrets,
         "secrets": _named_secrets,
         "batch": lambda body, _: batch_from(body),
         "flow": flow_from,
         "paused_flow_keys": paused_keys_from,
         "keep_answers": keep_answers_from,
+        "on_outcome": lambda body, where: on_outcome_from(body, allowed, where),
     }
     return {
         name: checked[name](value, name) if name in checked and value is not None else value
@@ -258,14 +262,6 @@ def _statuses(values: Iterable[StatusEntry], path: str) -> tuple[StatusEntry, ..
                 "2xx is success.",
             )
     return tuple(dict.fromkeys(values))
-
-
-def _whole_callback(body: Raw, allowed: AllowedTargets, path: str) -> Callback:
-    """It must be complete: it has no defaults."""
-    callback = callback_from(body, allowed, path)
-    if isinstance(callback, HttpCallback) and not callback.url:
-        raise invalid(joined_path(path, "url"), "is missing.")
-    return callback
 
 
 class DeleteQuery(Query):

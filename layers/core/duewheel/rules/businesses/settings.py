@@ -21,7 +21,14 @@ from duewheel.rules.callbacks.batch_limits import check_batch
 from duewheel.rules.callbacks.outcome import StatusEntry, StatusLists, status_lists
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY
 from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX, NamedSecret, merged, names_in
-from duewheel.rules.callbacks.types import Callback, HttpCallback, KeepAnswers, RetryPolicy
+from duewheel.rules.callbacks.types import (
+    Callback,
+    HttpCallback,
+    KeepAnswers,
+    OnOutcome,
+    RetryPolicy,
+    Told,
+)
 from duewheel.rules.callbacks.url import is_allowed, parse_callback_url
 from duewheel.rules.fields import invalid
 from duewheel.rules.names import scope_of
@@ -75,6 +82,7 @@ class Own(Struct, frozen=True):
     flow: Flow | None = None  # the limits of its flow keys
     paused_flow_keys: tuple[str, ...] | None = None
     keep_answers: KeepAnswers | None = None  # None: only what the history has
+    on_outcome: OnOutcome | None = None
 
     @property
     def stored_secrets(self) -> frozenset[bytes]:
@@ -265,7 +273,14 @@ def _check_together(business: Business) -> None:
         raise invalid("secrets", f"must be at most {NAMED_SECRETS_MAX} together.")
     if business.own.batch is not None:
         check_batch(business.own.batch, business.callback)
-    for name, callback in (("callback", business.callback), ("on_dead", business.on_dead)):
+    on_outcome = business.own.on_outcome
+    if on_outcome is not None and business.on_dead is not None and Told.DEAD in on_outcome.outcomes:
+        raise invalid("on_outcome.outcomes", "has dead, which on_dead is told of already.")
+    for name, callback in (
+        ("callback", business.callback),
+        ("on_dead", business.on_dead),
+        ("on_outcome.callback", None if on_outcome is None else on_outcome.callback),
+    ):
         if unknown := business.unknown_secrets(callback):
             raise invalid(f"{name}.headers", f"refers to {unknown[0]}, which is not in secrets.")
         if isinstance(callback, HttpCallback) and callback.url and not business.allows(callback):

@@ -16,14 +16,14 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.aws.registry import BY_TYPE
-from duewheel.rules.callbacks.payload_encoding import BodyMode
+from duewheel.rules.callbacks.payload_encoding import BodyMode, unsuitable
 from duewheel.rules.callbacks.secret_headers import (
     carries_secret,
     is_reference,
     is_shown_form,
     wrong_reference,
 )
-from duewheel.rules.callbacks.types import Callback, HttpCallback
+from duewheel.rules.callbacks.types import Callback, HttpCallback, OnOutcome, Told
 from duewheel.rules.callbacks.url import URL, URL_LENGTH_MAX, parse_callback_url
 from duewheel.rules.fields import (
     RequestBody,
@@ -202,11 +202,11 @@ def _headers(headers: Mapping[str, object], path: str) -> tuple[tuple[str, str],
 TYPES = ("http", *BY_TYPE)  # the first is the default
 
 _CALLBACK = {"$ref": "#/components/schemas/Callback"}
-_WHOLE = {"$ref": "#/components/schemas/WholeCallback"}
+WHOLE = {"$ref": "#/components/schemas/WholeCallback"}
 # `type` selects the class.
 CallbackBody = Annotated[Raw, Meta(extra_json_schema=_CALLBACK)]
 CallbackOrNull = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_CALLBACK, {"type": "null"}]})]
-WholeCallbackOrNull = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_WHOLE, {"type": "null"}]})]
+WholeCallbackOrNull = Annotated[Raw, Meta(extra_json_schema={"anyOf": [WHOLE, {"type": "null"}]})]
 
 
 class _Typed(Struct):
@@ -220,3 +220,30 @@ def callback_from(
     if target is not None:
         return target.callback_from(body, allowed, path)
     return http_callback(decode(body, HttpCallbackBody, path), path)
+
+
+def whole_callback_from(body: Raw, allowed: AllowedTargets, path: str) -> Callback:
+    """It must be complete: it has no defaults."""
+    callback = callback_from(body, allowed, path)
+    if isinstance(callback, HttpCallback) and not callback.url:
+        raise invalid(joined_path(path, "url"), "is missing.")
+    return callback
+
+
+class OnOutcomeBody(RequestBody, kw_only=True):
+    """For each of these outcomes a notice calls `callback`."""
+
+    outcomes: Annotated[
+        tuple[Told, ...], Meta(min_length=1, description="`missed` is of the runs of a timer.")
+    ]
+    callback: Annotated[Raw, Meta(extra_json_schema=WHOLE)]
+    with_payload: Annotated[bool, says("Whether a notice has the payload of its task.")] = False
+
+
+def on_outcome_from(body: OnOutcomeBody, allowed: AllowedTargets, path: str) -> OnOutcome:
+    where = joined_path(path, "callback")
+    callback = whole_callback_from(body.callback, allowed, where)
+    if unsuitable(callback, "{}") is not None:
+        raise invalid(joined_path(where, "body"), "must be json: a notice is a JSON object.")
+    outcomes = tuple(dict.fromkeys(body.outcomes))
+    return OnOutcome(outcomes, callback, with_payload=body.with_payload)

@@ -1,6 +1,8 @@
-"""Types of callbacks, the fields of a retry policy, and what is kept of an answer."""
+"""Types of callbacks, who is told of an outcome, the fields of a retry policy, and what is kept of
+an answer."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -24,6 +26,24 @@ class AwsCallback(Struct, frozen=True, tag_field="type", omit_defaults=True):
 
 # Where and what to deliver: data, not a function.
 Callback = HttpCallback | AwsCallback
+
+
+class Told(StrEnum):
+    """What a notice tells. Stored."""
+
+    DELIVERED = "delivered"
+    DEAD = "dead"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    MISSED = "missed"  # of a timer's runs: missed, superseded or skipped
+
+
+class OnOutcome(Struct, frozen=True):
+    """`callback` None: the `on_dead` of the business, as it is at the call."""
+
+    outcomes: tuple[Told, ...]
+    callback: Callback | None
+    with_payload: bool = False
 
 
 class RetryPolicy(Struct, frozen=True):

@@ -10,7 +10,7 @@ from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import unsuitable
 from duewheel.rules.callbacks.secret_headers import names_in
-from duewheel.rules.callbacks.types import Callback, HttpCallback
+from duewheel.rules.callbacks.types import Callback, HttpCallback, OnOutcome
 from duewheel.rules.fields import invalid
 from duewheel.rules.tasks.task import Task
 
@@ -60,24 +60,42 @@ def check_callback(callback: Callback | None, payload: str | None, business: Bus
         raise invalid("payload", why)
 
 
+def check_on_outcome(on_outcome: OnOutcome | None, business: Business) -> None:
+    """Refuse notices that could not be made by the current settings."""
+    found = whole(None if on_outcome is None else on_outcome.callback)
+    if found is None:
+        return
+    if not business.allows(found):
+        where = "on_outcome.callback.url"
+        raise invalid(where, "leads to a host that its business does not allow.")
+    if (reason := _unfillable(found, business)) is not None:
+        raise invalid("on_outcome.callback.headers", f"{reason}.")
+
+
 def callback_to_make(task: Task, business: Business) -> Callback | Outcome:
     """The callback to make, or the outcome of an attempt that makes no call."""
     if business.damaged is not None:
         return Outcome(Verdict.RETRY, "the settings of its business cannot be read")
-    if task.notice_of is not None:
-        if business.on_dead is None:
-            return Outcome(Verdict.STOP, "its business has no on_dead any more")
-        found = whole(business.on_dead)
-    else:
+    if task.notice_of is None:
         found = completed(task.callback, business)
+    elif task.callback is None and business.on_dead is None:
+        return Outcome(Verdict.STOP, "its business has no on_dead any more")
+    else:
+        found = whole(task.callback or business.on_dead)
     if found is None:
         return Outcome(Verdict.STOP, "neither the task nor its business says where to call")
     if not business.allows(found):
         return Outcome(Verdict.STOP, "host-not-allowed: its business does not allow this host")
-    is_own = task.notice_of is not None  # the admin's callback, as a whole
-    if (reason := _unfillable(found, business, is_own=is_own)) is not None:
+    if (reason := _unfillable(found, business, is_own=_is_of_admin(task, business))) is not None:
         return Outcome(Verdict.STOP, f"secret-not-filled-in: {reason}")
     return found
+
+
+def _is_of_admin(task: Task, business: Business) -> bool:
+    """Whether a notice calls what the admin of its business has set, as a whole."""
+    usual = business.own.on_outcome
+    is_set = task.callback is None or (usual is not None and task.callback == usual.callback)
+    return task.notice_of is not None and is_set
 
 
 def _unfillable(callback: Callback, business: Business, *, is_own: bool = False) -> str | None:

@@ -358,6 +358,7 @@ def redriven(task: Task, entry: Address, now_ms: int) -> Task:
         result=None,
         expires_at=None,
         lateness_ms=None,
+        notice_id=None,
         updated_ms=now_ms,
         version=task.version + 1,
     )

@@ -5,7 +5,8 @@ A field that is not understood is refused with its path; no value is guessed or 
 
 import math
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Annotated
@@ -16,9 +17,14 @@ from msgspec.structs import replace
 from duewheel.rules.access.grants import Permit
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.payload_encoding import unsuitable
-from duewheel.rules.callbacks.requests import CallbackBody, callback_from
+from duewheel.rules.callbacks.requests import (
+    CallbackBody,
+    OnOutcomeBody,
+    callback_from,
+    on_outcome_from,
+)
 from duewheel.rules.callbacks.retry import Retry, retry_policy
-from duewheel.rules.callbacks.types import Callback
+from duewheel.rules.callbacks.types import Callback, OnOutcome
 from duewheel.rules.fields import (
     SECONDS_MIN,
     Instant,
@@ -80,6 +86,7 @@ class TaskBody(DueBody):
     priority: PriorityField | UnsetType = UNSET
     flow_key: FlowKey | UnsetType = UNSET
     labels: LabelsField | UnsetType = UNSET
+    on_outcome: OnOutcomeBody | UnsetType = UNSET
 
 
 class NewTaskBody(TaskBody, kw_only=True):
@@ -198,6 +205,7 @@ def _task(
         priority=priority,
         flow_key=given(body.flow_key, None),
         labels=_labels(body, path),
+        on_outcome=_on_outcome(body, window, allowed, path),
     )
     if (reason := unsuitable(new.callback, new.payload)) is not None:
         raise invalid(joined_path(path, "payload"), reason)
@@ -209,8 +217,24 @@ def _callback(
 ) -> Callback | None:
     if isinstance(body.callback, UnsetType):
         return None
-    try:
+    with _noting(window):
         return callback_from(body.callback, allowed, joined_path(path, "callback"))
+
+
+def _on_outcome(
+    body: TaskBody, window: Window, allowed: AllowedTargets, path: str
+) -> OnOutcome | None:
+    if isinstance(body.on_outcome, UnsetType):
+        return None
+    with _noting(window):
+        return on_outcome_from(body.on_outcome, allowed, joined_path(path, "on_outcome"))
+
+
+@contextmanager
+def _noting(window: Window) -> Iterator[None]:
+    """Of a task to a target that is not enabled, when it was to be due."""
+    try:
+        yield
     except TargetNotEnabled as refusal:
         refusal.window = window
         raise

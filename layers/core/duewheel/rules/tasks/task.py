@@ -7,7 +7,7 @@ from typing import Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.types import Callback, KeptAnswer, RetryPolicy
+from duewheel.rules.callbacks.types import Callback, KeptAnswer, OnOutcome, RetryPolicy
 from duewheel.rules.labels import NO_LABELS, Labels
 from duewheel.rules.names import scope_of
 from duewheel.rules.priority import Priority
@@ -177,7 +177,7 @@ class Task(Struct, frozen=True, kw_only=True):
     postponement: Postponement | None = None  # good only while `next_ms` is its instant
     parked: bool = False  # it fell due while its business or its flow key was paused
     parked_key: str | None = None  # the flow key, if its pause parked it
-    notice_of: str | None = None  # the dead task whose death this one reports
+    notice_of: str | None = None  # the task whose outcome this one reports
     redrives: int = 0
     revivals: tuple[Revival, ...] = ()
     occurrence: Occurrence | None = None
@@ -191,6 +191,8 @@ class Task(Struct, frozen=True, kw_only=True):
     answer: KeptAnswer | None = None  # the last one that was kept
     running: Running | None = None
     result: str | None = None  # as it was reported
+    on_outcome: OnOutcome | None = None
+    notice_id: str | None = None  # of the notice that reports its outcome
     version: int = 1
 
     @classmethod
@@ -269,14 +271,13 @@ class NewTask(Struct, frozen=True, kw_only=True):
     priority: Priority | None = None  # None: its business's
     flow_key: str | None = None
     labels: Labels = NO_LABELS
+    on_outcome: OnOutcome | None = None
 
     @property
     def window(self) -> Window:
         return Window(self.due_ms, self.biz_type, self.tolerance_seconds, self.priority)
 
-    def placed(
-        self, placement: Placement, random_bytes: bytes, *, notice_of: str | None = None
-    ) -> Task:
+    def placed(self, placement: Placement, random_bytes: bytes) -> Task:
         """The task as it is to be stored."""
         due_ms = placement.due_ms(self.window, random_bytes)
         home = placement.address(due_ms, random_bytes, is_high=placement.is_high(self.window))
@@ -286,7 +287,6 @@ class NewTask(Struct, frozen=True, kw_only=True):
             key=self.key,
             digest=self.digest,
             max_due_ms=self.max_due_ms,
-            notice_of=notice_of,
             retry=self.retry,
             expires_after_seconds=self.expires_after_seconds,
             tolerance_seconds=self.tolerance_seconds,
@@ -294,6 +294,7 @@ class NewTask(Struct, frozen=True, kw_only=True):
             requested_ms=None if due_ms == self.due_ms else self.due_ms,
             priority=self.priority,
             labels=self.labels,
+            on_outcome=self.on_outcome,
         )
 
 

@@ -43,6 +43,7 @@ def rescheduled(task: Task, new: NewTask, now_ms: int, place: Place) -> Task:
         priority=new.priority,
         flow_key=new.flow_key,
         labels=new.labels,
+        on_outcome=new.on_outcome,
         digest=new.digest,
         max_due_ms=bound_ms,
         updated_ms=now_ms,

@@ -91,6 +91,7 @@ def _settings(rules: Rules) -> dict[str, Any]:
         **{name: plain(value) for name, value in shown.items()},
         "payload": None if rules.payload is None else Hidden(rules.payload),
         "callback": None if rules.callback is None else Hidden(rules.callback),
+        "on_outcome": None if rules.on_outcome is None else Hidden(rules.on_outcome),
     }
 
 

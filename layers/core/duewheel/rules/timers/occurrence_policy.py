@@ -70,7 +70,7 @@ def reason_of_misfires(rules: Rules) -> Reason:
 
 def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
     """The occurrence with what its timer says: payload, callback, retry policy, grace, tolerance,
-    priority, flow key and labels. A redrive has no grace."""
+    priority, flow key, labels and who is told of its outcome. A redrive has no grace."""
     rules = timer.rules
     return replace(
         task,
@@ -82,6 +82,7 @@ def with_timer_fields(task: Task, occurrence: Occurrence, timer: Timer) -> Task:
         priority=rules.priority,
         flow_key=rules.flow_key,
         labels=rules.labels,
+        on_outcome=rules.on_outcome,
     )
 
 

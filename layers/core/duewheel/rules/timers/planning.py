@@ -6,7 +6,7 @@ count of its second. The chain records the shard counts before it writes occurre
 again, in part or by another chain, produces the same addresses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2s
 
 from msgspec import Struct
@@ -31,14 +31,14 @@ LOOK_AGAIN_MS = 60_000  # longer than the writes of a planner that read the time
 
 class Step(Struct, frozen=True):
     """What a chain does when it falls due: write these occurrences, then become this, and fall due
-    again at that instant. None: there are no more. `misfired`: so many are late by more than the
-    grace. They are counted and not written, in a step of their own: so an occurrence that may have
-    been written is never counted here."""
+    again at that instant. None: there are no more. `misfired`: the seconds of those that are
+    late by more than the grace. They are counted and not written, in a step of their own: so an
+    occurrence that may have been written is never counted here."""
 
     occurrences: tuple[Occurrence, ...]
     plan: Plan
     next_ms: int | None
-    misfired: int = 0
+    misfired: Sequence[int] = ()
 
 
 def chain_home(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
@@ -56,7 +56,7 @@ def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
         return _step_ahead(timer, plan, now_ms)
     until, numbered = misfired[-1] + 1, plan.numbered + len(misfired)
     after = replace(plan, planned_until_second=until, numbered=numbered)
-    return Step((), after, now_ms, len(misfired))
+    return Step((), after, now_ms, misfired)
 
 
 def _misfired(timer: Timer, plan: Plan, now: int) -> list[int]:
@@ -166,7 +166,7 @@ def occurrence_task(
     timer: Timer, occurrence: Occurrence, now_ms: int, sizes: Sizes = UNSIZED
 ) -> Task:
     """The task of an occurrence, its own entry. Its timer decides at the call what is called.
-    Priority and labels are those of the timer until then."""
+    Priority, labels and who is told of its outcome are those of the timer until then."""
     due = due_second_of(timer, occurrence.second)
     home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second))
     task = Task.at(home, timer.biz_type, home.instant_ms, now_ms)
@@ -176,6 +176,7 @@ def occurrence_task(
         occurrence=occurrence,
         priority=timer.rules.priority,
         labels=timer.rules.labels,
+        on_outcome=timer.rules.on_outcome,
         requested_ms=None if requested_ms == task.due_ms else requested_ms,
     )
 
@@ -186,6 +187,12 @@ def manual_task(timer: Timer, placement: Placement, random_bytes: bytes) -> Task
     due_now = _due_now(timer, placement, random_bytes)
     rules = timer.rules
     return replace(due_now, occurrence=occurrence, priority=rules.priority, labels=rules.labels)
+    return replace(
+        due_now,
+        occurrence=occurrence,
+        priority=timer.rules.priority,
+        on_outcome=timer.rules.on_outcome,
+    )
 
 
 def _due_now(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:

@@ -14,7 +14,12 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
-from duewheel.rules.callbacks.requests import CallbackOrNull, callback_from
+from duewheel.rules.callbacks.requests import (
+    CallbackOrNull,
+    OnOutcomeBody,
+    callback_from,
+    on_outcome_from,
+)
 from duewheel.rules.callbacks.retry import Retry, retry_policy
 from duewheel.rules.fields import (
     Date,
@@ -123,6 +128,7 @@ class TimerBody(ScheduleBody):
     flow_key: FlowKey | UnsetType | None = UNSET
     labels: LabelsField | UnsetType | None = UNSET
     managed_by: _Name | UnsetType | None = UNSET
+    on_outcome: OnOutcomeBody | UnsetType | None = UNSET
     enabled: bool | UnsetType | None = UNSET
 
 
@@ -230,6 +236,7 @@ def _values(read: ScheduleBody, allowed: AllowedTargets) -> Values:
         "retry": retry_policy,
         "exclude": _dates,
         "labels": labels_from,
+        "on_outcome": lambda body, where: on_outcome_from(body, allowed, where),
     }
     return {
         name: checked[name](value, name) if name in checked and value is not None else value

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from duewheel.rules.callbacks.types import Callback, RetryPolicy
+from duewheel.rules.callbacks.types import Callback, OnOutcome, RetryPolicy
 from duewheel.rules.labels import NO_LABELS, Labels
 from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnknownTimer
@@ -54,6 +54,7 @@ class Rules(Struct, frozen=True):
     flow_key: str | None = None  # of its occurrences
     labels: Labels = NO_LABELS
     managed_by: str | None = None  # the set of definitions to which the timer belongs
+    on_outcome: OnOutcome | None = None  # of its occurrences
 
     @property
     def late_seconds_max(self) -> int:

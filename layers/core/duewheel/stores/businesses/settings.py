@@ -38,6 +38,8 @@ from duewheel.stores.callbacks.codec import (
     Duration,
     callback_of_row,
     callback_row,
+    on_outcome_of_row,
+    on_outcome_row,
     retry_of_row,
     retry_row,
 )
@@ -166,6 +168,7 @@ _CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "callback": (callback_row, callback_of_row),
     "retry": (retry_row, retry_of_row),
     "on_dead": (callback_row, callback_of_row),
+    "on_outcome": (on_outcome_row, on_outcome_of_row),
 }
 # Separate attributes: an older release ignores them, instead of reporting the record as damaged.
 _BESIDE = (
@@ -177,6 +180,7 @@ _BESIDE = (
     "flow",
     "paused_flow_keys",
     "keep_answers",
+    "on_outcome",
 )
 
 _Count = Annotated[int, Meta(ge=1, le=INSTANT_MS_MAX)]
@@ -223,6 +227,7 @@ class _Row(Struct, forbid_unknown_fields=True):
     flow: Flow | None = None
     paused_flow_keys: Annotated[tuple[FlowKey, ...], Meta(max_length=PAUSED_MAX)] | None = None
     keep_answers: KeepAnswers | None = None
+    on_outcome: dict[str, Any] | None = None
 
 
 def _attributes(own: Own) -> dict[str, Any]:

@@ -6,12 +6,19 @@ others is declared by their classes.
 
 from typing import Annotated, Any, cast
 
-from msgspec import Meta, Struct, convert, to_builtins
-from msgspec.json import Decoder, encode
+from msgspec import Meta, Raw, Struct, convert, to_builtins
+from msgspec.json import Decoder, decode, encode
 from msgspec.structs import asdict, astuple
 
 from duewheel.rules.callbacks.aws.registry import BY_TYPE
-from duewheel.rules.callbacks.types import AwsCallback, Callback, HttpCallback, RetryPolicy
+from duewheel.rules.callbacks.types import (
+    AwsCallback,
+    Callback,
+    HttpCallback,
+    OnOutcome,
+    RetryPolicy,
+    Told,
+)
 
 COUNT_MAX = 10_000
 DURATION_SECONDS_MAX = 10**9
@@ -69,7 +76,38 @@ def callback_of_text(source: str | bytes) -> Callback:
     return HttpCallback(*astuple(_http.decode(source)))
 
 
+class _OnOutcomeRow(Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """The fields of an OnOutcome."""
+
+    outcomes: Annotated[tuple[Told, ...], Meta(min_length=1)]
+    callback: Raw
+    with_payload: bool = False
+
+
+def on_outcome_row(on_outcome: OnOutcome) -> dict[str, Any]:
+    return cast("dict[str, Any]", decode(on_outcome_text(on_outcome)))
+
+
+def on_outcome_text(on_outcome: OnOutcome) -> str:
+    callback = Raw(callback_text(on_outcome.callback).encode())
+    row = _OnOutcomeRow(on_outcome.outcomes, callback, on_outcome.with_payload)
+    return encode(row).decode()
+
+
+def on_outcome_of_row(row: dict[str, Any]) -> OnOutcome:
+    """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
+    return on_outcome_of_text(encode(row))
+
+
+def on_outcome_of_text(source: str | bytes) -> OnOutcome:
+    """Raises the same errors."""
+    row = _on_outcome.decode(source)
+    callback = callback_of_text(bytes(row.callback))
+    return OnOutcome(row.outcomes, callback, with_payload=row.with_payload)
+
+
 _typed, _http, _retry = Decoder(_Typed), Decoder(_HttpRow), Decoder(_RetryRow)
+_on_outcome = Decoder(_OnOutcomeRow)
 _aws = {name: Decoder(target.callback) for name, target in BY_TYPE.items()}
 
 

@@ -40,6 +40,8 @@ from duewheel.stores.callbacks.codec import (
     DURATION_SECONDS_MAX,
     callback_of_text,
     callback_text,
+    on_outcome_of_text,
+    on_outcome_text,
     retry_of_text,
     retry_text,
 )
@@ -121,6 +123,9 @@ class TaskRow(HomeRow, kw_only=True):
     tolerance: S[Source] | None = None
     waits_for: S[Source] | None = None
     notice_of: S[Text] | None = None
+    tells_of: S[Text] | None = None
+    notice_id: S[Text] | None = None
+    on_outcome: S[Source] | None = None
     flow_key: S[FlowKey] | None = None
     parked_key: S[FlowKey] | None = None
     ordered_ms: N[InstantMs] | None = None
@@ -224,7 +229,7 @@ _TEXTS = {
     "error": "last_error",
     "key": "key",
     "digest": "digest",
-    "notice_of": "notice_of",
+    "notice_id": "notice_id",
     "flow_key": "flow_key",
     "result": "result",
 }
@@ -343,6 +348,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         | _of_a_timer(task)
         | _in_order(task)
         | labels_attribute(task.labels)
+        | _told(task)
     )
 
 
@@ -380,6 +386,18 @@ def _lateness_allowed(task: Task) -> dict[str, Any]:
     row = task.tolerance_seconds, task.requested_ms, task.due_ms
     if row[:2] != (None, None):
         item["tolerance"] = {"S": compact(row)}
+    return item
+
+
+def _told(task: Task) -> dict[str, Any]:
+    """A notice with a callback of its own has another name for its task: an older release calls it
+    as any task, and would call the `on_dead` of the business for one with the usual name."""
+    item: dict[str, Any] = {}
+    if task.notice_of is not None:
+        name = "notice_of" if task.callback is None else "tells_of"
+        item[name] = {"S": task.notice_of}
+    if task.on_outcome is not None:
+        item["on_outcome"] = {"S": on_outcome_text(task.on_outcome)}
     return item
 
 
@@ -446,6 +464,8 @@ def task_from(item: Mapping[str, Any]) -> Task:
         priority=row.priority and row.priority.S,
         labels=decoded("labels", row.labels, labels_of_text) or NO_LABELS,
         answer=decoded("answer", row.answer, partial(answer_from, row.answer_body)),
+        notice_of=_notice_of(row),
+        on_outcome=decoded("on_outcome", row.on_outcome, on_outcome_of_text),
         **_plain_fields(row),
     )
 
@@ -455,6 +475,11 @@ def _running_of(row: TaskRow) -> Running | None:
         return None
     attempts, next_ms = row.attempts.N, row.next_ms.N
     return decoded("running", row.running, lambda text: running_from(text, attempts, next_ms))
+
+
+def _notice_of(row: TaskRow) -> str | None:
+    named = row.tells_of or row.notice_of
+    return None if named is None else named.S
 
 
 def _plain_fields(row: TaskRow) -> dict[str, Any]:

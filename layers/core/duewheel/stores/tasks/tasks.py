@@ -15,7 +15,7 @@ from duewheel.log import report_unreadable
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep.verdict import HomeState
 from duewheel.rules.tasks.lifecycle import FoundEntry
-from duewheel.rules.tasks.task import Task
+from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.dynamodb import (
     Item,
@@ -65,15 +65,15 @@ class TaskStore(Struct, frozen=True, kw_only=True):
         now_ms = self.clock.now_ms()
         return self._put_if_absent(codec.tombstone_item(home, self.buckets, now_ms))
 
-    def create_with_entry(self, task: Task) -> bool:
-        """Put a task and the entry elsewhere that it names, in one transaction. False if the task
-        is there already."""
+    def create_with_entry(self, task: Task, *along: Any) -> bool:
+        """Put a task and the entry elsewhere that it names, in one transaction with other parts.
+        False if the task is there already."""
         entry = codec.reentry_item(task.entry, task.home, self.buckets, task.created_ms)
-        return self.create_with(task, {"Put": self._put_if_absent(entry)})
+        return self.create_with(task, {"Put": self._put_if_absent(entry)}, *along)
 
-    def create_with(self, task: Task, part: Any) -> bool:
-        """Put a task, in one transaction with that part. False if a condition failed."""
-        return transact(self.client, [{"Put": self.put_request(task)}, part])
+    def create_with(self, task: Task, *along: Any) -> bool:
+        """Put a task, in one transaction with these parts. False if a condition failed."""
+        return transact(self.client, [{"Put": self.put_request(task)}, *along])
 
     def create_many(self, tasks: Sequence[Task]) -> set[str]:
         """Write what DynamoDB accepts; return the ids of the tasks that were not written."""
@@ -143,18 +143,29 @@ class TaskStore(Struct, frozen=True, kw_only=True):
         result = self._update_home(before, changed, removed)
         return not isinstance(result, Refused) or _shows(result.item or {}, changed, removed)
 
-    def change_and_create(self, before: Task, after: Task, new: Task) -> bool:
-        """Change the home and put a new task, in one transaction; False if the home changed since
-        `before` was read."""
-        return self.change_along(before, after, {"Put": self.put_request(new)})
+    def put_told(self, task: Task, notice: Task) -> bool:
+        """Put the whole item of a task whose call was answered, and its notice, in one transaction;
+        False if the task had ended. A refusal after an earlier try of the same transaction counts
+        as success."""
+        put = {
+            "TableName": self.table,
+            "Item": self.item(task),
+            "ConditionExpression": "#status = :pending",
+            "ExpressionAttributeNames": {"#status": "status"},
+            "ExpressionAttributeValues": {":pending": {"S": Status.PENDING.value}},
+        }
+        if transact(self.client, [{"Put": put}, {"Put": self.put_request(notice)}]):
+            return True
+        current = self.get(task.home)
+        return current is not None and current.notice_id == task.notice_id
 
-    def change_along(self, before: Task, after: Task, action: Any) -> bool:
-        """Change the home together with another part of a transaction; False if the home changed
+    def change_along(self, before: Task, after: Task, *along: Any) -> bool:
+        """Change the home together with other parts of a transaction; False if the home changed
         since `before` was read. A refusal after an earlier try of the same transaction counts as
         success."""
         changed, removed = _difference(self.item(before), self.item(after))
         update = self._home_update(before, changed, removed)
-        if transact(self.client, [{"Update": update}, action]):
+        if transact(self.client, [{"Update": update}, *along]):
             return True
         return any(_shows(item, changed, removed) for item in self.items_at([after.home]))
 

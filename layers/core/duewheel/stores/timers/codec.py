@@ -1,5 +1,6 @@
 """A timer's definition as JSON, and back. Defaults are left out. The payload, as source text, and
-priority, labels and `managed_by`, which an older release ignores, have attributes of their own.
+what an older release ignores, priority, labels, `managed_by` and `on_outcome`, have attributes of
+their own.
 """
 
 from datetime import date
@@ -26,7 +27,7 @@ from duewheel.stores.callbacks.codec import (
 
 _RUNS_MAX = 10**15
 
-_BESIDE = ("schedule", "payload", "priority", "labels", "managed_by")
+_BESIDE = ("schedule", "payload", "priority", "labels", "managed_by", "on_outcome")
 
 
 class _Row(Struct, forbid_unknown_fields=True):

@@ -78,14 +78,16 @@ class PlannedOccurrences(Struct, frozen=True):
     tasks: TaskStore
 
     def take_back(
-        self, homes: Sequence[Address], check: Any, counted: Callable[[Sequence[Address]], Any]
+        self,
+        homes: Sequence[Address],
+        check: Any,
+        counted: Callable[[Sequence[Address]], list[Any]],
     ) -> int | None:
         """Delete the occurrences that are as they were planned, on the condition `check`, which is
-        a part of the transaction. `counted` returns the part that counts the deleted ones, or None.
-        Returns how many were deleted; None if `check` failed."""
+        a part of the transaction. `counted` returns the parts that count and tell of the deleted
+        ones. Returns how many were deleted; None if `check` failed."""
         while homes:
-            count = counted(homes)
-            others = [check] if count is None else [check, count]
+            others = [check, *counted(homes)]
             deletes = [{"Delete": self._delete(home)} for home in homes]
             refused = refused_parts(self.tasks.client, [*others, *deletes])
             if not refused:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.history.changes import Change, deleted
@@ -27,6 +28,7 @@ from duewheel.rules.timers.timer import Gap, Rules, Timer
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
+from duewheel.stores.callbacks.codec import on_outcome_of_text, on_outcome_text
 from duewheel.stores.dynamodb import Item, Refused, get_batch, write_if
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.item_attributes import flag, integer, is_json, json_text, reported, string
@@ -209,7 +211,10 @@ def timer_from(item: Item) -> Timer:
 def _rules(item: Item) -> Rules:
     row = json.loads(item["rules"]["S"])
     labels = labels_of_text(item[LABELS]["S"]) if LABELS in item else NO_LABELS
-    return rules_of_row(row, _payload(item), _priority(item), labels, _managed_by(item))
+    rules = rules_of_row(row, _payload(item), _priority(item), labels, _managed_by(item))
+    if "on_outcome" not in item:
+        return rules
+    return replace(rules, on_outcome=on_outcome_of_text(item["on_outcome"]["S"]))
 
 
 def _item(timer: Timer) -> dict[str, Any]:
@@ -230,6 +235,8 @@ def _item(timer: Timer) -> dict[str, Any]:
         item["priority"] = {"S": timer.rules.priority}
     if timer.rules.managed_by is not None:
         item["managed_by"] = {"S": timer.rules.managed_by}
+    if timer.rules.on_outcome is not None:
+        item["on_outcome"] = {"S": on_outcome_text(timer.rules.on_outcome)}
     if timer.chain is not None:
         item["chain"] = {"S": timer.chain.name}
     if timer.sizes.until_second:

@@ -14,6 +14,7 @@ from duewheel.clock import Clock
 from duewheel.metrics import DELIVERED, counts
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, note_from
 from duewheel.rules.callbacks.payload_encoding import AttemptName
+from duewheel.rules.callbacks.types import Told
 from duewheel.rules.refusals import Unavailable, no_such_task
 from duewheel.rules.tasks import lifecycle, long_work
 from duewheel.rules.tasks.lifecycle import Decision, decide
@@ -25,6 +26,7 @@ from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.delivery.fail_attempt import FailAttempt, PlacementFailed
 from duewheel.workflows.tasks.keep_order import KeepOrder
+from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.tasks.work_permits import WorkPermits
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.tries import until_won
@@ -45,6 +47,7 @@ class EndWork(Struct, frozen=True, kw_only=True):
     known: BusinessCache
     fail_attempt: FailAttempt
     permits: WorkPermits
+    tell_outcome: TellOutcome
     as_called: Callable[[Task], Task]
     count: Callable[[Task, Status], None]
 
@@ -118,19 +121,21 @@ class EndWork(Struct, frozen=True, kw_only=True):
     def _completed(self, task: Task, result: str | None) -> Task | None:
         """It names an entry of this moment, in whose second the sweep counts it."""
         now_ms = self.clock.now_ms()
-        kept_seconds = self.known.one(task.biz_type).retention_seconds
+        business = self.known.one(task.biz_type)
+        kept_seconds = business.retention_seconds
         outcome = Outcome(Verdict.DELIVERED, note_from(result or ""))
         attempt = lifecycle.reported_attempt(task, outcome, now_ms)
         after = replace(lifecycle.delivered(task, attempt, now_ms, kept_seconds), result=result)
         if task.running is not None:
             after = replace(after, entry=self.entry_writer.put(task, now_ms))
-        if not self.tasks.change(task, after):
+        ended = self.tell_outcome.end(task, after, Told.DELIVERED, business)
+        if ended is None:
             return None
         counts.add(DELIVERED)
-        self.keys.release([after])
-        self.keep_order.ended([after])
+        self.keys.release([ended])
+        self.keep_order.ended([ended])
         self._ended(task, Status.DELIVERED)
-        return after
+        return ended
 
     def _failed(self, task: Task, outcome: Outcome) -> Status | None:
         called = self.as_called(task)

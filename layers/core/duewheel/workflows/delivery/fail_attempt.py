@@ -15,12 +15,13 @@ from duewheel.metrics import DEAD, EXPIRED, FAILED_ATTEMPTS, counts
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.death_notification import death_notice, wants_notice
 from duewheel.rules.tasks.lifecycle import is_expired
+from duewheel.rules.tasks.outcome_notice import TOLD_OF
 from duewheel.rules.tasks.task import Attempt, Status, Task
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.keep_order import KeepOrder
+from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.tries import changed_or_logged
 
@@ -37,6 +38,7 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
     tasks: TaskStore
     keys: KeyStore
     keep_order: KeepOrder
+    tell_outcome: TellOutcome
     entry_writer: EntryWriter
     random_unit: Callable[[], float]
 
@@ -54,11 +56,12 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
         now_ms, kept_seconds = self.clock.now_ms(), business.retention_seconds
         next_ms = lifecycle.retry_at_ms(task, business.retry, outcome, now_ms, self.random_unit())
         if next_ms is not None and is_expired(task, next_ms):
-            return self._settle(task, lifecycle.expired_after(task, attempt, now_ms, kept_seconds))
+            expired = lifecycle.expired_after(task, attempt, now_ms, kept_seconds)
+            return self._settle(task, expired, business)
         if next_ms is None or lifecycle.is_too_old(task, business.retry, next_ms):
             reason = lifecycle.reason_of_death(outcome, next_ms)
             dead = lifecycle.dead(task, attempt, reason, now_ms, kept_seconds)
-            return self._bury(task, dead, business)
+            return self._settle(task, dead, business)
         window = lifecycle.retry_window(task, business.retry, business.tolerance_seconds, next_ms)
         next_ms = self.entry_writer.due_ms(window)
         entry = self.entry_writer.put(task, next_ms)
@@ -67,7 +70,8 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
 
     def expire(self, task: Task, business: Business) -> Status | None:
         now_ms = self.clock.now_ms()
-        return self._settle(task, lifecycle.expired(task, now_ms, business.retention_seconds))
+        expired = lifecycle.expired(task, now_ms, business.retention_seconds)
+        return self._settle(task, expired, business)
 
     def place_later(self, task: Task) -> None:
         """The due instant was moved to later after this entry was written: place the task again.
@@ -94,23 +98,8 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
             self.entry_writer.announce([after.entry])
         return is_named
 
-    def _bury(self, before: Task, dead: Task, business: Business) -> Status | None:
-        """If the business has `on_dead`, death and notice are written in one transaction: each
-        death has exactly one notice."""
-        if not wants_notice(before, business):
-            return self._settle(before, dead)
-        notice = death_notice(dead, self.entry_writer.placement_now())
-        is_changed = self.tasks.change_and_create(before, dead, notice)
-        status = self._log_settled(before, dead, is_changed)
-        if is_changed:
-            self.entry_writer.announce([notice.home])
-        return status
-
-    def _settle(self, before: Task, after: Task) -> Status | None:
-        return self._log_settled(before, after, self.tasks.change(before, after))
-
-    def _log_settled(self, before: Task, after: Task, is_changed: bool) -> Status | None:
-        if not is_changed:
+    def _settle(self, before: Task, after: Task, business: Business) -> Status | None:
+        if self.tell_outcome.end(before, after, TOLD_OF[after.status], business) is None:
             report_lost_race(before.task_id, before.biz_type)
             return None
         counts.add(_COUNTED_AS[after.status])

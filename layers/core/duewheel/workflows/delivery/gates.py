@@ -242,9 +242,8 @@ class OccurrenceGate(Gate, Struct, frozen=True):
         return page.checked[0]
 
     async def _set_aside(self, checked: list[Checked], run: BusinessRun) -> None:
-        kept_seconds = run.business.retention_seconds
         for some in checked:
-            await self.check.set_aside(some, kept_seconds, run.page.firing)
+            await self.check.set_aside(some, run.business, run.page.firing)
 
 
 class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):

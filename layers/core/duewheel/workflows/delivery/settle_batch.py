@@ -8,20 +8,25 @@ then pass the record to another notifier. A throttled write never repeats a call
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
 
-from duewheel.log import logger
+from duewheel.log import logger, report_lost_race
 from duewheel.metrics import DELIVERED, counts
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.callbacks.types import OnOutcome, Told
+from duewheel.rules.tasks.outcome_notice import asked_for
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.dynamodb import WRITES_PER_BATCH, Throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.gather_all import SideBySide, in_thread
+from duewheel.workflows.gather_all import SideBySide, in_thread, outcomes_of
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.keep_order import KeepOrder
+from duewheel.workflows.tasks.tell_outcome import TellOutcome
 
 # Long enough for calls that return together to share a write; short beside any call.
 LINGER_SECONDS = 0.02
@@ -56,15 +61,16 @@ class NotWritten(Throttled):
 
 
 class Settler:
-    """Collects delivered tasks and writes them, 25 to a BatchWriteItem. `unsettled`: tasks that
-    DynamoDB throttled until the deadline. `is_alone`: one task at most will come, which has no
-    other to share its write with."""
+    """Collects delivered tasks and writes them, 25 to a BatchWriteItem, or each with its notice.
+    `unsettled`: tasks that DynamoDB throttled until the deadline. `is_alone`: one task at most will
+    come, which has no other to share its write with."""
 
     def __init__(
         self,
         tasks: TaskStore,
         keys: KeyStore,
         keep_order: KeepOrder,
+        tell_outcome: TellOutcome,
         retry_throttled: RetryThrottled,
         deadline_ms: int,
         called: Called,
@@ -72,10 +78,12 @@ class Settler:
         self._tasks = tasks
         self._keys = keys
         self._keep_order = keep_order
+        self._tell_outcome = tell_outcome
         self._retry_throttled = retry_throttled
         self._deadline_ms = deadline_ms
         self._called = called
         self._waiting: list[tuple[Task, Written]] = []
+        self._asked: dict[Address, OnOutcome] = {}  # who is told of the delivery
         self._in_line: dict[Address, asyncio.Event] = {}  # set when the write was tried
         self._is_closed = False
         self._writing = 0
@@ -85,8 +93,10 @@ class Settler:
         self.settled = 0
         self.is_alone = False
 
-    def add(self, task: Task, written: Written = lambda: None) -> None:
+    def add(self, task: Task, business: Business, written: Written = lambda: None) -> None:
         self._waiting.append((task, written))
+        if (asked := asked_for(task, Told.DELIVERED, business)) is not None:
+            self._asked[task.home] = asked
         if task.flow_key is not None:
             self._in_line[task.home] = asyncio.Event()
         self._changed.set()
@@ -96,12 +106,12 @@ class Settler:
         if home in self._in_line:
             await self._in_line[home].wait()
 
-    def takes_over(self, task: Task) -> bool:
+    def takes_over(self, task: Task, business: Business) -> bool:
         """True if another run called the task as it is now: then it is only settled."""
         record = self._called.get(task.home)
         if record is None or record.version != task.version + 1:
             return False
-        self.add(record)
+        self.add(record, business)
         return True
 
     async def until_end_of(self, calls: Coroutine[None, None, T]) -> T:
@@ -164,7 +174,7 @@ class Settler:
                 if task.home in self._in_line:
                     self._in_line[task.home].set()
 
-    async def _settle(self, batch: list[Task]) -> None:
+    async def _put(self, batch: list[Task]) -> list[Task]:
         left = batch
 
         def put() -> None:
@@ -175,6 +185,34 @@ class Settler:
 
         with suppress(Throttled):  # they are passed on
             await self._retry_throttled(put, self._deadline_ms)
+        return left
+
+    async def _tell(self, told: list[Task]) -> list[Task]:
+        """Each is a transaction with its notice. The notices are announced together."""
+        outcomes = await outcomes_of(
+            self._retry_throttled(
+                partial(self._tell_outcome.delivered, task, self._asked[task.home]),
+                self._deadline_ms,
+            )
+            for task in told
+        )
+        if notices := [notice for notice in outcomes if isinstance(notice, Task)]:
+            await in_thread(self._tell_outcome.announce, notices)
+        left = []
+        for task, outcome in zip(told, outcomes, strict=True):
+            if isinstance(outcome, Throttled):
+                left.append(task)
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            elif outcome is None:
+                report_lost_race(task.task_id, task.biz_type)
+        return left
+
+    async def _settle(self, batch: list[Task]) -> None:
+        told = [task for task in batch if task.home in self._asked]
+        untold = [task for task in batch if task.home not in self._asked] if told else batch
+        left = await self._put(untold) if untold else []
+        left += await self._tell(told)
         self.unsettled += left
         self.settled += len(batch) - len(left)
         counts.add(DELIVERED, len(batch) - len(left))

@@ -119,7 +119,8 @@ class DeleteBusiness(Struct, frozen=True, kw_only=True):
     def _cancel(self, task: Task) -> bool:
         """False if it is too late for now."""
         try:
-            self.cancel_task.at(task.home, CANCELLED_WITH_IT)
+            # A notice would be another task of the business that is deleted.
+            self.cancel_task.at(task.home, CANCELLED_WITH_IT, told=None)
         except TooLate:
             return False
         except (AlreadySettled, UnknownTask):

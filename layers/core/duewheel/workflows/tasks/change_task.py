@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.access.grants import ANYTHING, Permit
+from duewheel.rules.callbacks.types import Told
 from duewheel.rules.refusals import AlreadySettled, OfATimer, TooLate, no_such_task
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status, Task
@@ -25,8 +26,11 @@ from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.keep_order import KeepOrder
+from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.tries import until_won
+
+Write = Callable[[Task, Task], Task | None]  # the task as it then is; None: it was changed
 
 # Another writer may change the task between read and write; each lost race returns its item.
 _TRIES = 3
@@ -43,17 +47,24 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
     notifier_lives_ms: int
 
     def __call__(
-        self, home: Address, alter: Callable[[Task, int], Task], permit: Permit = ANYTHING
+        self,
+        home: Address,
+        alter: Callable[[Task, int], Task],
+        permit: Permit = ANYTHING,
+        write: Write | None = None,
     ) -> Task:
-        """`alter` maps the current task and the time to the changed task."""
+        """`alter` maps the current task and the time to the changed task. `write`: if it is not
+        written by itself."""
+        write = self._change if write is None else write
 
         def try_once() -> Task | None:
             task = self.find(home, permit)
             if not task.is_live:
                 raise AlreadySettled(f"The task is {task.status.value} already.")
             if task.running is not None:
-                return self._try_running(task, alter)
-            return self._try_parked(task, alter) if task.parked else self._try(task, alter)
+                return self._try_running(task, alter, write)
+            try_it = self._try_parked if task.parked else self._try
+            return try_it(task, alter, write)
 
         lost = TooLate("The task is being worked on: its call may be under way.")
         return until_won(try_once, _TRIES, lost)
@@ -65,7 +76,7 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         permit.check_found(task.biz_type, no_such_task())
         return task
 
-    def _try(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+    def _try(self, task: Task, alter: Callable[[Task, int], Task], write: Write) -> Task | None:
         cut_off_ms = timing.cut_off_ms(task.next_ms, self.lead_ms)
         now_ms = self.clock.now_ms()
         if now_ms >= cut_off_ms:
@@ -76,7 +87,8 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         if altered.is_live and needs_new_entry(altered, now_ms):
             entry = self.entry_writer.put(altered, altered.next_ms)
             altered = lifecycle.brought_to(altered, entry)
-        if not self._write(task, altered):
+        written = self._write(task, altered, write)
+        if written is None:
             return None
         if altered.entry != task.entry:
             self.entry_writer.announce([altered.entry])
@@ -86,9 +98,11 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
                 "The change was written, but only after the cut-off: the call may be under way.",
                 cut_off_ms=cut_off_ms,
             )
-        return altered
+        return written
 
-    def _try_parked(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+    def _try_parked(
+        self, task: Task, alter: Callable[[Task, int], Task], write: Write
+    ) -> Task | None:
         """No call of a parked task is in flight, so no change is too late, unless its message came
         twice: then a notifier that has not read the pause may be calling it. The release reads the
         changed task. A task that ends gets an entry in a second that is not swept yet, where the
@@ -102,27 +116,32 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         altered = alter(task, now_ms)
         if not altered.is_live:
             altered = replace(altered, entry=self.entry_writer.put(task, now_ms))
-        return altered if self._write(task, altered) else None
+        return self._write(task, altered, write)
 
-    def _try_running(self, task: Task, alter: Callable[[Task, int], Task]) -> Task | None:
+    def _try_running(
+        self, task: Task, alter: Callable[[Task, int], Task], write: Write
+    ) -> Task | None:
         """It can be cancelled at any time: no call is under way, and its deadline makes none."""
         altered = alter(task, self.clock.now_ms())
         if altered.is_live:
             raise TooLate("Its receiver works on it. It can be cancelled, and not changed.")
         altered = replace(altered, entry=self.entry_writer.put(task, self.clock.now_ms()))
-        if not self._write(task, altered):
-            return None
-        self.give_back(task)
-        return altered
+        written = self._write(task, altered, write)
+        if written is not None:
+            self.give_back(task)
+        return written
 
-    def _write(self, before: Task, after: Task) -> bool:
+    def _write(self, before: Task, after: Task, write: Write) -> Task | None:
         with unavailable_when_throttled():
             self.keep_order.prepare(before, after)
-            is_written = self.tasks.change(before, after)
-        if is_written and not after.is_live:
+            written = write(before, after)
+        if written is not None and not after.is_live:
             self.keys.release([after])
-        self.keep_order.conclude(before, after, is_written=is_written)
-        return is_written
+        self.keep_order.conclude(before, after, is_written=written is not None)
+        return written
+
+    def _change(self, before: Task, after: Task) -> Task | None:
+        return after if self.tasks.change(before, after) else None
 
     def _direct_over_ms(self, task: Task) -> int:
         return timing.direct_over_ms(task.entry.second, self.notifier_lives_ms)
@@ -131,6 +150,7 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
 class CancelTask(Struct, frozen=True):
     change_pending: ChangePendingTask
     known: BusinessCache
+    tell_outcome: TellOutcome
 
     def __call__(self, task_id: str, permit: Permit = ANYTHING) -> Task:
         return self.at(address_of_task(task_id), permit=permit)
@@ -140,13 +160,19 @@ class CancelTask(Struct, frozen=True):
         home: Address,
         reason: str = "cancelled by caller",
         permit: Permit = ANYTHING,
+        told: Told | None = Told.CANCELLED,
     ) -> Task:
+        """`told` None: this cancel makes no notice."""
+
         def cancelled(task: Task, now_ms: int) -> Task:
             kept_seconds = self.known.one(task.biz_type).retention_seconds
             return lifecycle.cancelled(task, reason, now_ms, kept_seconds)
 
+        def write(before: Task, after: Task) -> Task | None:
+            return self.tell_outcome.end(before, after, told, self.known.one(before.biz_type))
+
         try:
-            return self.change_pending(home, cancelled, permit)
+            return self.change_pending(home, cancelled, permit, write)
         except AlreadySettled:
             task = self.change_pending.find(home)
             if task.status is Status.CANCELLED:
@@ -165,7 +191,8 @@ class ChangeTask(Struct, frozen=True):
             _check_own(task)
             after = changed(task, change, now_ms, self._due_ms)
             is_another_call = change.callback is not None or change.sets_payload
-            if is_another_call and not after.notice_of:
+            calls_on_dead = after.notice_of is not None and after.callback is None
+            if is_another_call and not calls_on_dead:
                 self.admission.check_change(after)
             return after
 

@@ -21,7 +21,7 @@ from duewheel.metrics import CREATES_REFUSED, counts
 from duewheel.rules.businesses.rate_limit import US_PER_MS, RateLimit, RateLimited, ReservedTurns
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.refusals import Refusal, TooManyCreates
-from duewheel.rules.tasks.effective_callback import check_callback
+from duewheel.rules.tasks.effective_callback import check_callback, check_on_outcome
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.rules.tolerance import Window
 from duewheel.stores.businesses.cache import BusinessCache
@@ -109,7 +109,9 @@ class Admission(Struct, frozen=True):
 
     def check_change(self, task: Task | NewTask) -> None:
         """Raise the refusal of a changed task, if there is one."""
-        check_callback(task.callback, task.payload, self._businesses([task])[task.biz_type])
+        business = self._businesses([task])[task.biz_type]
+        check_callback(task.callback, task.payload, business)
+        check_on_outcome(task.on_outcome, business)
 
     def check_create(self, task: Task) -> None:
         """Raise the refusal of a new task, if there is one."""
@@ -154,6 +156,7 @@ class Admission(Struct, frozen=True):
 def _refusal(task: Task, business: Business) -> Refusal | None:
     try:
         check_callback(task.callback, task.payload, business)
+        check_on_outcome(task.on_outcome, business)
     except Refusal as refusal:
         return refusal
     return None

@@ -15,7 +15,7 @@ from duewheel.log import logger
 from duewheel.rules.history.changes import THE_SERVICE
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable, UnknownTask
-from duewheel.rules.tasks.effective_callback import check_callback
+from duewheel.rules.tasks.effective_callback import check_callback, check_on_outcome
 from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers import updates
@@ -50,6 +50,8 @@ class ChangeTimer(Struct, frozen=True):
             rules = updates.changed_rules(timer.rules, change.values, now_ms // 1000)
             if "callback" in change.values or "payload" in change.values:
                 check_callback(rules.callback, rules.payload, self.known.one(timer.biz_type))
+            if change.values.get("on_outcome") is not None:
+                check_on_outcome(rules.on_outcome, self.known.one(timer.biz_type))
             enabled = timer.enabled if change.enabled is None else change.enabled
             return updates.changed(timer, rules, enabled=enabled, now_ms=now_ms)
 

@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import logger
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.callbacks.types import Told
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Occurrence, Status, Task
@@ -36,6 +38,7 @@ from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import Reschedule
+from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 
 AHEAD_MS = 150  # long enough for the requests of a check
@@ -101,6 +104,7 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
     reschedule: Reschedule
     take_back: WithdrawOccurrences
     keep_order: KeepOrder
+    tell_outcome: TellOutcome
     writers: ThreadPoolExecutor
 
     async def of_page(self, tasks: Sequence[Task], page: Firing, earliest_ms: int) -> Checked:
@@ -114,14 +118,14 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
         await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
         return await in_thread(self._checked, [task], page)
 
-    async def set_aside(self, checked: Checked, kept_seconds: int, page: Firing) -> None:
+    async def set_aside(self, checked: Checked, business: Business, page: Firing) -> None:
         """End the tasks of a business that are not called. A task whose timer is unreadable falls
         due again."""
-        for task, reason in await in_thread(self._ended, checked, kept_seconds):
+        for task, reason in await in_thread(self._ended, checked, business):
             if reason in COUNTED_AS:
                 page.note(task, COUNTED_AS[reason])
 
-    def _ended(self, checked: Checked, kept_seconds: int) -> list[Ended]:
+    def _ended(self, checked: Checked, business: Business) -> list[Ended]:
         """Those that no other writer has changed meanwhile."""
         now_ms = self.clock.now_ms()
         if checked.unreadable:
@@ -131,7 +135,12 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
 
         def end(ended: Ended) -> bool:
             task, reason = ended
-            return self.tasks.change(task, lifecycle.cancelled(task, reason, now_ms, kept_seconds))
+            told = Told.MISSED if reason in COUNTED_AS else None
+            timer = checked.timers.get(_of(task).timer_id)
+            if told is not None and timer is not None:
+                task = occurrence_policy.with_timer_fields(task, _of(task), timer)
+            after = lifecycle.cancelled(task, reason, now_ms, business.retention_seconds)
+            return self.tell_outcome.end(task, after, told, business) is not None
 
         done = fan_out(self.writers, end, checked.ended)
         self.keep_order.left(
@@ -146,17 +155,17 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
             timer_ids=sorted({_of(task).timer_id for task, _ in checked.ended}),
             reasons=dict(reasons),
         )
-        self._take_back(checked, now_ms)
+        self._take_back(checked, now_ms, business)
         return [ended for ended, is_done in zip(checked.ended, done, strict=True) if is_done]
 
-    def _take_back(self, checked: Checked, now_ms: int) -> None:
+    def _take_back(self, checked: Checked, now_ms: int, business: Business) -> None:
         """The missed occurrences behind the late ones, which would be ended one by one."""
         late: dict[str, Ended] = {}
         for task, reason in checked.ended:
             if reason is not Reason.SKIPPED and now_ms - task.due_ms > LATE_MS:
                 late.setdefault(_of(task).timer_id, (task, reason))
         for timer_id, (task, reason) in late.items():
-            self.take_back.missed(task, checked.timers.get(timer_id), reason)
+            self.take_back.missed(task, checked.timers.get(timer_id), reason, business)
 
     def write_counts(self, page: Firing) -> None:
         fan_out(self.writers, self.counters.add, page.counts, page.counts.values())

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules.refusals import Unavailable, UnknownTimer
-from duewheel.rules.tasks.effective_callback import check_callback
+from duewheel.rules.tasks.effective_callback import check_callback, check_on_outcome
 from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.timers.requests import NewTimer
 from duewheel.rules.timers.timer import Timer, timer_id_of
@@ -55,6 +55,7 @@ class CreateTimer(Struct, frozen=True, kw_only=True):
         with unavailable_when_throttled():
             business = self.known.one(new.biz_type)
         check_callback(new.rules.callback, new.rules.payload, business)
+        check_on_outcome(new.rules.on_outcome, business)
 
     def drawn(self, new: NewTimer) -> Timer:
         now_ms = self.clock.now_ms()

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,12 +19,19 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import logger, report_lost_race
-from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN
+from duewheel.rules.businesses.settings import RETENTION_SECONDS_MIN, Business
+from duewheel.rules.callbacks.types import Told
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks.outcome_notice import asked_for_runs
 from duewheel.rules.tasks.task import Occurrence, Plan, Sizes, Task
 from duewheel.rules.timers import planning
-from duewheel.rules.timers.occurrence_policy import Reason, misfire, reason_of_misfires
+from duewheel.rules.timers.occurrence_policy import (
+    Reason,
+    misfire,
+    reason_of_misfires,
+    with_timer_fields,
+)
 from duewheel.rules.timers.outcome_counts import COUNTED_AS, KEPT_SECONDS_MIN, is_folded
 from duewheel.rules.timers.planning import Step
 from duewheel.rules.timers.step_records import records_of
@@ -38,6 +45,7 @@ from duewheel.stores.timers.step_records import StepRecordStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import Reschedule
+from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.timers.count_outcomes import CountOutcomes
 from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
@@ -61,6 +69,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
     take_back: WithdrawOccurrences
     count_outcomes: CountOutcomes
     keep_order: KeepOrder
+    tell_outcome: TellOutcome
     records: StepRecordStore | None  # None: all occurrences are in the index
     writers: ThreadPoolExecutor
 
@@ -166,23 +175,37 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         after = lifecycle.cancelled(chain, reason, now_ms, RETENTION_SECONDS_MIN)
         self.tasks.change(chain, after)
 
-    def _change(self, chain: Task, after: Task, misfired: int, timer: Timer) -> bool:
-        """Together with the count of passed-over occurrences, so that they are counted once."""
+    def _change(self, chain: Task, after: Task, misfired: Sequence[int], timer: Timer) -> bool:
+        """Together with the count of passed-over occurrences, and their notice, so that they are
+        counted and told once."""
         if not misfired:
             return self.tasks.change(chain, after)
-        counted = {COUNTED_AS[reason_of_misfires(timer.rules)]: misfired}
-        count = {"Update": self.counters.add_request(timer.timer_id, counted)}
-        logger.info("runs misfired", action="misfired", timer_id=timer.timer_id, count=misfired)
-        return self.tasks.change_along(chain, after, count)
+        reason = reason_of_misfires(timer.rules)
+        counted = {COUNTED_AS[reason]: len(misfired)}
+        along: list[Any] = [{"Update": self.counters.add_request(timer.timer_id, counted)}]
+        asked = asked_for_runs(timer.rules.on_outcome, self.known.one(timer.biz_type))
+        notices = []
+        if asked is not None:
+            told = self.tell_outcome.of_runs(chain, timer.timer_id, reason, misfired, asked)
+            notices.append(told)
+            along.append(self.tell_outcome.put(told))
+        logger.info(
+            "runs misfired", action="misfired", timer_id=timer.timer_id, count=len(misfired)
+        )
+        is_changed = self.tasks.change_along(chain, after, *along)
+        if is_changed:
+            self.tell_outcome.announce(notices)
+        return is_changed
 
     def _write(self, timer: Timer, occurrences: Sequence[Occurrence], sizes: Sizes) -> None:
         if not occurrences:
             return
-        kept_seconds = self.known.one(timer.biz_type).retention_seconds
+        business = self.known.one(timer.biz_type)
+        kept_seconds = business.retention_seconds
         if self.records is not None and kept_seconds >= KEPT_SECONDS_MIN:
             occurrences = self._recorded(self.records, timer, kept_seconds, sizes, occurrences)
         self._reserve(timer, sizes, occurrences)
-        put = _caught(partial(self._put, timer, kept_seconds, sizes))
+        put = _caught(partial(self._put, timer, business, sizes))
         written: list[Task] = []
         # Occurrences that are due soon must not wait for the writes of later ones.
         for some in (occurrences[:FIRST], occurrences[FIRST:]):
@@ -236,7 +259,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         return [replace(one, indexed=one.second not in named) for one in occurrences]
 
     def _put(
-        self, timer: Timer, kept_seconds: int, sizes: Sizes, occurrence: Occurrence
+        self, timer: Timer, business: Business, sizes: Sizes, occurrence: Occurrence
     ) -> tuple[Task, bool]:
         """False if the occurrence is there already. An occurrence whose second may already have
         been read, or of high priority beside an express queue, gets an entry of its own, at which
@@ -244,13 +267,31 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         placement = self.entry_writer.placement()
         task = planning.occurrence_task(timer, occurrence, placement.now_ms, sizes)
         reason = misfire(task, occurrence, timer, placement.now_ms)
-        if reason is not None:
-            task = lifecycle.cancelled(task, reason, placement.now_ms, kept_seconds)
-        elif not placement.is_near(task.home.second) and not self.entry_writer.is_express(task):
+        has_own_entry = placement.is_near(task.home.second) or self.entry_writer.is_express(task)
+        if reason is None and not has_own_entry:
             return task, self.tasks.create(task)
         (entry,) = self.entry_writer.addresses([task.window_at(task.next_ms)])
         task = replace(task, entry=entry, first_second=entry.second)
-        return task, self.tasks.create_with_entry(task)
+        if reason is None:
+            return task, self.tasks.create_with_entry(task)
+        return self._put_missed(timer, business, task, reason)
+
+    def _put_missed(
+        self, timer: Timer, business: Business, task: Task, reason: Reason
+    ) -> tuple[Task, bool]:
+        now_ms = self.clock.now_ms()
+        asked = asked_for_runs(timer.rules.on_outcome, business)
+        if asked is None:
+            ended = lifecycle.cancelled(task, reason, now_ms, business.retention_seconds)
+            return ended, self.tasks.create_with_entry(ended)
+        if task.occurrence is not None:
+            task = with_timer_fields(task, task.occurrence, timer)
+        ended = lifecycle.cancelled(task, reason, now_ms, business.retention_seconds)
+        ended, notice = self.tell_outcome.noted(ended, Told.MISSED, asked)
+        is_new = self.tasks.create_with_entry(ended, self.tell_outcome.put(notice))
+        if is_new:
+            self.tell_outcome.announce([notice])
+        return ended, is_new
 
 
 def _caught(put: Callable[[Occurrence], X]) -> Callable[[Occurrence], X | Exception]:

@@ -6,13 +6,17 @@ transaction counts the missed ones. An occurrence that is left is cancelled when
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.callbacks.types import OnOutcome
+from duewheel.rules.tasks.outcome_notice import asked_for_runs
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers.occurrence_policy import Reason
 from duewheel.rules.timers.outcome_counts import COUNTED_AS
@@ -31,9 +35,12 @@ from duewheel.stores.dynamodb import Conflict, Throttled
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.occurrences import OccurrenceList, PlannedOccurrences
 from duewheel.stores.timers.timers import TimerStore
+from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
-PAGE = TAKEN_BACK_MIN - 2  # a transaction takes a hundred parts: the check, and a count
+# A transaction takes a hundred parts: the check, a count and a notice.
+PAGE = TAKEN_BACK_MIN - 3
+Tell = Callable[[Reason, Sequence[Address]], list[Task]]  # the notices of missed runs
 MISSED_WITHIN_MS = 5_000  # of a run that has more to do
 
 
@@ -45,6 +52,7 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
     counters: CounterStore
     run_list: OccurrenceList
     entry_writer: EntryWriter
+    tell_outcome: TellOutcome
     claims: Claims
 
     def ahead(self, timer_id: str, timer: Timer | None, until_ms: int) -> bool:
@@ -64,8 +72,9 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
         _log(timer_id, total)
         return taken is None or total > 0
 
-    def missed(self, met: Task, timer: Timer | None, reason: Reason) -> None:
-        """Withdraw the occurrences behind one that fell due late and was cancelled."""
+    def missed(self, met: Task, timer: Timer | None, reason: Reason, business: Business) -> None:
+        """Withdraw the occurrences behind one that fell due late and was cancelled. Each page of
+        them has one notice, if somebody asks for it."""
         if met.occurrence is None:
             return
         timer_id, now_ms = met.occurrence.timer_id, self.clock.now_ms()
@@ -75,8 +84,10 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
         if (mine := self.claims.claim(timer_id, seconds)) is None:
             return
         total = 0
+        asked = None if timer is None else asked_for_runs(timer.rules.on_outcome, business)
+        tell = partial(self._notice, met, timer_id, asked)
         try:
-            for taken in self._missed(timer_id, timer, mine, now_ms + MISSED_WITHIN_MS):
+            for taken in self._missed(timer_id, timer, mine, now_ms + MISSED_WITHIN_MS, tell):
                 total += taken
         except Throttled as throttled:
             logger.warning(
@@ -100,7 +111,12 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
         return missed_range(timer, chain.plan, met, now)
 
     def _missed(
-        self, timer_id: str, timer: Timer | None, seconds: SecondRange, until_ms: int
+        self,
+        timer_id: str,
+        timer: Timer | None,
+        seconds: SecondRange,
+        until_ms: int,
+        tell: Tell,
     ) -> Iterator[int]:
         """A page that a run has begun may have a call in flight, so it is left. Less than a page is
         left, too."""
@@ -110,7 +126,7 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
             if is_first and len(within) < PAGE:
                 return
             is_first = False
-            taken = self._taken(within, timer_id, timer, seconds.last_missed, but_begun=True)
+            taken = self._taken(within, timer_id, timer, seconds.last_missed, tell)
             if taken is None:
                 return
             yield taken
@@ -134,38 +150,57 @@ class WithdrawOccurrences(Struct, frozen=True, kw_only=True):
         timer_id: str,
         timer: Timer | None,
         last_missed: int,
-        *,
-        but_begun: bool = False,
+        tell: Tell | None = None,
     ) -> int | None:
-        """None: the timer has been changed, or is being changed. `but_begun`: without those in a
-        slice that a run has begun."""
+        """None: the timer has been changed, or is being changed. `tell`: of missed ones, which are
+        those in slices that no run has begun."""
         now_ms = self.clock.now_ms()
         reasons: dict[Address, Reason] = {}
         for home, task in self.planned.tasks.get_many(homes).items():
             reason = reason_to_take_back(task, timer, now_ms, last_missed)
             if reason is not None:
                 reasons[home] = reason
-        if but_begun and reasons:
+        if tell is not None and reasons:
             begun = self.pages.begun((home.second, home.shard) for home in reasons)
             reasons = {
                 home: reason
                 for home, reason in reasons.items()
                 if (home.second, home.shard) not in begun
             }
+        notices: list[Task] = []
+
+        def counted(homes: Sequence[Address]) -> list[Any]:
+            missed = [home for home in homes if reasons[home] in COUNTED_AS]
+            if not missed:
+                return []
+            counts = Counter(COUNTED_AS[reasons[home]] for home in missed)
+            notices[:] = [] if tell is None else tell(reasons[missed[0]], missed)
+            count = {"Update": self.counters.add_request(timer_id, counts)}
+            return [count, *map(self.tell_outcome.put, notices)]
+
         try:
-            return self.planned.take_back(
-                list(reasons),
-                self.timers.unchanged(timer_id, timer),
-                lambda some: self._count(timer_id, some, reasons),
+            taken = self.planned.take_back(
+                list(reasons), self.timers.unchanged(timer_id, timer), counted
             )
         except Conflict:
             return None
+        if taken:
+            self.tell_outcome.announce(notices)
+        return taken
 
-    def _count(
-        self, timer_id: str, homes: Sequence[Address], reasons: Mapping[Address, Reason]
-    ) -> Any:
-        counts = Counter(COUNTED_AS[reasons[home]] for home in homes if reasons[home] in COUNTED_AS)
-        return {"Update": self.counters.add_request(timer_id, counts)} if counts else None
+    def _notice(
+        self,
+        met: Task,
+        timer_id: str,
+        asked: OnOutcome | None,
+        reason: Reason,
+        missed: Sequence[Address],
+    ) -> list[Task]:
+        """At most one."""
+        if asked is None:
+            return []
+        seconds = sorted(home.second for home in missed)
+        return [self.tell_outcome.of_runs(met, timer_id, reason, seconds, asked)]
 
 
 def _log(timer_id: str, count: int) -> None:

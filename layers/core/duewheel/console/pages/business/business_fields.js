@@ -4,6 +4,7 @@ import { callbackFields, callbackOf } from "../../parts/callback_form.js";
 import { el } from "../../parts/elements.js";
 import { area, choice, text } from "../../parts/form.js";
 import { typedNumber } from "../../parts/numbers.js";
+import { onOutcomeField, onOutcomeOf } from "../../parts/on_outcome.js";
 import { retryFields, retryOf } from "../../parts/retry_fields.js";
 import { Problem } from "../../parts/service.js";
 import { words } from "../../parts/words.js";
@@ -42,6 +43,7 @@ export function settingFields(business) {
     group("Batches", batchFields(own("batch"))),
     group("Retries", retryFields(own("retry"), "service default"), statuses("retry_statuses", "Tried again on"), statuses("stop_statuses", "Ended by")),
     group("Dead tasks", callbackFields("on_dead", "Who is notified of each", own("on_dead"), "service default: none")),
+    group("Outcomes", onOutcomeField(own("on_outcome"), "service default: nobody")),
     group("Signing", secretFields(own("signing_secrets"))),
     group("Records", number("retention_days", "Ended tasks are kept (days)"), answerFields(own("keep_answers"))),
   ];
@@ -99,6 +101,7 @@ export function wantedSettings(values) {
     retry_statuses: statuses(values.retry_statuses),
     stop_statuses: statuses(values.stop_statuses),
     on_dead: callbackOf("on_dead", values),
+    on_outcome: onOutcomeOf(values.on_outcome),
     flow: flowOf(values.flow),
     lane: values.lane || null,
     priority: values.priority || null,

@@ -3,6 +3,7 @@
 import { MEMBERS } from "../../parts/callback_form.js";
 import { el } from "../../parts/elements.js";
 import { span } from "../../parts/instants.js";
+import { shownOnOutcome } from "../../parts/on_outcome.js";
 import { badge, facts } from "../../parts/table.js";
 
 export function settings(business) {
@@ -24,6 +25,7 @@ const SETTINGS = [
   ["allowed_hosts", "Allowed hosts", (value) => value?.join(", ") ?? "all"],
   ["trusted_origins", "Default headers also go to", (value) => value?.join(", ") ?? "no other origin"],
   ["on_dead", "Notified of dead tasks", (value) => (value === null ? "none" : callback(value)), headers],
+  ["on_outcome", "Told of outcomes", shownOnOutcome],
   ["calls_per_second", "Calls a second", limit],
   ["calls_in_flight", "Calls in flight", limit],
   ["batch", "Tasks of one call", (value) => (value === null ? "one" : `up to ${limit(value.tasks_max)}${value.bytes_max ? `, up to ${limit(value.bytes_max)} bytes` : ""}`)],

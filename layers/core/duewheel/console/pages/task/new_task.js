@@ -6,6 +6,7 @@ import { el, fill } from "../../parts/elements.js";
 import { area, choice, form, text } from "../../parts/form.js";
 import { labelField, labelsOf } from "../../parts/labels.js";
 import { typedNumber } from "../../parts/numbers.js";
+import { onOutcomeField, onOutcomeOf } from "../../parts/on_outcome.js";
 import { told } from "../../parts/outcomes.js";
 import { go, link } from "../../parts/router.js";
 import { call, Problem } from "../../parts/service.js";
@@ -30,6 +31,7 @@ export async function newTaskPage({ place, query, signal }) {
     choice("priority", "Priority", [["", "as the business says"], "high", "normal", "low"], "", { hint: "Which tasks are served first where there is no room for all" }),
     text("flow_key", "Flow key", "", { hint: "Whose limits and pause it follows; nothing: only those of the business" }),
     labelField("labels", "Labels", {}, "name:value, one a line, by which it is found again"),
+    onOutcomeField(null, "as the business says"),
   ];
   const submit = async (given) => {
     const { status, members } = await send(bodyOf(given, due.members()));
@@ -55,9 +57,10 @@ function bodyOf(given, due) {
   const method = given["callback.method"];
   const callback = url || method ? { callback: { ...(url && { url }), ...(method && { method }) } } : {};
   const tolerance = given.tolerance_seconds && { tolerance_seconds: typedNumber(given.tolerance_seconds) };
+  const asked = given.on_outcome && { on_outcome: onOutcomeOf(given.on_outcome) };
   const flow = given.flow_key && { flow_key: given.flow_key };
   const labels = given.labels && { labels: labelsOf(given.labels) };
-  const members = JSON.stringify({ biz_type: given.biz_type, ...due, ...(given.key && { key: given.key }), ...tolerance, ...(given.priority && { priority: given.priority }), ...flow, ...labels, ...callback });
+  const members = JSON.stringify({ biz_type: given.biz_type, ...due, ...(given.key && { key: given.key }), ...tolerance, ...(given.priority && { priority: given.priority }), ...flow, ...labels, ...asked, ...callback });
   if (given.payload === "") return members;
   checkJson(given.payload);
   return `${members.slice(0, -1)},"payload":${given.payload}}`;

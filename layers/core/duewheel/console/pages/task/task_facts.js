@@ -3,6 +3,7 @@
 import { el } from "../../parts/elements.js";
 import { instant, span } from "../../parts/instants.js";
 import { labelLinks } from "../../parts/labels.js";
+import { shownOnOutcome } from "../../parts/on_outcome.js";
 import { link } from "../../parts/router.js";
 import { facts } from "../../parts/table.js";
 import { statusOf } from "./task_list.js";
@@ -25,7 +26,9 @@ export function taskFacts(task) {
     ["Business", el("a", { href: link(["businesses", task.biz_type]) }, task.biz_type)],
     task.timer_id && ["Timer", el("a", { href: link(["timers", task.timer_id]) }, task.timer_id)],
     task.timer_id && ["Occurrence", [instant(task.occurrence_at), task.number === null ? " · run by hand" : ` · number ${task.number}`]],
-    task.notice_of && ["Notice of", el("a", { href: link(["tasks", task.notice_of]), class: "mono" }, task.notice_of)],
+    task.notice_of && ["Notice of", el("a", { href: link([isTimer(task.notice_of) ? "timers" : "tasks", task.notice_of]), class: "mono" }, task.notice_of)],
+    task.notice_id && ["Told by", el("a", { href: link(["tasks", task.notice_id]), class: "mono" }, task.notice_id)],
+    task.on_outcome && ["Told of outcomes", shownOnOutcome(task.on_outcome)],
     ["Due", instant(task.due_at, { milliseconds: true })],
     task.next_at && ["Next attempt", instant(task.next_at, { milliseconds: true })],
     ["Attempts", String(task.attempts)],
@@ -69,6 +72,11 @@ export function lastAnswer({ answer }) {
 function lines(what, members) {
   const said = Object.entries(members).map(([name, value]) => el("div", {}, el("code", {}, `${name}: ${value}`)));
   return said.length > 0 && [what, said];
+}
+
+// A notice of several missed runs is one of their timer.
+function isTimer(id) {
+  return /^[0-9]+$/.test(id);
 }
 
 function leftToBusiness() {

@@ -8,6 +8,7 @@ import { viewersZone } from "../../parts/instants.js";
 import { labelField, labelsOf } from "../../parts/labels.js";
 import { typedNumber } from "../../parts/numbers.js";
 import { retryFields, retryOf } from "../../parts/retry_fields.js";
+import { onOutcomeField, onOutcomeOf } from "../../parts/on_outcome.js";
 import { Problem } from "../../parts/service.js";
 import { words } from "../../parts/words.js";
 import { zoneNames } from "../../parts/zones.js";
@@ -17,7 +18,7 @@ export const BLANK = {
   name: "", cron: null, every_seconds: null, timezone: "UTC", start_at: null, end_at: null, max_runs: null,
   jitter_seconds: 0, callback: null, retry: null, expires_after_seconds: null, dst_gap: "shift", dst_overlap: "first",
   misfire: "latest", grace_seconds: 60, overlap: "allow", exclude: [], disable_on_stop: false,
-  tolerance_seconds: 0, priority: null, flow_key: null, labels: {},
+  tolerance_seconds: 0, priority: null, flow_key: null, labels: {}, on_outcome: null,
 };
 const WHOLE = { inputmode: "numeric" };
 const GAPS = [["shift", "the first instant after it"], ["skip", "not at all"]];
@@ -70,6 +71,7 @@ function rarer(timer) {
     labelField("labels", "Labels", timer.labels, "name:value, one a line, of the timer and its runs"),
     area("exclude", "Excluded dates", timer.exclude.join("\n"), { hint: "YYYY-MM-DD in its time zone, one a line", rows: 3 }),
     retryFields(timer.retry, "as the business says"),
+    onOutcomeField(timer.on_outcome, "as the business says"),
     box("disable_on_stop", "Disabled when the receiver says stop", timer.disable_on_stop),
   ];
 }
@@ -99,6 +101,7 @@ export function typedMembers(values) {
     priority: priority || null,
     expires_after_seconds: typedNumber(values.expires_after_seconds),
     disable_on_stop,
+    on_outcome: onOutcomeOf(values.on_outcome),
     callback: callbackOf("callback", values),
     retry: retryOf(values),
   };

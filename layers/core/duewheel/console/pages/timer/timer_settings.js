@@ -3,6 +3,7 @@
 import { el } from "../../parts/elements.js";
 import { instant, span } from "../../parts/instants.js";
 import { labelLinks } from "../../parts/labels.js";
+import { shownOnOutcome } from "../../parts/on_outcome.js";
 import { rawMember } from "../../parts/raw_member.js";
 import { link } from "../../parts/router.js";
 import { schedule } from "../../parts/schedule.js";
@@ -58,6 +59,7 @@ function how(timer) {
     ["Labels", Object.keys(timer.labels).length === 0 ? "none" : labelLinks(timer.labels, ["timers"], { biz_type: timer.biz_type })],
     ["Retry", retry(timer.retry)],
     ["Expires", timer.expires_after_seconds === null ? "never" : `${span(timer.expires_after_seconds * 1000)} after it is due`],
+    ["Told of outcomes", timer.on_outcome === null ? "as the business says" : shownOnOutcome(timer.on_outcome)],
     ["A stop disables it", timer.disable_on_stop ? "yes" : "no"],
   ];
 }
