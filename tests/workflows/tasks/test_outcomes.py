@@ -343,7 +343,7 @@ def test_a_delivery_that_two_notifiers_settle_has_one_notice(world: World) -> No
 def test_a_delivery_counts_though_another_notifier_has_failed_meanwhile(world: World) -> None:
     task = world.created(FAR_MS, on_outcome=ALL)
     attempt = lifecycle.attempt_made(task, OK, task.due_ms, task.due_ms + 10)
-    entry = world.entry_writer.put(task.home, task.due_ms + 5_000)
+    entry = world.entry_writer.put(task, task.due_ms + 5_000)
     failed = lifecycle.to_be_retried(task, attempt, task.due_ms + 5_000, entry, task.due_ms)
     assert world.tasks.change(task, failed)
     record = lifecycle.delivered(task, attempt, task.due_ms, 86_400)

@@ -15,9 +15,8 @@ from msgspec.json import Decoder, encode
 from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.callbacks.types import AwsCallback, Callback
-from duewheel.rules.fields import whole_text
 from duewheel.rules.labels import NO_LABELS
-from duewheel.rules.names import KEY, TIMER_ID, BizType, FlowKey, TaskKey
+from duewheel.rules.names import KEY, BizType, FlowKey, TaskKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.sweep.verdict import HomeState, Reentry
 from duewheel.rules.tasks.task import (
@@ -58,13 +57,14 @@ from duewheel.stores.item_attributes import (
     reads_an_item,
 )
 from duewheel.stores.labels import labels_attribute, labels_of_text
+from duewheel.stores.tasks import plan_codec
 from duewheel.stores.tasks.attempt_codec import (
     answer_from,
     answer_texts,
     history_from,
     history_text,
 )
-from duewheel.stores.tasks.plan_codec import VERSION_MAX, plan_from, plan_row
+from duewheel.stores.tasks.plan_codec import TimerId, Version, plan_from, timer_attributes
 from duewheel.stores.tasks.revival_codec import ends_from, pairs_from, revival_texts, revivals_from
 from duewheel.stores.tasks.running_codec import running_from, running_text
 
@@ -77,8 +77,6 @@ _PAYLOAD_BYTES_MAX = 131_072
 # The reservation of a task: a turn, by older releases, or a place in a line.
 _TURN, _PLACE_IN_LINE = "promise", "line"
 
-Version = Annotated[int, Meta(ge=0, le=VERSION_MAX)]
-TimerId = Annotated[str, Meta(pattern=whole_text(TIMER_ID))]
 History = Annotated[str, Meta(max_length=_ITEM_BYTES_MAX)]
 _Tolerance = Annotated[int, Meta(ge=0, le=TOLERANCE_SECONDS_MAX)]
 
@@ -141,19 +139,8 @@ class TaskRow(HomeRow, kw_only=True):
     result: S[Text] | None = None
 
 
-class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
-    """The timer's id has an attribute of its own, for the index; of an occurrence that is in no
-    index it is here."""
-
-    second: Second
-    number: Version
-    manual: bool = False
-    timer: TimerId | None = None
-
-
 _turn = Decoder(tuple[InstantMs, Version])
 _place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
-_occurrence = Decoder(_OccurrenceRow)
 _waits_for = Decoder(tuple[Text, InstantMs])
 _in_line = Decoder(tuple[InstantMs, InstantMs])
 _tolerance = Decoder(tuple[_Tolerance | None, InstantMs | None, InstantMs])
@@ -197,29 +184,14 @@ def _revivals_of(row: HomeRow) -> tuple[Revival, ...]:
     return revivals_from(pairs, decoded("ended_as", row.ended_as, ends_from) or ())
 
 
-def _occurrence_row(occurrence: Occurrence) -> tuple[int | str, ...]:
-    row = occurrence.second, occurrence.number
-    if not occurrence.indexed:
-        return (*row, occurrence.manual, occurrence.timer_id)
-    return (*row, True) if occurrence.manual else row
-
-
 def _occurrence_of(row: TaskRow) -> Occurrence | None:
     if row.timer is None and row.occurrence is None:
         return None
-    found = decoded("occurrence", row.occurrence, _occurrence.decode)
+    timer_id = None if row.timer is None else row.timer.S
+    found = decoded("occurrence", row.occurrence, partial(plan_codec.occurrence_from, timer_id))
     if found is None:
         raise InvalidAttribute("occurrence")
-    timer_id = found.timer if row.timer is None else row.timer.S
-    if timer_id is None:
-        raise InvalidAttribute("timer")
-    return Occurrence(
-        timer_id,
-        found.second,
-        number=found.number,
-        manual=found.manual,
-        indexed=row.timer is not None,
-    )
+    return found
 
 
 # attribute: field, for texts that are stored as they are
@@ -345,7 +317,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         | _plain_attributes(task)
         | _why_it_waits(task)
         | _lateness_allowed(task)
-        | _of_a_timer(task)
+        | timer_attributes(task)
         | _in_order(task)
         | labels_attribute(task.labels)
         | _told(task)
@@ -407,18 +379,6 @@ def _in_order(task: Task) -> dict[str, Any]:
         item["ordered_ms"] = {"N": str(task.ordered_ms)}
     if task.in_line is not None:
         item["in_line"] = {"S": compact((task.in_line.until_ms, task.in_line.from_ms))}
-    return item
-
-
-def _of_a_timer(task: Task) -> dict[str, Any]:
-    """A chain is in no index."""
-    item: dict[str, Any] = {}
-    if task.occurrence is not None:
-        if task.occurrence.indexed:
-            item["timer"] = {"S": task.occurrence.timer_id}
-        item["occurrence"] = {"S": compact(_occurrence_row(task.occurrence))}
-    if task.plan is not None:
-        item["plan"] = {"S": compact(plan_row(task.plan))}
     return item
 
 

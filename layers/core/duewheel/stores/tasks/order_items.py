@@ -25,7 +25,7 @@ from duewheel.stores.item_attributes import (
     readable_ones,
     reads_an_item,
 )
-from duewheel.stores.tasks.codec import Version
+from duewheel.stores.tasks.plan_codec import Version
 from duewheel.stores.tasks.tasks import TaskStore
 
 LOOKED_AT = 10

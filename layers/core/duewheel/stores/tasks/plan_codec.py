@@ -1,16 +1,68 @@
-"""The plan of a timer's chain as a row, and the shard counts of a timer's seconds."""
+"""What the tasks of a timer are stored with: the plan of its chain, with the shard counts of its
+seconds, and the occurrence of a run."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec.json import Decoder
+from msgspec import Meta, Struct
+from msgspec.json import Decoder, encode
 
+from duewheel.rules.fields import whole_text
 from duewheel.rules.names import TIMER_ID
-from duewheel.rules.tasks.task import UNSIZED, Plan, Sizes
-from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX
-from duewheel.stores.item_attributes import integer, string
+from duewheel.rules.tasks.task import UNSIZED, Occurrence, Plan, Sizes, Task
+from duewheel.rules.wheel.addresses import SECOND_MAX, SHARDS_MAX, Second
+from duewheel.stores.item_attributes import InvalidAttribute, integer, string
 
 VERSION_MAX = 10**15
+Version = Annotated[int, Meta(ge=0, le=VERSION_MAX)]
+TimerId = Annotated[str, Meta(pattern=whole_text(TIMER_ID))]
+
+
+class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
+    """The timer's id has an attribute of its own, for the index; of an occurrence that is in no
+    index it is here."""
+
+    second: Second
+    number: Version
+    manual: bool = False
+    timer: TimerId | None = None
+
+
 _rows = Decoder(list[Any])
+_occurrence = Decoder(_OccurrenceRow)
+
+
+def timer_attributes(task: Task) -> dict[str, Any]:
+    """A chain is in no index."""
+    item: dict[str, Any] = {}
+    if task.occurrence is not None:
+        if task.occurrence.indexed:
+            item["timer"] = {"S": task.occurrence.timer_id}
+        item["occurrence"] = {"S": encode(_occurrence_row(task.occurrence)).decode()}
+    if task.plan is not None:
+        item["plan"] = {"S": encode(plan_row(task.plan)).decode()}
+    return item
+
+
+def occurrence_from(timer_id: str | None, source: str) -> Occurrence:
+    """`timer_id`: the attribute."""
+    found = _occurrence.decode(source)
+    named = found.timer if timer_id is None else timer_id
+    if named is None:
+        raise InvalidAttribute("timer")
+    return Occurrence(
+        named,
+        found.second,
+        number=found.number,
+        manual=found.manual,
+        indexed=timer_id is not None,
+    )
+
+
+def _occurrence_row(occurrence: Occurrence) -> tuple[int | str, ...]:
+    row = occurrence.second, occurrence.number
+    if not occurrence.indexed:
+        return (*row, occurrence.manual, occurrence.timer_id)
+    return (*row, True) if occurrence.manual else row
 
 
 def plan_row(plan: Plan) -> list[Any]:
