@@ -47,6 +47,7 @@ class KeptAnswer(Value):
     is_whole: bool = True
 
 
+@dataclass(frozen=True, kw_only=True)
 class Running(Value):
     """The receiver works on, and reports the end until `until`."""
 

@@ -323,8 +323,9 @@ def brought_to(task: Task, entry: Address) -> Task:
 
 
 def redrive_at_ms(task: Task, now_ms: int) -> int:
-    """Now, but not before the due instant, which may be ahead if the task was cancelled."""
-    return max(now_ms, task.due_ms)
+    """Now; but a task that was cancelled before its due instant is not called before that. One that
+    was called before it, since it was run, may be."""
+    return max(now_ms, task.due_ms) if task.status is Status.CANCELLED else now_ms
 
 
 def redrivable_from_ms(task: Task) -> int:
