@@ -107,7 +107,7 @@ def test_a_paged_list_of_dead_tasks_leaves_out_later_deaths(
 def test_a_redrive_follows_the_filter_page_by_page(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duewheel.rules.tasks.dead_tasks.REDRIVEN_MAX", 2)
+    monkeypatch.setattr("duewheel.workflows.tasks.dead_tasks.REDRIVEN_MAX", 2)
     gone = died(wired, *[GONE] * 5)
     (busy,) = died(wired, BUSY)
     redriven, cursor = 0, None

@@ -27,7 +27,7 @@ class Row(Struct, frozen=True):
 ROWS: Sequence[Row] = (
     # The state of the service.
     Row("unknown-task", "no such task", calls=r".*/tasks/\{(task_id|key)\}"),
-    Row("unknown-timer", "no such timer", calls=r".*/timers/\{timer_id\}.*"),
+    Row("unknown-timer", "no such timer", calls=r".*/timers/(\{timer_id\}|by-name/).*"),
     Row(
         "unknown-business", "no such business", calls=r"(GET|DELETE) /v1/businesses/\{biz_type\}.*"
     ),
@@ -37,11 +37,20 @@ ROWS: Sequence[Row] = (
     Row("already-settled", "the task has ended", calls=r".*/tasks/\{(task_id|key)\}.*"),
     Row("too-late", "the task's cut-off has passed", calls=r".*/tasks.*"),
     Row("not-redrivable", "the task is not dead", calls=r"POST /v1/tasks/\{task_id\}/redrive"),
+    Row(
+        "invalid-token",
+        "the token seals an attempt of the task",
+        calls=r"POST /v1/tasks/\{task_id\}/(complete|fail|progress)",
+    ),
     Row("tasks-pending", "the business has tasks", calls=r"DELETE /v1/businesses/\{biz_type\}"),
     Row("has-timers", "the business has timers", calls=r"DELETE /v1/businesses/\{biz_type\}"),
     Row("key-taken", "another task has the key", calls=r"(POST|PUT) /v1/.*"),
     Row("version-mismatch", "the precondition does not hold"),
-    Row("idempotency-key-reused", "the key came before", calls=r"POST /v1/tasks(/batch)?"),
+    Row(
+        "idempotency-key-reused",
+        "the key came before",
+        calls=r"POST /(v1/(tasks(/batch)?|timers(/\{timer_id\}/run)?)|.*/api/.*)",
+    ),
     Row("api-key-ended", "the API key is revoked", calls=r"POST /v1/keys/\{key_id\}/rotate"),
     Row("too-many-creates", "the business's own limit", calls=r"(POST|PUT) /v1/.*tasks.*"),
     Row("target-not-enabled", "what this deployment may call"),
@@ -73,6 +82,17 @@ ROWS: Sequence[Row] = (
         "needs creates_per_second",
         field="creates_burst",
         documented="Needs `creates_per_second`",
+    ),
+    Row(
+        "invalid-field",
+        "limits of no key",
+        field="flow",
+        documented="One of both has limits",
+    ),
+    Row(
+        "invalid-field",
+        "`dead` beside on_dead",
+        field="on_outcome.*|on_dead",
     ),
     Row(
         "invalid-field",
@@ -117,7 +137,7 @@ ROWS: Sequence[Row] = (
         field="timezone",
         documented="A zone of the IANA database",
     ),
-    Row("invalid-field", "not printable", field=r"name|name_prefix|(.*\.)?labels?\..*"),
+    Row("invalid-field", "not printable", field=r"name|name_prefix|managed_by|(.*\.)?labels?\..*"),
     Row("invalid-field", "no host or origin", field="allowed_hosts|trusted_origins"),
     Row("invalid-field", "not base64 of a secret", field="signing_secrets"),
     Row("invalid-field", "no value that a header can have", field=r"secrets\..*"),

@@ -35,7 +35,7 @@ _LIMITS = {"$ref": "#/components/schemas/FlowLimits"}
 
 class FlowBody(RequestBody, omit_defaults=True):
     """The limits of each flow key: `default`, or those of the longest of `prefixes` with which the
-    key begins."""
+    key begins. One of both has limits."""
 
     default: FlowLimits | None = None
     prefixes: Annotated[
