@@ -170,6 +170,18 @@ def test_a_dry_run_shows_what_would_be_and_writes_nothing(world: World) -> None:
     assert all_timers(world) == [timer]
 
 
+def test_a_put_is_refused_if_its_notices_go_to_a_host_that_the_business_does_not_allow(
+    world: World,
+) -> None:
+    timer = put(world).timer
+    world.configured("orders", allowed_hosts=("receiver.example",))
+    told = '"on_outcome":{"outcomes":["dead"],"callback":{"url":"https://elsewhere.example/"}}'
+    for dry_run in (True, False):
+        with pytest.raises(InvalidField, match=r"on_outcome\.callback\.url"):
+            put(world, EACH_HOUR.replace("{", f"{{{told},", 1), dry_run=dry_run)
+    assert all_timers(world) == [timer]
+
+
 def test_two_requests_that_make_a_name_at_once_make_one_timer(world: World) -> None:
     others: list[Put] = []
     world.recorder.once("TransactWriteItems", lambda: others.append(put(world, EACH_NINETY)))

@@ -9,7 +9,7 @@ from msgspec import Struct
 from duewheel.rules.names import checked_biz_type, checked_key
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import TimersShareName, Unavailable, UnknownTimer
-from duewheel.rules.tasks.effective_callback import check_callback
+from duewheel.rules.tasks.effective_callback import check_callback, check_on_outcome
 from duewheel.rules.timers.requests import NamedTimer, NewTimer
 from duewheel.rules.timers.timer import Timer
 from duewheel.rules.timers.updates import BLANK, changed, replaced_rules
@@ -101,5 +101,7 @@ class TimerByName(Struct, frozen=True):
         before = timer.rules.callback, timer.rules.payload
         if (rules.callback, rules.payload) != before:
             check_callback(rules.callback, rules.payload, self.change.known.one(timer.biz_type))
+        if rules.on_outcome != timer.rules.on_outcome:
+            check_on_outcome(rules.on_outcome, self.change.known.one(timer.biz_type))
         enabled = timer.enabled if named.enabled is None else named.enabled
         return changed(timer, rules, enabled=enabled, now_ms=now_ms)
