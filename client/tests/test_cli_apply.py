@@ -120,6 +120,11 @@ WRONG = {
     "biz_type: a\nmanaged_by: b\ntimers: [{name: x}, {name: x}]\n": "a/x is declared twice",
     "biz_type: a\nbiz_type: b\n": "given twice in line 1",
     "timers: [": "while parsing",
+    "{? [a] : b}": "a name in line 1 is no text",
+    "{1: b}": "a name in line 1 is no text",
+    "biz_type: a\nmanaged_by: b\ntimers: [{name: x, payload: 1e999}]\n": "not JSON",
+    "biz_type: a\nmanaged_by: b\ntimers: [{name: x, payload: !!set {a}}]\n": "not JSON",
+    "biz_type: a\nmanaged_by: b\ntimers: [{name: x, payload: &a [*a]}]\n": "not JSON",
 }
 
 
@@ -131,6 +136,20 @@ def test_a_wrong_file_is_named_and_nothing_is_sent(file: Path, text: str) -> Non
     assert (refused.exit_code, script.requests) == (2, [])
     assert str(file) in refused.stderr
     assert WRONG[text] in refused.stderr
+
+
+WRONG_JSON = {
+    '{"biz_type": "a", "biz_type": "b"}': "biz_type is given twice",
+    '{"biz_type": "a", "managed_by": "b", "timers": [{"name": "x", "payload": NaN}]}': "not JSON",
+}
+
+
+@pytest.mark.parametrize("text", WRONG_JSON)
+def test_a_wrong_file_of_json_is_refused_like_one_of_yaml(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "timers.json"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=WRONG_JSON[text]):
+        read_definitions([file])
 
 
 def test_texts_of_a_file_stay_texts(file: Path) -> None:

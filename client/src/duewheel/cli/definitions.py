@@ -6,6 +6,7 @@ the same in both forms.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,8 +55,9 @@ def read_definitions(files: Iterable[Path]) -> Definitions:
 
 
 def _content(file: Path) -> dict[str, Any]:
-    text = file.read_text()
-    content = json.loads(text) if file.suffix == ".json" else _yaml(text)
+    text = file.read_text(encoding="utf-8")
+    content = _json(text) if file.suffix == ".json" else _yaml(text)
+    _check_is_json(content)
     if not isinstance(content, dict) or set(content) != set(MEMBERS):
         raise ValueError(f"a file has exactly {', '.join(MEMBERS)}")
     for name in ("biz_type", "managed_by"):
@@ -81,6 +83,26 @@ def _definition(content: Mapping[str, Any], timer: Any, where: str) -> Definitio
     )
 
 
+def _check_is_json(content: Any) -> None:
+    """YAML can write what JSON has not: sets, dates by a tag, a list within itself."""
+    try:
+        json.dumps(content, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"is not JSON: {error}") from error
+
+
+def _json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_unique)
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"{twice} is given twice")
+    return found
+
+
 def _yaml(text: str) -> Any:
     import yaml  # which a file of JSON does not need
 
@@ -90,9 +112,12 @@ def _yaml(text: str) -> Any:
         yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - as the library declares it
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            line = node.start_mark.line + 1
             names = [self.construct_object(name, deep=True) for name, _ in node.value]
+            if not all(isinstance(name, str) for name in names):
+                raise ValueError(f"a name in line {line} is no text")
             if len(set(names)) < len(names):
-                raise ValueError(f"a name is given twice in line {node.start_mark.line + 1}")
+                raise ValueError(f"a name is given twice in line {line}")
             return super().construct_mapping(node, deep)
 
     for kind, pattern, begins in (
