@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from duewheel import Duewheel
+from duewheel._sync.timers import Timers
 from duewheel.cli.definitions import read_definitions
 from tests.cli_support import called, done, value, values
 from tests.support import Script
@@ -83,6 +84,23 @@ def test_prune_deletes_only_timers_of_its_own_sets(
     assert (refused.exit_code, len(names(client, biz_type))) == (1, 4)
     assert actions(file, "--prune", "--yes") == [("prune", "a"), ("prune", "b")]
     assert names(client, biz_type) == ["by hand", "c"]
+
+
+def test_prune_goes_on_behind_a_timer_that_is_gone(
+    client: Duewheel, biz_type: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = Timers.delete
+
+    def delete_twice(timers: Timers, timer_id: str, **more: Any) -> None:
+        delete(timers, timer_id, **more)
+        delete(timers, timer_id, **more)  # the answer to the first one was lost
+
+    monkeypatch.setattr(Timers, "delete", delete_twice)
+    declare(file, biz_type, hourly("a"), hourly("b"))
+    done("timer", "apply", str(file))
+    declare(file, biz_type)
+    done("timer", "apply", str(file), "--prune", "--yes")
+    assert names(client, biz_type) == []
 
 
 def test_a_refused_definition_stops_all_before_anything_is_changed(

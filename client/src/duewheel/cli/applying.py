@@ -6,6 +6,7 @@ changed.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -115,7 +116,8 @@ def _carry_out(api: Duewheel, step: Step) -> None:
     if step.definition is not None:
         _put(api, step.definition)
     elif step.timer is not None:  # unless it was changed since: it may be of no set by now
-        api.timers.delete(step.timer.timer_id, if_match=step.timer.version)
+        with suppress(UnknownTimer):  # by a repeat after a lost answer, or by another
+            api.timers.delete(step.timer.timer_id, if_match=step.timer.version)
 
 
 def _found(api: Duewheel, one: Definition) -> Timer | None:
