@@ -103,6 +103,19 @@ def test_a_repeated_create_of_a_timer_finds_the_first_one(wired: ManualClock) ->
     assert len(listed()) == 1
 
 
+def test_a_repeat_gets_its_timer_also_if_its_schedule_is_over_by_now(wired: ManualClock) -> None:
+    short = {"biz_type": "orders", "name": "short", "every_seconds": 60, "callback": HOOK}
+    body = {**short, "end_at": "2027-01-15T08:01:30Z"}
+    first = post(body, path="/v1/timers")
+    assert first["statusCode"] == 201
+    wired.advance_ms(600_000)
+    again = post(body, path="/v1/timers")
+    assert again["statusCode"] == 201, again
+    assert again["headers"]["location"] == first["headers"]["location"]
+    assert problem(post(body, {}, path="/v1/timers"))[0] == 422
+    assert len(listed()) == 1
+
+
 def test_a_repeated_run_of_a_timer_makes_one_call(wired: ManualClock) -> None:
     timer_id = call("POST", "/v1/timers", NEW)[1]["timer_id"]
     first = post("", path=f"/v1/timers/{timer_id}/run")

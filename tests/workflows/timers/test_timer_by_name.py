@@ -336,6 +336,17 @@ def test_a_repeat_does_not_make_a_timer_again_that_was_deleted(world: World) -> 
     assert all_timers(world) == [again]
 
 
+def test_a_repeat_gets_its_timer_also_if_its_business_would_refuse_it_by_now(
+    world: World,
+) -> None:
+    new = NewTimer("orders", Rules("closing", Schedule(cron="0 * * * *"), callback=CALLBACK))
+    first = world.create_timer(new, by=CALLER, once=request("key"))
+    world.configured("orders", allowed_hosts=("elsewhere.example",))
+    assert world.create_timer(new, by=CALLER, once=request("key")) == first
+    with pytest.raises(InvalidField):
+        world.create_timer(new, by=CALLER, once=request("other"))
+
+
 def test_one_idempotency_key_makes_one_run(world: World) -> None:
     timer = made(world, 3_600)
     run = world.run_timer

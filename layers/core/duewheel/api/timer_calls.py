@@ -29,6 +29,7 @@ from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH
 from duewheel.rules.query_string import read_query
 from duewheel.rules.refusals import (
     IdempotencyKeyReused,
+    InvalidField,
     TargetNotEnabled,
     TimersShareName,
     UnknownTask,
@@ -59,9 +60,16 @@ from duewheel.wiring import timers as wiring
 
 def create_timer(request: Request) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
-    new = new_timer(body, now_ms, api.allowed_targets())
+    once, create = request.once(body), wiring.create_timer()
+    try:
+        new = new_timer(body, now_ms, api.allowed_targets())
+    except InvalidField:  # its schedule may be over by now
+        if (before := create.made_before(once)) is None:
+            raise
+        request.permit.check(before.biz_type)
+        return _made(before)
     request.permit.check(new.biz_type)
-    return _made(wiring.create_timer()(new, by=request.caller, once=request.once(body)))
+    return _made(create(new, by=request.caller, once=once))
 
 
 def list_timers(request: Request) -> Answer:

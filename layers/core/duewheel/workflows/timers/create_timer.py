@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.rules.refusals import Unavailable, UnknownTimer
+from duewheel.rules.refusals import InvalidField, Unavailable, UnknownTimer
 from duewheel.rules.tasks.effective_callback import check_callback, check_on_outcome
 from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.timers.requests import NewTimer
@@ -36,7 +36,12 @@ class CreateTimer(Struct, frozen=True, kw_only=True):
     random_number: Callable[[], int]  # below `ID_RANGE`
 
     def __call__(self, new: NewTimer, *, by: str, once: IdempotentRequest | None = None) -> Timer:
-        self.check(new)
+        try:
+            self.check(new)
+        except InvalidField:  # the settings of its business may be others by now
+            if (before := self.made_before(once)) is None:
+                raise
+            return before
 
         def try_once() -> Timer | None:
             timer = self.drawn(new)
@@ -45,9 +50,9 @@ class CreateTimer(Struct, frozen=True, kw_only=True):
                     return self.store(timer, by)
                 try:
                     record = self.made_once.record(once, timer.timer_id, timer.created_ms)
-                    return self.store(timer, by, record) or self._made_before(once)
+                    return self.store(timer, by, record) or self.made_before(once)
                 except Conflict:
-                    return self._made_before(once)
+                    return self.made_before(once)
 
         return until_won(try_once, _TRIES, Unavailable(NOT_STORED))
 
@@ -78,7 +83,10 @@ class CreateTimer(Struct, frozen=True, kw_only=True):
         self.chain.announce(chained)
         return chained.timer
 
-    def _made_before(self, once: IdempotentRequest) -> Timer | None:
+    def made_before(self, once: IdempotentRequest | None) -> Timer | None:
+        """By the same request."""
+        if once is None:
+            return None
         if (timer_id := self.made_once.made(once, self.clock.now_ms())) is None:
             return None
         if (timer := self.timers.read(timer_id)) is None:
