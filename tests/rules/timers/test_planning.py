@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, Told
+from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Occurrence, Plan
 from duewheel.rules.timers.occurrence_policy import misfire as misfire_of
 from duewheel.rules.timers.planning import (
@@ -19,6 +21,7 @@ from duewheel.rules.timers.planning import (
     Step,
     chain_home,
     due_second,
+    manual_task,
     moved_on,
     next_step,
     occurrence_task,
@@ -237,6 +240,19 @@ def test_two_occurrences_that_jitter_brings_together_have_homes_of_their_own() -
     step = next_step(crowd, new_plan(), NOW * 1000)
     dues = {occurrence_task(crowd, one, 0).due_ms for one in step.occurrences}
     assert len(homes(crowd, step)) == len(step.occurrences) > len(dues)
+
+
+def test_a_run_by_hand_has_what_the_timer_says_before_it_is_called() -> None:
+    rules = timer(
+        priority=Priority.HIGH,
+        labels=(("team", "a"),),
+        on_outcome=OnOutcome((Told.CANCELLED,), HttpCallback("https://receiver.example/")),
+    )
+    run = manual_task(rules, Placement(now_ms=NOW * 1000, lead_ms=0), b"12345678")
+    planned_one = occurrence_task(rules, Occurrence(TIMER_ID, NOW), NOW * 1000)
+    assert run.on_outcome is not None
+    for name in ("priority", "labels", "on_outcome"):
+        assert getattr(run, name) == getattr(planned_one, name)
 
 
 def test_another_timer_has_other_homes_at_the_same_instants() -> None:

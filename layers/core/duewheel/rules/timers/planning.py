@@ -185,12 +185,11 @@ def manual_task(timer: Timer, placement: Placement, random_bytes: bytes) -> Task
     """An occurrence that was requested by hand, due now."""
     occurrence = Occurrence(timer.timer_id, placement.now_ms // 1000, manual=True)
     due_now = _due_now(timer, placement, random_bytes)
-    rules = timer.rules
-    return replace(due_now, occurrence=occurrence, priority=rules.priority, labels=rules.labels)
     return replace(
         due_now,
         occurrence=occurrence,
         priority=timer.rules.priority,
+        labels=timer.rules.labels,
         on_outcome=timer.rules.on_outcome,
     )
 
