@@ -4,13 +4,16 @@ names; nobody else pays for it."""
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, RetryPolicy, Told
+from duewheel.rules.delivery.page_lease import PageFinished
 from duewheel.rules.refusals import InvalidField
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status, Task
@@ -19,13 +22,14 @@ from duewheel.rules.timers.outcome_counts import Counted
 from duewheel.rules.timers.timer import Misfire, Overlap, Timer
 from duewheel.stores.tasks import codec
 from duewheel.wiring import wheel
+from duewheel.workflows.retry_throttled import TRY_MS_MAX
 from duewheel.workflows.sweep.delete_business import CANCELLED_WITH_IT
 from tests.support.conflicts import conflicts, of_transactions
 from tests.support.receiver import BUSY, GONE, OK, Received
 from tests.support.recorder import Call
 from tests.support.stories import End, Interruption, Story
 from tests.support.timers import made, now, occurrences, patched
-from tests.support.world import FAR_MS, World
+from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 HOOK = HttpCallback("https://receiver.example/outcomes")
 OTHER = HttpCallback("https://receiver.example/others")
@@ -365,6 +369,64 @@ def test_a_delivery_whose_write_is_throttled_is_told_by_the_notifier_that_gets_t
     assert [one.url for one in world.receiver.received] == [task.callback.url, HOOK.url]
     assert outcomes_told(world) == [(task.task_id, "delivered")]
     check_notices(world)
+
+
+def test_told_deliveries_that_wait_behind_throttled_ones_are_passed_on_in_time(
+    world: World,
+) -> None:
+    tasks = [world.created(FAR_MS, on_outcome=ALL) for _ in range(30)]
+    message = world.dispatched(tasks[0])
+    world.clock.set_ms(tasks[0].due_ms)
+    begun_ms: list[int] = []
+    write = world.dynamodb.transact_write_items
+
+    def throttled(**request: Any) -> None:
+        begun_ms.append(world.clock.now_ms())
+        world.clock.advance_ms(3_000)
+        code = {"Error": {"Code": "ProvisionedThroughputExceededException"}}
+        raise ClientError(code, "TransactWriteItems")  # type: ignore[arg-type]
+
+    world.dynamodb.transact_write_items = throttled  # type: ignore[method-assign]
+    began_ms = world.clock.now_ms()
+    assert isinstance(world.handle(message), PageFinished)
+    late = [at_ms for at_ms in begun_ms if at_ms > began_ms + LAMBDA_MS - 2 * TRY_MS_MAX]
+    assert late == []
+    world.dynamodb.transact_write_items = write  # type: ignore[method-assign]
+    world.sweep_past(now(world))
+    calls = Counter(one.url for one in world.receiver.received)
+    assert calls == {tasks[0].callback.url: 30, HOOK.url: 30}
+    check_notices(world)
+
+
+def test_a_delivery_that_cannot_be_written_leaves_no_told_one_beside_it_unwritten(
+    world: World,
+) -> None:
+    tasks = [world.created(FAR_MS, on_outcome=ALL) for _ in range(4)]
+    untold = world.created(FAR_MS)
+    message = world.dispatched(tasks[0])
+    world.clock.set_ms(tasks[0].due_ms)
+    world.recorder.refuse("BatchWriteItem", code="ValidationException", of=untold.home.place)
+    with suppress(ClientError):
+        world.handle(message)
+    world.recorder.refuse()
+    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
+    assert world.read(untold).status is Status.PENDING
+    check_notices(world)
+
+
+def test_a_told_delivery_that_cannot_be_written_keeps_no_key_of_another(world: World) -> None:
+    keyed = world.created(FAR_MS, key="a", digest="1", on_outcome=ALL)
+    broken = world.created(FAR_MS, on_outcome=ALL)
+    message = world.dispatched(keyed)
+    world.clock.set_ms(keyed.due_ms)
+    world.recorder.refuse("TransactWriteItems", code="ValidationException", of=broken.home.place)
+    world.recorder.clear()
+    with suppress(ClientError):
+        world.handle(message)
+    world.recorder.refuse()
+    assert world.read(keyed).status is Status.DELIVERED
+    released = [call for call in world.recorder.calls if "key#" in str(call.request)]
+    assert [call.operation for call in released] == ["UpdateItem"]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -50,6 +50,10 @@ class RetryThrottled(Struct, frozen=True):
             self.clock.sleep(pause / 1000)
         raise AssertionError
 
+    def has_time(self, deadline_ms: int) -> bool:
+        """Whether a try that begins now ends before the invocation does."""
+        return self.clock.now_ms() <= deadline_ms - TRY_MS_MAX
+
     def _pause_ms(self, tries: int, deadline_ms: int) -> int | None:
         """None if there is no time for another try."""
         pause = pause_ms(tries, self.random_unit())

@@ -23,7 +23,7 @@ from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.dynamodb import WRITES_PER_BATCH, Throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.gather_all import SideBySide, in_thread, outcomes_of
+from duewheel.workflows.gather_all import SideBySide, gather_all, in_thread, outcomes_of
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.tell_outcome import TellOutcome
@@ -87,6 +87,7 @@ class Settler:
         self._in_line: dict[Address, asyncio.Event] = {}  # set when the write was tried
         self._is_closed = False
         self._writing = 0
+        self._is_throttled = False  # the write of a told one was
         self._writes = SideBySide[None]()
         self._changed = asyncio.Event()
         self.unsettled: list[Task] = []
@@ -174,7 +175,14 @@ class Settler:
                 if task.home in self._in_line:
                     self._in_line[task.home].set()
 
-    async def _put(self, batch: list[Task]) -> list[Task]:
+    async def _settle(self, batch: list[Task]) -> None:
+        told = [task for task in batch if task.home in self._asked]
+        untold = [task for task in batch if task.home not in self._asked] if told else batch
+        await gather_all(
+            write(some) for write, some in ((self._put, untold), (self._tell, told)) if some
+        )
+
+    async def _put(self, batch: list[Task]) -> None:
         left = batch
 
         def put() -> None:
@@ -185,34 +193,40 @@ class Settler:
 
         with suppress(Throttled):  # they are passed on
             await self._retry_throttled(put, self._deadline_ms)
-        return left
+        await self._tried(batch, left)
 
-    async def _tell(self, told: list[Task]) -> list[Task]:
-        """Each is a transaction with its notice. The notices are announced together."""
+    async def _tell(self, told: list[Task]) -> None:
+        """Each is a transaction with its notice. The notices are announced together. All are tried,
+        even if one fails."""
         outcomes = await outcomes_of(
-            self._retry_throttled(
-                partial(self._tell_outcome.delivered, task, self._asked[task.home]),
-                self._deadline_ms,
-            )
-            for task in told
+            self._retry_throttled(partial(self._tell_one, task), self._deadline_ms) for task in told
         )
         if notices := [notice for notice in outcomes if isinstance(notice, Task)]:
             await in_thread(self._tell_outcome.announce, notices)
-        left = []
+        left, failed, failures = [], [], []
         for task, outcome in zip(told, outcomes, strict=True):
             if isinstance(outcome, Throttled):
                 left.append(task)
             elif isinstance(outcome, BaseException):
-                raise outcome
+                failed.append(task)
+                failures.append(outcome)
             elif outcome is None:
                 report_lost_race(task.task_id, task.biz_type)
-        return left
+        await self._tried([task for task in told if task not in failed], left)
+        if failures:
+            raise failures[0]
 
-    async def _settle(self, batch: list[Task]) -> None:
-        told = [task for task in batch if task.home in self._asked]
-        untold = [task for task in batch if task.home not in self._asked] if told else batch
-        left = await self._put(untold) if untold else []
-        left += await self._tell(told)
+    def _tell_one(self, task: Task) -> Task | None:
+        """A try waits for a thread behind others, which are slow while DynamoDB throttles them."""
+        if self._is_throttled and not self._retry_throttled.has_time(self._deadline_ms):
+            raise Throttled("no time is left for a try")
+        try:
+            return self._tell_outcome.delivered(task, self._asked[task.home])
+        except Throttled:
+            self._is_throttled = True
+            raise
+
+    async def _tried(self, batch: list[Task], left: list[Task]) -> None:
         self.unsettled += left
         self.settled += len(batch) - len(left)
         counts.add(DELIVERED, len(batch) - len(left))
