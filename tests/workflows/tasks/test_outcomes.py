@@ -17,6 +17,7 @@ from duewheel.rules.delivery.page_lease import PageFinished
 from duewheel.rules.refusals import InvalidField
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change
 from duewheel.rules.timers.occurrence_policy import Reason
 from duewheel.rules.timers.outcome_counts import Counted
 from duewheel.rules.timers.timer import Misfire, Overlap, Timer
@@ -244,6 +245,26 @@ def test_secrets_of_a_business_go_to_the_notices_that_its_admin_sets_and_to_no_o
     elsewhere = HttpCallback("https://elsewhere.example/", headers=header)
     with pytest.raises(InvalidField, match=r"does not go to this origin"):
         world.created(FAR_MS, on_outcome=OnOutcome((Told.DEAD,), elsewhere))
+
+
+def test_a_change_of_a_notice_is_judged_by_what_it_calls(world: World) -> None:
+    header = (("authorization", "Bearer {{secret:token}}"),)
+    secret = HttpCallback("https://elsewhere.example/", headers=header)
+    world.configured(
+        "orders",
+        callback=HttpCallback("https://receiver.example/usual"),
+        secrets={"token": "value"},
+        on_outcome=OnOutcome((Told.CANCELLED,), secret),
+    )
+    world.cancel(world.created(FAR_MS).task_id)
+    world.configured("orders", paused=True)
+    world.drain()
+    world.clock.advance_ms(600_000)
+    (notice,) = notices(world)
+    with pytest.raises(InvalidField, match=r"callback\.url"):
+        world.change(notice.task_id, Change(callback=HttpCallback("", method="PUT")))
+    changed = world.change(notice.task_id, Change(payload='{"a":1}', sets_payload=True))
+    assert changed.payload == '{"a":1}'
 
 
 # Exactness
