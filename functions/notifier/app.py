@@ -70,21 +70,26 @@ def _receipts(records: list[Any]) -> Receipts:
     """Receipts of the messages that this run keeps hidden."""
     receipts: Receipts = {}
     for record in records:
-        lane = _hidden_lane(record["body"])
+        lane = _hidden_lane(record)
         if lane is not None:
             by_text = receipts.setdefault(lane, {})
             by_text.setdefault(record["body"], []).append(record["receiptHandle"])
     return receipts
 
 
-def _hidden_lane(text: str) -> Lane | None:
-    """None for an unreadable message, and for a release: its lease outlives the run, and the
-    sweeper repeats it."""
+def _hidden_lane(record: dict[str, Any]) -> Lane | None:
+    """That whose queue the message is in: its own, unless it was redriven or `Express` was turned
+    on or off meanwhile. None for an unreadable message, and for a release: its lease outlives the
+    run, and the sweeper repeats it."""
     try:
-        message = decode(text)
+        message = decode(record["body"])
     except MalformedMessage:
         return None
-    return None if isinstance(message, ReleaseMessage) else message.lane
+    if isinstance(message, ReleaseMessage):
+        return None
+    name = record.get("eventSourceARN", "").rpartition(":")[2]
+    lanes = (lane for lane, queue in process.queues().items() if queue.url.endswith(f"/{name}"))
+    return next(lanes, message.lane)
 
 
 def _deliver_all(

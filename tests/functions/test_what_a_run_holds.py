@@ -6,10 +6,11 @@ from threading import Event
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from duewheel.rules.delivery.page_lease import HIDDEN_MS, PageFinished, PageLease
 from duewheel.rules.tasks.task import Task
-from duewheel.rules.wheel.queue_messages import PageMessage, ReleaseMessage, decode, encode
+from duewheel.rules.wheel.queue_messages import Lane, PageMessage, ReleaseMessage, decode, encode
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.wheel.page_queue import Refused, SliceQueue
@@ -61,6 +62,28 @@ def test_a_run_shortens_the_visibility_timeout_of_its_messages(
     assert comes_after_ms() == [HIDDEN_MS], (
         "in case the run has died: the poller deletes messages that are done"
     )
+
+
+def test_an_express_message_is_hidden_in_the_queue_that_it_is_in(
+    batch: dict[str, Any],
+    comes_after_ms: Callable[[], list[float]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Dead letters of the express queue are redriven to the slice queue. With `Express` turned on
+    or off, each queue may have messages of the other lane as well."""
+    url = process.sqs().create_queue(QueueName="express")["QueueUrl"]
+    monkeypatch.setitem(process.queues(), Lane.EXPRESS, SliceQueue(process.sqs(), url))
+    (record,) = batch["Records"]
+    page = decode(record["body"])
+    assert isinstance(page, PageMessage)
+    name = process.settings().slice_queue_url.rpartition("/")[2]
+    redriven = {
+        **record,
+        "body": encode(replace(page, express=True)),
+        "eventSourceARN": f"arn:aws:sqs:eu-central-1:123456789012:{name}",
+    }
+    assert notifier.handler({"Records": [redriven]}, Context()) == {"batchItemFailures": []}
+    assert comes_after_ms() == [HIDDEN_MS]
 
 
 def test_a_failed_message_becomes_visible_after_its_own_delay(
