@@ -12,6 +12,8 @@ from duewheel.rules.tasks.task import Made, Status, Task
 from duewheel.rules.wheel.addresses import header_place
 from duewheel.rules.wheel.queue_messages import Lane, PageMessage, decode
 from duewheel.rules.wheel.sharding import Header
+from duewheel.stores.wheel.page_queue import SliceQueue
+from duewheel.wiring import process
 from tests.support.receiver import BUSY, OK
 from tests.support.timers import made, occurrences
 from tests.support.world import FAR_MS, World
@@ -200,6 +202,17 @@ def test_lost_messages_of_the_express_queue_are_sent_again(world: World) -> None
     world.sweep_past(task.home.second)
     world.drain()
     assert world.read(task).status is Status.DELIVERED
+
+
+def test_an_express_message_that_sqs_refused_once_leaves_the_queues_countable(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweeper hardly sends such messages, so it would not learn that SQS accepts them again."""
+    sender = process.message_sender()
+    with monkeypatch.context() as outage:
+        outage.setattr(SliceQueue, "send", lambda _, messages, *__: list(messages))
+        sender.send([PageMessage(world.clock.now_ms() // 1000, 1, express=True)])
+    assert sender.waiting() == 0
 
 
 def test_a_run_of_a_timer_of_high_priority_is_called_by_the_express_queue(world: World) -> None:

@@ -48,11 +48,10 @@ class MessageSender(Struct):
     def waiting(self) -> int | None:
         """About how many messages wait for notifiers outside the slow lane. None if that is
         unknown: SQS does not answer, or refuses messages, which then wait where they cannot be
-        counted."""
-        lanes = Lane.MAIN, Lane.EXPRESS
-        if not self.refusing.isdisjoint(lanes):
+        counted. The main lane shows whether it does: who asks hardly sends by the other one."""
+        if Lane.MAIN in self.refusing:
             return None
-        queues = dict.fromkeys(self.queues[lane] for lane in lanes)
+        queues = dict.fromkeys(self.queues[lane] for lane in (Lane.MAIN, Lane.EXPRESS))
         counts = [queue.waiting() for queue in queues]
         return None if None in counts else sum(filter(None, counts))
 
