@@ -14,7 +14,7 @@ from duewheel.rules.refusals import NotRunning, TooLate
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.wiring import businesses, process
-from duewheel.wiring.long_work import reported_work
+from duewheel.wiring.long_work import reported_work, work_permits
 from tests.support.receiver import OK, Received
 from tests.support.world import FAR_MS, World
 
@@ -221,6 +221,14 @@ def test_any_end_of_work_gives_its_permit_back(
     world.configured("orders", calls_in_flight=1)
     task = begun(world)
     end(world, task)
+    assert businesses.permits().read("orders").held == {}
+
+
+def test_work_that_ends_before_its_permit_is_put_holds_none(world: World) -> None:
+    world.configured("orders", calls_in_flight=1)
+    task = begun(world)
+    complete(task)
+    work_permits().hold(task)  # the notifier wrote that it runs, and then the report came
     assert businesses.permits().read("orders").held == {}
 
 

@@ -37,7 +37,7 @@ def count(task: Task, status: Status) -> None:
 
 @once
 def work_permits() -> WorkPermits:
-    return WorkPermits(clock(), permits())
+    return WorkPermits(clock(), permits(), tasks())
 
 
 def end_work(fail_attempt: FailAttempt, known: BusinessCache) -> EndWork:

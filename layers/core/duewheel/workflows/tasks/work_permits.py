@@ -14,18 +14,24 @@ from duewheel.rules.delivery import permits as rules
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.dynamodb import is_of_aws
+from duewheel.stores.tasks.tasks import TaskStore
 
 
 class WorkPermits(Struct, frozen=True):
     clock: Clock
     store: PermitStore
+    tasks: TaskStore
 
     def hold(self, task: Task) -> None:
-        if task.running is None:
+        """Whatever ended the work before its permits were put found none to give back."""
+        if task.running is None or not task.running.scopes:
             return
         held = partial(rules.held_by_work, task_id=task.task_id, until_ms=task.running.until_ms)
         for scope in task.running.scopes:
             self.store.change(scope, held)
+        current = self.tasks.get(task.home)
+        if current is None or current.running is None:
+            self.give_back(task)
 
     def give_back(self, before: Task) -> None:
         """`before`: the task as it was while its receiver worked."""
