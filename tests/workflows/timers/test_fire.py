@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError
 from msgspec.structs import force_setattr
 
-from duewheel.rules.callbacks.outcome import Outcome, outcome_of_answer
+from duewheel.rules.callbacks.outcome import Outcome, Verdict, outcome_of_answer
 from duewheel.rules.callbacks.payload_encoding import AttemptName
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.instants import rfc3339
@@ -587,6 +587,27 @@ def test_a_run_by_hand_counts_once_when_its_end_is_reported(world: World) -> Non
         reported_work().complete(task.home, AttemptName(0, 1), None)
     counted = world.counters.read(timer.timer_id).counts
     assert (counted[Counted.FIRED], counted[Counted.DELIVERED]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("disables", "is_changed", "enabled"),
+    [(True, False, False), (False, False, True), (True, True, True)],
+    ids=["follows", "does not follow", "changed since the call"],
+)
+def test_a_reported_stop_disables_the_timer_as_an_answered_one_does(
+    world: World, disables: bool, is_changed: bool, enabled: bool
+) -> None:
+    world.receiver.answer = lambda received: WORKS_ON
+    timer = planned(world, disable_on_stop=disables)
+    task = first_of(world, timer)
+    go_to(world, task.due_ms // 1000)
+    if is_changed:
+        patched(world, timer, callback=HttpCallback("https://new.example/"))
+    stop = Outcome(Verdict.STOP, "no more", stopped_by_receiver=True)
+    assert reported_work().fail(task.home, AttemptName(0, 1), stop).status is Status.DEAD
+    current = world.timers.read(timer.timer_id)
+    assert current is not None
+    assert current.enabled is enabled
 
 
 def test_a_run_that_lapses_is_retried_by_the_policy_of_its_timer(world: World) -> None:

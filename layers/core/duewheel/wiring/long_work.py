@@ -1,5 +1,6 @@
 """The parts for work that goes on after its call. Nothing of it is loaded before there is some."""
 
+from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.wiring import creating, process
@@ -35,6 +36,23 @@ def count(task: Task, status: Status) -> None:
         counters().add(task.occurrence.timer_id, {OUTCOMES[status]: 1})
 
 
+def stop_timer(task: Task, outcome: Outcome) -> None:
+    """A timer that was changed since the call goes on: the receiver does not know it as it is."""
+    if task.occurrence is None or not outcome.stopped_by_receiver:
+        return
+    from duewheel.rules.timers.occurrence_policy import should_disable_timer
+    from duewheel.rules.timers.timer import Timer
+    from duewheel.wiring.timers import change_timer, timers
+    from duewheel.workflows.timers.change_timer import StopTimer
+
+    timer_id = task.occurrence.timer_id
+    timer = timers().read_many([timer_id]).get(timer_id)
+    if not isinstance(timer, Timer) or not should_disable_timer(timer, outcome):
+        return
+    if task.running is None or timer.updated_ms < task.running.call.at_ms:
+        StopTimer(change_timer())(timer)
+
+
 @once
 def work_permits() -> WorkPermits:
     return WorkPermits(clock(), permits(), tasks())
@@ -53,6 +71,7 @@ def end_work(fail_attempt: FailAttempt, known: BusinessCache) -> EndWork:
         tell_outcome=fail_attempt.tell_outcome,
         as_called=as_called,
         count=count,
+        stop_timer=stop_timer,
     )
 
 

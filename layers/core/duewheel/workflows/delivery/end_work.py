@@ -37,7 +37,8 @@ _CONTENDED = "The task is being changed by others. Try it again."
 
 class EndWork(Struct, frozen=True, kw_only=True):
     """`as_called`: an occurrence with what its timer says, any other task as it is. `count`: counts
-    the outcome of an occurrence."""
+    the outcome of an occurrence. `stop_timer`: disables the timer of a run that its receiver ended,
+    if the timer follows that."""
 
     clock: Clock
     tasks: TaskStore
@@ -50,6 +51,7 @@ class EndWork(Struct, frozen=True, kw_only=True):
     tell_outcome: TellOutcome
     as_called: Callable[[Task], Task]
     count: Callable[[Task, Status], None]
+    stop_timer: Callable[[Task, Outcome], None]
 
     def complete(self, home: Address, name: AttemptName, result: str | None) -> Task:
         def try_once() -> Task | None:
@@ -144,6 +146,8 @@ class EndWork(Struct, frozen=True, kw_only=True):
         status = self.fail_attempt.failed(called, outcome, attempt, business)
         if status is not None:
             self._ended(task, status)
+        if status is Status.DEAD:
+            self.stop_timer(task, outcome)
         return status
 
     def _ended(self, before: Task, status: Status) -> None:
