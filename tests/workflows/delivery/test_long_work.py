@@ -105,6 +105,19 @@ def test_silence_counts_as_a_failed_attempt_and_is_retried_by_the_ladder(world: 
     assert [name_of(received).number for received in world.receiver.received] == [1, 2]
 
 
+def test_progress_within_the_second_of_the_deadline_is_waited_for(world: World) -> None:
+    """The notifier has read the task before the report."""
+    as_read = task = begun(world)
+    world.clock.set_ms(as_read.next_ms - 900)
+    moved = progress(task, seconds=1)
+    assert moved.next_ms // 1000 == as_read.next_ms // 1000
+    world.clock.set_ms(as_read.next_ms)
+    reported_work().lapse(as_read.entry, as_read)
+    assert world.read(task).running is not None
+    reach(world, moved.next_ms)
+    assert world.read(task).last_error == "not completed within 1 s"
+
+
 def test_the_last_attempt_that_lapses_ends_the_task(world: World) -> None:
     task = begun(world, retry=RetryPolicy(attempts_max=1))
     reach(world, task.next_ms)

@@ -96,10 +96,12 @@ class EndWork(Struct, frozen=True, kw_only=True):
         have ended the work."""
         current: Task | None = task
         for _ in range(_TRIES):
-            decision = decide(entry, current, self.clock.now_ms())
-            if current is not None and decision is Decision.PLACE_LATER:
+            now_ms = self.clock.now_ms()
+            decision = decide(entry, current, now_ms)
+            if current is None or decision not in (Decision.LAPSE, Decision.PLACE_LATER):
+                return
+            if current.next_ms > now_ms:  # also within the second of this entry
                 self.fail_attempt.place_later(current)
-            if current is None or decision is not Decision.LAPSE:
                 return
             if self._failed(current, long_work.lapsed(current)) is not None:
                 return
