@@ -201,6 +201,25 @@ def test_an_end_that_comes_before_the_answer_is_written_wins(world: World) -> No
     assert (world.read(task).status, world.read(task).result) == (Status.DELIVERED, "at once")
 
 
+@pytest.mark.parametrize(
+    "report",
+    [lambda task: complete(task, "at once"), lambda task: fail(task, REFUSED)],
+    ids=["complete", "fail"],
+)
+def test_a_plain_2xx_delivers_whatever_was_reported_during_its_call(
+    world: World, report: Callable[[Task], object]
+) -> None:
+    def answer(received: Received) -> Outcome:
+        report(task)
+        return OK
+
+    world.receiver.answer = answer
+    task = world.created(FAR_MS)
+    world.come_up(task)
+    ended = world.read(task)
+    assert (ended.status, ended.result, ended.attempts) == (Status.DELIVERED, None, 1)
+
+
 def test_work_holds_a_permit_until_it_ends(world: World) -> None:
     world.configured("orders", calls_in_flight=1)
     task = begun(world)
