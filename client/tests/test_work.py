@@ -44,6 +44,13 @@ def test_an_exception_is_a_failed_attempt_and_passes_on() -> None:
     assert reported(script) == [("fail", {"reason": "OSError: out of paper"})]
 
 
+def test_an_exception_whose_text_is_not_unicode_is_reported_too() -> None:
+    script = Script(DONE)
+    with pytest.raises(OSError, match="not found"), client_of(script).work("AQ", "T1"):
+        raise OSError("caf\udce9 not found")
+    assert reported(script) == [("fail", {"reason": "OSError: caf\\udce9 not found"})]
+
+
 def test_a_stop_ends_the_task() -> None:
     script = Script(DONE)
     with pytest.raises(StopTask), client_of(script).work("AQ", "T1"):

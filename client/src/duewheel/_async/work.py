@@ -85,4 +85,5 @@ class AsyncWork:
 
 def _reason(error: BaseException) -> str:
     text = str(error) if isinstance(error, StopTask) else f"{type(error).__name__}: {error}"
-    return text[:1_000] or type(error).__name__
+    sendable = text.encode(errors="backslashreplace").decode()  # names of files have half pairs
+    return sendable[:1_000] or type(error).__name__
