@@ -127,12 +127,12 @@ def working_on(teller: Teller) -> None:
     task, other = (
         created(
             teller,
-            delay_seconds=60,
+            delay_seconds=delay,  # the one that is shown is the last one called
             payload={"order": order},
             callback={"url": f"{INBOX}/orders"},
             retry={"delays_seconds": [120]},
         )
-        for order in (17, 18)
+        for order, delay in ((17, 60), (18, 59))
     )
     teller.advance(65)
     teller.received("long-callback", "orders")

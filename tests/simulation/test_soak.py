@@ -77,7 +77,7 @@ def test_where_nothing_goes_wrong_nothing_is_repeated_and_a_run_can_be_repeated(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("seed", "met"), [(3, "timer#"), (8, "idempotency#")])
+@pytest.mark.parametrize(("seed", "met"), [(5, "timer#"), (2, "idempotency#")])
 def test_whatever_goes_wrong_a_seed_makes_the_same_calls_again(seed: int, met: str) -> None:
     first, second = (calls_of(small(tasks=16, seed=seed, rates=ROUGH)) for _ in range(2))
     assert any(met in call for call in first)

@@ -190,8 +190,8 @@ def test_pages_dispatched_during_a_long_run_are_not_taken_for_lost(
         if call.operation == "Query" and len(counts) < 2:
             world.clock.advance_ms(20_000)
 
-    def dispatch_after_counting(message_sender: MessageSender, lane: Lane) -> int | None:
-        counts.append(counted(message_sender, lane))
+    def dispatch_after_counting(message_sender: MessageSender) -> int | None:
+        counts.append(counted(message_sender))
         if len(counts) == 1:
             world.recorder.after = None
             world.dispatch_until(waiting[-1].home.second)

@@ -92,7 +92,8 @@ def create(business: str, due: datetime | timedelta, replace: bool, **given: Any
 def get(name: str) -> None:
     """Show a task with its last attempts, why it waits, and the answer that was kept."""
     found = found_task(client(), name)
-    output().value(found, "history", "waiting", "answer")
+    never = () if found.redrives else ("redrives",)
+    output().value(found, "history", "waiting", "answer", *never)
     if output().is_json:
         return
     if found.waiting:

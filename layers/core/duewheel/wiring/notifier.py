@@ -314,7 +314,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         gates=gates.all,
         attempt_call=attempt_call,
         begin_settling=partial(
-            Settler, tasks(), keys(), order(), tell_outcome(), retry_throttled()
+            Settler, tasks(), keys(), order(), tell_outcome(), retry_throttled(), known
         ),
         secrets=call_secrets,
         take_permits=TakePermits(

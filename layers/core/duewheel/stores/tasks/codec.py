@@ -180,8 +180,8 @@ def _postponement_from(source: str) -> Postponement | None:
 
 
 def _revivals_of(row: HomeRow) -> tuple[Revival, ...]:
-    pairs = decoded("revivals", row.revivals, pairs_from) or ()
-    return revivals_from(pairs, decoded("ended_as", row.ended_as, ends_from) or ())
+    pairs = decoded("revivals", row.revivals, pairs_from)
+    return revivals_from(pairs, decoded("ended_as", row.ended_as, ends_from) or ()) if pairs else ()
 
 
 def _occurrence_of(row: TaskRow) -> Occurrence | None:
@@ -315,11 +315,10 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     return (
         item
         | _plain_attributes(task)
+        | _of_a_timer(task)
         | _why_it_waits(task)
         | _lateness_allowed(task)
-        | timer_attributes(task)
         | _in_order(task)
-        | labels_attribute(task.labels)
         | _told(task)
     )
 
@@ -382,8 +381,12 @@ def _in_order(task: Task) -> dict[str, Any]:
     return item
 
 
+def _of_a_timer(task: Task) -> dict[str, Any]:
+    return {} if task.occurrence is None and task.plan is None else timer_attributes(task)
+
+
 def _plain_attributes(task: Task) -> dict[str, Any]:
-    item: dict[str, Any] = {}
+    item: dict[str, Any] = labels_attribute(task.labels) if task.labels else {}
     for attribute, name in _TEXTS.items():
         if (text := getattr(task, name)) is not None:
             item[attribute] = {"S": text}

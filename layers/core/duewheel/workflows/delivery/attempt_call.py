@@ -214,7 +214,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             kept_seconds = run.business.retention_seconds
             for task, _, attempt in delivered:
                 record = lifecycle.delivered(task, attempt, self.clock.now_ms(), kept_seconds)
-                run.page.settler.add(record, run.business, written)
+                run.page.settler.add(record, written)
                 run.page.firing.count(task, Status.DELIVERED)
         failed = [one for one in made if one[1].verdict is not Verdict.DELIVERED]
         await gather_all(self._record_failure(*one, run) for one in failed)

@@ -61,18 +61,17 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
         of another outcome was throttled to the end."""
         # Time is left to record, or to send, what cannot be settled.
         settler = self.begin_settling(deadline_ms - TRY_MS_MAX, called)
-        found = [(entry, task) for entry, task in pairs if task is not None]
-        settler.is_alone = len(found) <= 1
+        live = [
+            (entry, task)
+            for entry, task in pairs
+            if task is not None and not settler.takes_over(task)
+        ]
+        live.sort(key=lambda pair: pair[1].next_ms)
+        settler.is_alone = len(live) <= 1
 
         async def deliver() -> list[Task]:
             # Read before the first instant: no request delays a call.
-            businesses = await in_thread(self.known.many, {task.biz_type for _, task in found})
-            live = [
-                (entry, task)
-                for entry, task in found
-                if not settler.takes_over(task, businesses[task.biz_type])
-            ]
-            live.sort(key=lambda pair: pair[1].next_ms)
+            businesses = await in_thread(self.known.many, {task.biz_type for _, task in live})
             due, chains, work = self._decided(live, businesses, deadline_ms)
             timed = [
                 tasks for biz_type, tasks in due.items() if _is_timed(tasks, businesses[biz_type])

@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from duewheel.log import logger, report_lost_race
 from duewheel.metrics import DELIVERED, counts
-from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.types import OnOutcome, Told
 from duewheel.rules.tasks.outcome_notice import asked_for
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.dynamodb import WRITES_PER_BATCH, Throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
@@ -72,6 +72,7 @@ class Settler:
         keep_order: KeepOrder,
         tell_outcome: TellOutcome,
         retry_throttled: RetryThrottled,
+        known: BusinessCache,
         deadline_ms: int,
         called: Called,
     ) -> None:
@@ -80,6 +81,7 @@ class Settler:
         self._keep_order = keep_order
         self._tell_outcome = tell_outcome
         self._retry_throttled = retry_throttled
+        self._known = known
         self._deadline_ms = deadline_ms
         self._called = called
         self._waiting: list[tuple[Task, Written]] = []
@@ -94,10 +96,8 @@ class Settler:
         self.settled = 0
         self.is_alone = False
 
-    def add(self, task: Task, business: Business, written: Written = lambda: None) -> None:
+    def add(self, task: Task, written: Written = lambda: None) -> None:
         self._waiting.append((task, written))
-        if (asked := asked_for(task, Told.DELIVERED, business)) is not None:
-            self._asked[task.home] = asked
         if task.flow_key is not None:
             self._in_line[task.home] = asyncio.Event()
         self._changed.set()
@@ -107,12 +107,12 @@ class Settler:
         if home in self._in_line:
             await self._in_line[home].wait()
 
-    def takes_over(self, task: Task, business: Business) -> bool:
+    def takes_over(self, task: Task) -> bool:
         """True if another run called the task as it is now: then it is only settled."""
         record = self._called.get(task.home)
         if record is None or record.version != task.version + 1:
             return False
-        self.add(record, business)
+        self.add(record)
         return True
 
     async def until_end_of(self, calls: Coroutine[None, None, T]) -> T:
@@ -176,11 +176,31 @@ class Settler:
                     self._in_line[task.home].set()
 
     async def _settle(self, batch: list[Task]) -> None:
+        try:
+            await self._ask(batch)
+        except Throttled:
+            await self._tried(batch, batch)
+            return
         told = [task for task in batch if task.home in self._asked]
         untold = [task for task in batch if task.home not in self._asked] if told else batch
         await gather_all(
             write(some) for write, some in ((self._put, untold), (self._tell, told)) if some
         )
+
+    async def _ask(self, batch: list[Task]) -> None:
+        """Who is told of these. Their businesses were read before their calls, but not if another
+        run called them."""
+        names = {task.biz_type for task in batch}
+        businesses = {name: self._known.latest(name) for name in names}
+        if unread := [name for name, business in businesses.items() if business is None]:
+            read = partial(self._known.many, unread)
+            businesses |= await self._retry_throttled(read, self._deadline_ms)
+        for task in batch:
+            business = businesses[task.biz_type]
+            if business is None or not (task.on_outcome or business.own.on_outcome):
+                continue
+            if (asked := asked_for(task, Told.DELIVERED, business)) is not None:
+                self._asked[task.home] = asked
 
     async def _put(self, batch: list[Task]) -> None:
         left = batch
