@@ -42,7 +42,8 @@ HOOK = {"biz_type": "orders", "payload": {"order": 17}}
     ids=["a key of one's own", "keys of AWS"],
 )
 def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
-    template = load_template(TEMPLATE, {"AuthMode": "keys", "IngestQueue": "on", **request.param})
+    ways = {"AuthMode": "keys", "IngestQueue": "on", "Express": "on", **request.param}
+    template = load_template(TEMPLATE, ways)
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 
 
@@ -181,6 +182,23 @@ def test_a_page_of_the_slow_lane_is_sent_there_again_after_its_notifier_died(
     sweep(wired)
     (again,) = received(process.settings().slow_queue_url)
     assert decode(again["Body"]) == asked
+
+
+def test_the_sweep_postpones_a_task_of_high_priority_to_the_express_queue(
+    wired: ManualClock,
+) -> None:
+    settings = {"lane": "slow", "priority": "high"}
+    assert call("PUT", "/v1/businesses/orders", settings)[0] == 201
+    create("https://receiver.example/", in_seconds=30, priority="high")
+    wired.advance_ms(30_000)
+    tick()
+    express = process.settings().express_queue_url
+    assert worked_off(received(express)) == {"batchItemFailures": []}
+    assert received(process.settings().slow_queue_url), "and nobody begins it"
+    boto3.client("sqs").purge_queue(QueueUrl=express)
+    sweep(wired)
+    sweep(wired)
+    assert received(express)
 
 
 def test_the_notifier_disables_a_timer_whose_receiver_answers_stop(
