@@ -53,7 +53,7 @@ def test_a_call_is_found_and_opened_by_the_keyboard_alone(viewer: Viewer) -> Non
     viewer.open("help")
     page = viewer.page
     page.get_by_label("Find calls by words").focus()
-    page.keyboard.type("Redrive DEAD task")
+    page.keyboard.type("Task ENDED again")
     expect(page.locator("details.call:visible")).not_to_have_count(len(CALLS))
     expect(details(page, "redrive_task")).to_be_visible()
     expect(details(page, "read_wheel")).to_be_hidden()
@@ -96,7 +96,7 @@ def test_an_address_opens_its_call_and_the_call_shows_its_address(viewer: Viewer
 
 def test_a_call_shows_its_parameters_and_their_bounds(viewer: Viewer) -> None:
     parameters = opened(viewer, "list_tasks").locator("ul.members").first.locator("li")
-    expect(parameters.filter(has_text="biz_type")).to_contain_text("required")
+    expect(parameters.filter(has_text="biz_type")).to_contain_text("if it is left out")
     expect(parameters.filter(has_text="limit")).to_contain_text(
         "in the query, integer, from 1 to 100, by default 50"
     )
