@@ -94,7 +94,7 @@ def test_selected_tasks_are_redriven_each_with_its_outcome(
     progress = viewer.page.get_by_role("region", name="Progress")
     expect(progress).to_contain_text("1 task redriven, 1 refused.")
     expect(progress).to_contain_text(f"{first['task_id']}: redriven")
-    expect(progress).to_contain_text("Only a dead task can be redriven")
+    expect(progress).to_contain_text("The task has just been delivered")
     expect(viewer.rows("Dead tasks")).to_have_count(1)
     viewer.press("Close")
     expect(progress).to_have_count(0)

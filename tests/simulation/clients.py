@@ -283,10 +283,11 @@ class Clients:
                 await asyncio.sleep(REDRIVABLE_AFTER_MS / 1000 if end == "delivered" else 0)
                 asked, _ = await self._ask("POST", f"{path}/redrive")
                 known.redrives.append(asked)
-                if end == "delivered":
-                    known.called_again.append(asked)
                 if end != "cancelled":  # that is called at its due instant
                     known.dues.append(_due(asked, AT_ONCE_MS))
+                if end == "delivered":
+                    known.called_again.append(asked)
+                    return  # the trouble lasts as long as the stories
 
     # What they are made of
 

@@ -132,21 +132,24 @@ def too_many_in_flight(calls: Sequence[Call]) -> Iterator[str]:
 
 def low_before_high(tasks: Sequence[Task]) -> Iterator[str]:
     """Of a business with a limit, as a whole: a single task may be late for other reasons, for
-    instance because its message was lost."""
-    late_ms = {
-        priority: sorted(
-            task.lateness_ms
+    instance because its message was lost. Compared are tasks of which that of high priority was due
+    first: what is due later is less late when an outage ends."""
+    called_ms = {
+        priority: [
+            (task.due_ms, task.due_ms + task.lateness_ms)
             for task in tasks
-            if task.priority is priority and task.attempts == 1 and task.lateness_ms is not None
-        )
+            if task.priority is priority and task.attempts == 1 and not task.redrives
+            if task.lateness_ms is not None
+        ]
         for priority in (Priority.HIGH, Priority.LOW)
     }
-    high, low = late_ms[Priority.HIGH], late_ms[Priority.LOW]
+    high, low = called_ms[Priority.HIGH], called_ms[Priority.LOW]
     if min(len(high), len(low)) < COMPARED_MIN:
         return
-    high_ms, low_ms = high[len(high) // 2], low[len(low) // 2]
-    if high_ms > low_ms + ROOM_MS:
-        yield f"tasks of high priority are {high_ms} ms late, those of low {low_ms} ms"
+    pairs = [(one, other) for one in high for other in low if one[0] <= other[0]]
+    overtaken = [1 for one, other in pairs if one[1] > other[1] + ROOM_MS]
+    if 2 * len(overtaken) > len(pairs):
+        yield f"of {len(pairs)} tasks of high priority {len(overtaken)} are called after one of low"
 
 
 def wrong_labels(tasks: Sequence[Task]) -> Iterator[str]:

@@ -210,6 +210,22 @@ def test_a_retry_is_never_planned_before_now(
     assert next_ms is None or next_ms >= now_ms + round((retry_after or 0) * 1000)
 
 
+@each_case("is_recorded", [True, False])
+def test_a_failure_that_is_reported_to_a_slow_clock_is_not_retried_before_its_call(
+    is_recorded: bool,
+) -> None:
+    """Else another notifier could make the next call before the due instant."""
+    at_once = RetryPolicy(attempts_max=3, delays_seconds=(0.0,))
+    task = replace(TASK, next_ms=NOW_MS)
+    if is_recorded:
+        call = lifecycle.attempt_made(
+            task, Outcome(Verdict.DELIVERED, "", status_code=202), NOW_MS, NOW_MS + 5
+        )
+        task = lifecycle.begun(task, call, 600, (), NOW_MS + 5)
+        assert task.running is not None
+    assert lifecycle.retry_at_ms(task, at_once, REFUSED, NOW_MS - 800, 1.0) == NOW_MS
+
+
 @each_case(
     ("attempts_before", "policy", "outcome", "next_after_ms"),
     [

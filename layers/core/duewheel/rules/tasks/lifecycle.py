@@ -156,12 +156,14 @@ def retry_at_ms(
     task: Task, usual: RetryPolicy, outcome: Outcome, now_ms: int, random_unit: float
 ) -> int | None:
     """The instant of the next attempt; None if there is none. `usual`: the policy of its business,
-    for a task without one."""
+    for a task without one. A failure may be reported to another clock, which is behind that of the
+    call: the delay counts from the call at the earliest."""
     if outcome.verdict is Verdict.STOP:
         return None
     policy = task.retry or usual
     wait_ms = delay_ms(policy, task.attempts + 1, random_unit, outcome.retry_after_seconds)
-    return None if wait_ms is None else now_ms + wait_ms
+    called_ms = task.next_ms if task.running is None else task.running.call.at_ms
+    return None if wait_ms is None else max(now_ms, called_ms) + wait_ms
 
 
 def retry_window(
