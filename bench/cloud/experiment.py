@@ -122,14 +122,7 @@ def run(
     created = Creates(loop, writes, list_writes, creates or {first: 0})
     loop.start(created.run())
     functions = Functions(loop, random, knobs)
-    link: Queue | DirectLink | Lanes = (
-        DirectLink(loop, random, knobs, functions)
-        if knobs.link is Link.DIRECT
-        else Queue(loop, random, knobs, functions)
-    )
-    if knobs.has_express and isinstance(link, Queue):
-        singly = replace(knobs, messages_per_run=1)
-        link = Lanes(link, Queue(loop, random, singly, functions))
+    link = _link(loop, random, knobs, functions)
     slow_link = None
     if high is not None and knobs.has_priorities:
         slow = replace(knobs, messages_per_run=1, notifiers_max=knobs.slow_notifiers_max)
@@ -157,6 +150,17 @@ def run(
         loop.now_ms += 1
     result = _result(knobs, all_due, record, functions, table, sweeper)
     return replace(result, refused=created.refused, created_after_ms=created.waited_most_ms)
+
+
+def _link(
+    loop: Loop, random: Random, knobs: Knobs, functions: Functions
+) -> Queue | DirectLink | Lanes:
+    if knobs.link is Link.DIRECT:
+        return DirectLink(loop, random, knobs, functions)
+    main = Queue(loop, random, knobs, functions)
+    if not knobs.has_express:
+        return main
+    return Lanes(main, Queue(loop, random, replace(knobs, messages_per_run=1), functions))
 
 
 def _units(knobs: Knobs, creates_a_second: int) -> tuple[Bucket, Bucket, Bucket]:

@@ -40,7 +40,7 @@ class Retry(TypedDict, total=False):
 
 
 class OnOutcome(TypedDict, total=False):
-    """Who is told of these outcomes. A `callback` that is a text is its URL."""
+    """Which outcomes make a notice, and where it goes. A `callback` may be just a URL."""
 
     outcomes: Required[Sequence[Outcome]]
     callback: Required[str | Mapping[str, Any]]

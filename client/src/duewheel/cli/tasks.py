@@ -71,7 +71,7 @@ def task() -> None:
     "--on-outcome",
     type=arguments.json_value,
     metavar="JSON",
-    help='Who is told: \'{"outcomes": ["dead"], "callback": {"url": …}}\'.',
+    help='Which outcomes make a notice: \'{"outcomes": ["dead"], "callback": {"url": …}}\'.',
 )
 @click.option("--replace", is_flag=True, help="Replace the live task of this key, if there is one.")
 def create(business: str, due: datetime | timedelta, replace: bool, **given: Any) -> None:

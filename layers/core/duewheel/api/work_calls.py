@@ -5,7 +5,7 @@ The completion token of the callback is the only credential: it is checked befor
 
 from collections.abc import Mapping
 
-from duewheel.interface.http import Answer, Call, Request, by_token, encoded
+from duewheel.interface.http import Answer, Call, Carry, Request, by_token, encoded
 from duewheel.interface.tasks.work_view import WorkView, work_view
 from duewheel.rules import refusals
 from duewheel.rules.callbacks.completion import name_in
@@ -53,37 +53,16 @@ def _answer(task: Task) -> Answer:
     return Answer(200, encoded(work_view(task)), log_fields=log_fields)
 
 
-_REFUSALS = (refusals.InvalidToken, refusals.UnknownTask, refusals.NotRunning)
+def _report(function: Carry, body: type) -> Mapping[str, Call]:
+    problems = (refusals.InvalidToken, refusals.UnknownTask, refusals.NotRunning)
+    takes = (TOKEN_HEADER,)
+    return {
+        "POST": by_token(function, WorkView, *problems, body=body, needs_body=False, takes=takes)
+    }
+
 
 CALLS: dict[str, Mapping[str, Call]] = {
-    "/v1/tasks/{task_id}/complete": {
-        "POST": by_token(
-            complete_task,
-            WorkView,
-            *_REFUSALS,
-            body=long_work.CompletionBody,
-            needs_body=False,
-            takes=(TOKEN_HEADER,),
-        )
-    },
-    "/v1/tasks/{task_id}/fail": {
-        "POST": by_token(
-            fail_task,
-            WorkView,
-            *_REFUSALS,
-            body=long_work.FailureBody,
-            needs_body=False,
-            takes=(TOKEN_HEADER,),
-        )
-    },
-    "/v1/tasks/{task_id}/progress": {
-        "POST": by_token(
-            report_progress,
-            WorkView,
-            *_REFUSALS,
-            body=long_work.ProgressBody,
-            needs_body=False,
-            takes=(TOKEN_HEADER,),
-        )
-    },
+    "/v1/tasks/{task_id}/complete": _report(complete_task, long_work.CompletionBody),
+    "/v1/tasks/{task_id}/fail": _report(fail_task, long_work.FailureBody),
+    "/v1/tasks/{task_id}/progress": _report(report_progress, long_work.ProgressBody),
 }
