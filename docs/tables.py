@@ -140,7 +140,9 @@ class Deployed(NamedTuple):
 def deployed() -> Deployed:
     with Emulator(ManualClock()):
         usual = with_observability()
-        whole = with_observability(AuthMode="keys", IngestQueue="on", TasksPerDayAlarm="1000")
+        whole = with_observability(
+            AuthMode="keys", IngestQueue="on", TimerResource="on", TasksPerDayAlarm="1000"
+        )
         rights = [right for role in roles_of(whole).values() for right in role.rights()]
         return Deployed(rights, filters_of(whole), alarms_of(observability(usual), usual, whole))
 
@@ -153,7 +155,7 @@ def rights(_: Sequence[Row]) -> Rows:
         if resource.endswith(":key/*"):
             resource = "keys of an earlier deployment"
         if service != "logs":
-            function = right.role.removesuffix("Role").lower()
+            function = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", right.role.removesuffix("Role")).lower()
             actions.setdefault((function, resource), []).append(action)
     return [(*key, ", ".join(sorted(of))) for key, of in actions.items()]
 

@@ -138,8 +138,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @cache
 def the_template() -> Template:
-    """With API keys and the ingest queue there are two functions more."""
-    return load_template(TEMPLATE, {"AuthMode": "keys", "IngestQueue": "on"})
+    """With API keys, the ingest queue and timers as resources there are three functions more."""
+    return load_template(TEMPLATE, {"AuthMode": "keys", "IngestQueue": "on", "TimerResource": "on"})
 
 
 @cache

@@ -23,6 +23,7 @@ PACKAGES = {
     "sweeper": EVERYWHERE,
     "authorizer": EVERYWHERE,
     "ingest": EVERYWHERE,
+    "timer_resource": EVERYWHERE,
 }
 
 TO_RUN = {"duewheel.rules", "duewheel.stores", "duewheel.wiring", "duewheel.workflows"}
@@ -35,6 +36,7 @@ ROOMS = {
     "sweeper": ON_THREADS,
     "authorizer": TO_RUN,
     "ingest": ON_THREADS,
+    "timer_resource": ON_THREADS | {"duewheel.targets"},
 }
 
 TO_READ_SCHEDULES = {"duewheel.rules.timers.cron.expression", "duewheel.rules.timers.schedule"}
@@ -56,6 +58,7 @@ EXPENSIVE_ALLOWED = {
     "sweeper": set(),
     "authorizer": set(),
     "ingest": set(),
+    "timer_resource": TO_READ_SCHEDULES,
 }
 
 NOT_DEPLOYED = {"certifi"}  # the SDK uses it where it is installed, as in the tests' environment
@@ -69,7 +72,7 @@ for name in sorted(sys.modules.keys() - before):
 """
 
 
-FUNCTIONS = ["api", "notifier", "scheduler", "sweeper", "authorizer", "ingest"]
+FUNCTIONS = ["api", "notifier", "scheduler", "sweeper", "authorizer", "ingest", "timer_resource"]
 OF_EACH_FUNCTION = pytest.mark.parametrize(
     "function", quick_first(FUNCTIONS, pytest.mark.exhaustive, 2)
 )

@@ -182,27 +182,32 @@ def test_a_task_cannot_be_changed_to_call_the_deployments_own_functions(
     assert stored_items() == before
 
 
+CREATORS = {"ApiFunction", "IngestFunction", "TimerResourceFunction"}
+
+
 @pytest.mark.parametrize(
-    ("mode", "queue", "function", "itself", "other"),
+    ("mode", "more", "function", "itself"),
     [
-        ("iam", "off", "api", "ApiFunction", "IngestFunction"),
-        ("keys", "on", "api", "ApiFunction", "IngestFunction"),
-        ("keys", "on", "ingest", "IngestFunction", "ApiFunction"),
+        ("iam", "off", "api", "ApiFunction"),
+        ("keys", "on", "api", "ApiFunction"),
+        ("keys", "on", "ingest", "IngestFunction"),
+        ("keys", "on", "timer_resource", "TimerResourceFunction"),
     ],
 )
-def test_a_function_that_creates_knows_all_own_queues_and_functions_except_the_other_creator(
-    emulator: Emulator, mode: str, queue: str, function: str, itself: str, other: str
+def test_a_function_that_creates_knows_all_own_queues_and_functions_except_the_other_creators(
+    emulator: Emulator, mode: str, more: str, function: str, itself: str
 ) -> None:
-    """The notifier's role has no right on that one: tests/template/test_rights.py."""
-    template = load_template(TEMPLATE, {"AuthMode": mode, "IngestQueue": queue})
+    """The notifier's role has no right on those: tests/template/test_rights.py."""
+    overrides = {"AuthMode": mode, "IngestQueue": more, "TimerResource": more}
+    template = load_template(TEMPLATE, overrides)
     resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
     own = {
         resource.logical_id
         for kind in ("AWS::SQS::Queue", "AWS::Lambda::Function")
         for resource in resources.template.of_type(kind)
     }
-    assert own >= {*QUEUES, *FUNCTIONS} - ({*INGEST_QUEUES} if queue == "off" else set())
+    assert own >= {*QUEUES, *FUNCTIONS} - ({*INGEST_QUEUES} if more == "off" else set())
     environment = {"AWS_LAMBDA_FUNCTION_NAME": resources.ref(itself)}
     settings = settings_from({**environment, **resources.environment(function)})
-    known = {resources.ref(name).rpartition("/")[2] for name in own - {other}}
+    known = {resources.ref(name).rpartition("/")[2] for name in own - (CREATORS - {itself})}
     assert set(settings.own_names) == known

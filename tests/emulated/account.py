@@ -142,6 +142,8 @@ def everything_on(account: Account) -> dict[str, str]:
         "IngestQueue": "on",
         "IngestBusinesses": "orders",
         "IngestRules": account.asking_rule_arn,
+        "TimerResource": "on",
+        "TimerResourceBusinesses": "orders-app=orders",
         "NotifierConcurrency": "500",
         "SlowNotifierConcurrency": "50",
         "ProvisionedPollers": "2",

@@ -17,6 +17,7 @@ from functions.ingest import app as ingest
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
+from functions.timer_resource import app as timer_resource
 from local.aws.calling_function import as_function
 from local.aws.permissions import hold_functions_to_their_roles
 from local.aws.policies import roles_of
@@ -30,6 +31,7 @@ HANDLERS = {
     "notifier": notifier,
     "scheduler": scheduler,
     "sweeper": sweeper,
+    "timer_resource": timer_resource,
 }
 EVENTS = Path(__file__).parents[2] / "infra" / "events"
 
@@ -48,7 +50,7 @@ class Context:
 
 @pytest.fixture
 def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    for function in ("api", "ingest"):
+    for function in ("api", "ingest", "timer_resource"):
         for name, value in resources.environment(function).items():
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")

@@ -16,12 +16,15 @@ from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.rules.wheel.queue_messages import PageMessage, decode
 from duewheel.stores.tasks import codec
+from duewheel.targets.http.stack_answer import AnswerStack
 from duewheel.wiring import process
+from duewheel.wiring import timer_resource as timer_resource_wiring
 from duewheel.wiring import wheel as wheel_wiring
 from functions.authorizer import app as authorizer
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
+from functions.timer_resource import app as timer_resource
 from local.aws.emulator import Emulator
 from local.aws.invocations import Invocation
 from local.aws.resources import Resources, create_resources
@@ -33,6 +36,7 @@ from tests.functions.ingest_poller import TASK
 from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
 from tests.support.rights_in_use import CUSTOMER_KEY, TEMPLATE
+from tests.support.stack_requests import StackOfATeam, Storage
 
 HOOK = {"biz_type": "orders", "payload": {"order": 17}}
 
@@ -42,7 +46,8 @@ HOOK = {"biz_type": "orders", "payload": {"order": 17}}
     ids=["a key of one's own", "keys of AWS"],
 )
 def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
-    ways = {"AuthMode": "keys", "IngestQueue": "on", "Express": "on", **request.param}
+    ways = {"AuthMode": "keys", "IngestQueue": "on", "Express": "on", "TimerResource": "on"}
+    ways |= request.param
     template = load_template(TEMPLATE, ways)
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 
@@ -284,3 +289,39 @@ def test_messages_create_keyed_crowded_and_near_tasks_while_the_queue_refuses(
     ingest_poller.send("{rubbish")
     assert ingest_poller.poll() == 0
     assert len(ingest_poller.dead_letters()) == 1
+
+
+@pytest.fixture
+def stack(wired: ManualClock) -> Iterator[StackOfATeam]:
+    storage = Storage()
+
+    def send(event: dict[str, Any]) -> Any:
+        timer_resource.handler(event, Context(lambda: 180_000))
+        return storage.taken[-1].body
+
+    def answer_stack() -> AnswerStack:
+        return AnswerStack(process.clock(), storage.connection)
+
+    process.replace_parts({timer_resource_wiring.answer_stack: answer_stack})
+    process.start_anew(wired)
+    yield StackOfATeam(send=send)
+    process.replace_parts({})
+
+
+SECONDLY = {
+    "biz_type": "orders",
+    "name": "beat",
+    "every_seconds": 1,
+    "callback": {"url": "https://receiver.example/"},
+}
+
+
+def test_a_timer_of_a_stack_is_announced_by_the_slice_queue_and_by_the_second_link(
+    wired: ManualClock, stack: StackOfATeam, past_the_queue: list[Invocation]
+) -> None:
+    assert call("PUT", "/v1/businesses/orders", {"priority": "high"})[0] == 201
+    assert stack.create(SECONDLY)["Status"] == "SUCCESS"
+    drain()  # the notifier plans its runs
+    with queues_refuse():
+        assert stack.update({**SECONDLY, "every_seconds": 2})["Status"] == "SUCCESS"
+    assert past_the_queue, "to take back what was planned"

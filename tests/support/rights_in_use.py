@@ -30,6 +30,7 @@ EVERYTHING = {
     "AuthMode": "keys",
     "Express": "on",
     "IngestQueue": "on",
+    "TimerResource": "on",
     "KmsKeyArn": CUSTOMER_KEY,
     "SecretsIn": "kms",
     "SubnetIds": "subnet-01,subnet-02",

@@ -34,6 +34,7 @@ from duewheel.stores.wheel.pointers import SWEEP, TIME
 from duewheel.stores.wheel.sharding import HeaderCache
 from duewheel.wiring import api, creating, notifier, process, scheduler, sweeper, wheel
 from duewheel.wiring import businesses as wired_businesses
+from duewheel.wiring import timer_resource as wired_timer_resource
 from duewheel.wiring import timers as wired_timers
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
 from duewheel.workflows.delivery.deliver_message import Deliver
@@ -118,6 +119,7 @@ class World:
     send_releases = Part(sweeper.send_releases)
     slices = Part(process.slices)
     statistics = Part(wheel.statistics)
+    stack_timer = Part(wired_timer_resource.stack_timer)
     sweep = Part(sweeper.sweep)
     sweep_second = Part(sweeper.sweep_second)
     tasks = Part(wheel.tasks)

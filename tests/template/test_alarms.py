@@ -48,7 +48,8 @@ NAMED_BY = {
 OPEN_PLACE_SECONDS_MAX = 1_800
 ALWAYS = {"DeadLetters", "Rescued", "Damage"}
 PARAMETERS = [
-    {"AuthMode": mode, "Express": more, "IngestQueue": more, "TasksPerDayAlarm": "1000"}
+    {"AuthMode": mode, "Express": more, "IngestQueue": more, "TimerResource": more}
+    | {"TasksPerDayAlarm": "1000"}
     for mode, more in product(("iam", "keys"), ("off", "on"))
 ]
 KEY_AND_EMAIL = {"KmsKeyArn": CUSTOMER_KEY, "AlarmEmail": "on@call.example"}

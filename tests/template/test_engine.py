@@ -27,7 +27,8 @@ from tests.support.cases import each_case
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 SOURCE: dict[str, Any] = source_of(TEMPLATE)
 PARAMETERS: dict[str, Any] = SOURCE["Parameters"]
-FUNCTIONS = ("api", "scheduler", "notifier", "sweeper", "ingest")
+FUNCTIONS = ("api", "scheduler", "notifier", "sweeper", "ingest", "timer_resource")
+OF_TIMER_RESOURCE = {"TIMER_RESOURCE_BUSINESSES"}
 OF_INGEST = {"INGEST_QUEUE_URL", "INGEST_DEAD_LETTER_QUEUE_URL", "INGEST_BUSINESSES"}
 
 
@@ -53,11 +54,12 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     variables = {v for v in resources.environment(function) if not v.startswith("POWERTOOLS_")}
 
     by_lambda = {"NOTIFIER_FUNCTION"} if function == "notifier" else set()  # its own name
-    for_requests = {"OWN_NAMES"} if function not in ("api", "ingest") else set()
+    for_requests = {"OWN_NAMES"} if function in ("scheduler", "notifier", "sweeper") else set()
     for_messages = OF_INGEST if function != "ingest" else set()
+    for_stacks = OF_TIMER_RESOURCE if function != "timer_resource" else set()
     every = {name.upper() for name in Settings.__struct_fields__ if name != "target_arns"}
     every |= {target.environment_variable for target in AWS_TARGETS}
-    assert variables == every - by_lambda - for_requests - for_messages
+    assert variables == every - by_lambda - for_requests - for_messages - for_stacks
 
 
 def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:

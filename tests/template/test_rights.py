@@ -83,7 +83,8 @@ def test_a_function_may_invoke_the_notifier_and_no_other_but_targets(resources: 
     invoking = {right for right in given(resources) if right.action == "lambda:InvokeFunction"}
 
     notifier = resources.ref("NotifierFunctionAliaslive")
-    callers = ("ApiRole", "SchedulerRole", "NotifierRole", "SweeperRole", "IngestRole")
+    names = ("Api", "Scheduler", "Notifier", "Sweeper", "Ingest", "TimerResource")
+    callers = [f"{name}Role" for name in names]
     assert invoking == {Right(role, "lambda:InvokeFunction", notifier) for role in callers}
 
 
@@ -94,9 +95,10 @@ def test_the_notifier_reaches_nothing_that_makes_tasks_however_wide_its_lists_ar
         "TargetFunctionArns": "arn:aws:lambda:*:*:*",
         "TargetQueueArns": "arn:aws:sqs:*:*:*",
     }
-    resources = resources_with(emulator, {**anything, "IngestQueue": "on"})
+    every = {**anything, "IngestQueue": "on", "TimerResource": "on"}
+    resources = resources_with(emulator, every)
     notifier = roles_of(resources)["notifier"]
-    names = ("ApiFunction", "IngestFunction")
+    names = ("ApiFunction", "IngestFunction", "TimerResourceFunction")
     arns = [resources.attribute(name, "Arn") for name in names]
     for arn in arns:
         assert notifier.right_to(ActionRequest("lambda:InvokeFunction", arn)) is None
@@ -162,11 +164,14 @@ def test_only_lambda_makes_interfaces_and_only_for_a_notifier_in_a_private_netwo
         assert roles_of(resources)["notifier"].right_to(request) is None
 
 
-@pytest.mark.parametrize("function", ["api", "scheduler", "notifier", "sweeper", "ingest"])
+@pytest.mark.parametrize(
+    "function", ["api", "scheduler", "notifier", "sweeper", "ingest", "timer_resource"]
+)
 def test_a_key_of_ones_own_serves_tables_and_queues_and_no_function_itself(
     emulator: Emulator, function: str
 ) -> None:
-    role = roles_with(emulator, {"KmsKeyArn": CUSTOMER_KEY, "IngestQueue": "on"})[function]
+    every = {"KmsKeyArn": CUSTOMER_KEY, "IngestQueue": "on", "TimerResource": "on"}
+    role = roles_with(emulator, every)[function]
     for service, action, is_allowed in (
         ("dynamodb.us-east-1.amazonaws.com", "Decrypt", True),
         ("dynamodb.us-east-1.amazonaws.com", "GenerateDataKey", False),
@@ -218,7 +223,7 @@ RECORDS = {
 WRITES = ("PutItem", "UpdateItem", "DeleteItem")
 
 
-@each_case("function", ["notifier", "ingest", "scheduler", "sweeper"])
+@each_case("function", ["notifier", "ingest", "scheduler", "sweeper", "timer_resource"])
 @each_case("record", RECORDS)
 def test_no_function_but_the_api_writes_who_may_call_and_with_which_secrets(
     resources: Resources, function: str, record: str

@@ -26,7 +26,8 @@ def source() -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=["iam", "keys"])
 def template(request: pytest.FixtureRequest) -> Template:
-    return load_template(TEMPLATE, {"AuthMode": request.param, "IngestQueue": "on"})
+    every = {"IngestQueue": "on", "TimerResource": "on"}
+    return load_template(TEMPLATE, {"AuthMode": request.param, **every})
 
 
 def statements(template: Template) -> list[tuple[str, dict[str, Any]]]:

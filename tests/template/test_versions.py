@@ -18,7 +18,12 @@ from tests.support.rights_in_use import EVERYTHING
 
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 SOURCE: dict[str, Any] = source_of(TEMPLATE)
-EVERY_FUNCTION = {"AuthMode": "keys", "IngestQueue": "on", "ProvisionedPollers": "2"}
+EVERY_FUNCTION = {
+    "AuthMode": "keys",
+    "IngestQueue": "on",
+    "ProvisionedPollers": "2",
+    "TimerResource": "on",
+}
 # A fact of the package, and of its digest.
 OF_THE_BUILD = {"Architecture"}
 # Of what is no choice and no number.
@@ -26,6 +31,7 @@ SAMPLES = {
     **EVERYTHING,
     "AllowedPrivateCidrs": "10.0.0.0/16",
     "IngestBusinesses": "orders-*",
+    "TimerResourceBusinesses": "orders-app=orders-*",
     "IngestRules": "arn:aws:events:us-east-1:123456789012:rule/nightly",
     "AlarmEmail": "operators@example.com",
     "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/0f5a2c9e",
@@ -69,6 +75,10 @@ def test_whatever_invokes_a_function_names_its_alias() -> None:
         for one in template.of_type(kind)
         for name in referred_to(one.properties[property_])
     }
+
+    token = source_of(TEMPLATE)["Outputs"]["TimerResource"]["Value"]  # of other stacks' templates
+    assert token == {"Ref": "TimerResourceFunction.Alias"}
+    named.add(("Outputs", "TimerResourceFunctionAliaslive"))
 
     assert not {name for _, name in named} & functions
     assert {name for _, name in named} - {"AWS::Partition", "AWS::Region"} == aliases

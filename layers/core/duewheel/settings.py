@@ -7,6 +7,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from duewheel.rules.access.grants import IAM_DEFAULTS, AuthMode, Right, check_businesses
+from duewheel.rules.access.stacks import check_stack_businesses
 from duewheel.rules.businesses.settings import Defaults
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.callbacks.egress import allowed_networks
@@ -52,6 +53,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ingest_queue_url: str = ""
     ingest_dead_letter_queue_url: str = ""
     ingest_businesses: tuple[str, ...] = ()
+    timer_resource_businesses: tuple[str, ...] = ()
 
     @property
     def page_lease_ms(self) -> int:
@@ -113,6 +115,7 @@ _LISTS: dict[str, Callable[[tuple[str, ...]], object]] = {
     # environment variable, and its field in capitals: what raises ValueError for a wrong one
     "ALLOWED_PRIVATE_CIDRS": allowed_networks,
     "INGEST_BUSINESSES": check_businesses,
+    "TIMER_RESOURCE_BUSINESSES": check_stack_businesses,
 }
 _TARGET_LIST = re.compile("TARGET_[A-Z_]+_ARNS")
 

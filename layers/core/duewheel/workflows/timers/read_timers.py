@@ -73,14 +73,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         return timer
 
     def shown(self, timers: Sequence[Timer]) -> list[ShownTimer]:
-        plans = self._plans(timers)
-        now_second = self._now_second()
-        return [
-            ShownTimer(
-                timer, next_occurrence.next_second(timer, plans.get(timer.chain), now_second)
-            )
-            for timer in timers
-        ]
+        return shown_timers(self.clock, self.tasks, timers)
 
     def page(self, query: TimersQuery, biz_type: str) -> TimerPage:
         """In the order of their names. Damaged timers are reported and left out."""
@@ -136,7 +129,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
     def upcoming(self, timer_id: str, query: UpcomingQuery, permit: Permit) -> Sequence[int]:
         """The next seconds of its schedule, also if it is disabled."""
         timer, now_second = self.find(timer_id, permit), self._now_second()
-        numbered = numbered_until(timer, self._plans([timer]).get(timer.chain), now_second)
+        numbered = numbered_until(timer, _plans(self.tasks, [timer]).get(timer.chain), now_second)
         first = next_occurrence.first_second(query.from_ms, now_second)
         return next_occurrence.upcoming(timer.rules, numbered, first, query.count)
 
@@ -184,15 +177,25 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         timers = [timer for timer in read.values() if not isinstance(timer, UnreadableItem)]
         return {shown.timer.timer_id: shown for shown in self.shown(timers)}
 
-    def _plans(self, timers: Sequence[Timer]) -> dict[Address | None, Plan]:
-        """The plans of those whose next occurrence depends on how many there have been."""
-        chains = [timer.chain for timer in timers if timer.chain and timer.rules.max_runs]
-        with unavailable_when_throttled():
-            homes = self.tasks.get_many(chains)
-        return {home: task.plan for home, task in homes.items() if task.plan is not None}
-
     def _now_second(self) -> int:
         return self.clock.now_ms() // 1000
+
+
+def shown_timers(clock: Clock, tasks: TaskStore, timers: Sequence[Timer]) -> list[ShownTimer]:
+    plans = _plans(tasks, timers)
+    now_second = clock.now_ms() // 1000
+    return [
+        ShownTimer(timer, next_occurrence.next_second(timer, plans.get(timer.chain), now_second))
+        for timer in timers
+    ]
+
+
+def _plans(tasks: TaskStore, timers: Sequence[Timer]) -> dict[Address | None, Plan]:
+    """The plans of those whose next occurrence depends on how many there have been."""
+    chains = [timer.chain for timer in timers if timer.chain and timer.rules.max_runs]
+    with unavailable_when_throttled():
+        homes = tasks.get_many(chains)
+    return {home: task.plan for home, task in homes.items() if task.plan is not None}
 
 
 def _may_be_meant(line: TimerLine, query: TimersQuery) -> bool:
