@@ -11,6 +11,8 @@ from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
 from duewheel.rules import labels
 from duewheel.rules.access import requests as access_requests
 from duewheel.rules.access.api_keys import KEPT_DAYS
+from duewheel.rules.bulk import requests as bulk_requests
+from duewheel.rules.bulk.operation import IDS_MAX, KEPT_SECONDS, OPEN_MAX
 from duewheel.rules.businesses import requests as business_requests
 from duewheel.rules.businesses.flow import PAUSED_MAX, PREFIXES_MAX
 from duewheel.rules.callbacks import batch, outcome, retry, url
@@ -97,6 +99,11 @@ def retried(**members: Any) -> str:
     return task(retry=members)
 
 
+def operation(**members: Any) -> str:
+    usual = {"biz_type": "orders", "action": "cancel", "filter": {}}
+    return said_of(lambda body: bulk_requests.operation_request(body, NOW_MS), usual, members)
+
+
 def business(**members: Any) -> str:
     defaults = SETTINGS.business_defaults
     return said_of(lambda body: business_requests.business_change(body, defaults), {}, members)
@@ -165,6 +172,11 @@ keys that a cancel under a prefix looks at | {KEYS_AT_ONCE}, and {PAYLOADS}
 dead tasks on a page | {PAGE}, and {PAYLOADS}
 dead tasks that a page or a redrive looks at | {dead_tasks.LOOKED_AT_MAX}
 tasks that one call redrives | {REDRIVEN_MAX}
+ids of a bulk operation | {IDS_MAX}
+open bulk operations of a business | {OPEN_MAX}; each is kept for \
+{KEPT_SECONDS // 86_400} days after its end
+`per_second` of a bulk operation | {operation(per_second=0)}
+bulk operations, or refused tasks of one, on a page | {PAGE}
 pending tasks that a `DELETE` of a business cancels in one call | {LIMIT_MAX}
 timers that a `DELETE` of a business deletes in one call | {TIMERS_AT_ONCE}
 timers on a page of their list, runs on a page | {PAGE}, and {PAYLOADS}

@@ -21,6 +21,7 @@ PACKAGES = {
     "scheduler": EVERYWHERE,
     "notifier": EVERYWHERE | {"httptools"},
     "sweeper": EVERYWHERE,
+    "bulk": EVERYWHERE,
     "authorizer": EVERYWHERE,
     "ingest": EVERYWHERE,
     "timer_resource": EVERYWHERE,
@@ -34,6 +35,7 @@ ROOMS = {
     "scheduler": ON_THREADS,
     "notifier": ON_THREADS | {"duewheel.targets"},
     "sweeper": ON_THREADS,
+    "bulk": ON_THREADS,
     "authorizer": TO_RUN,
     "ingest": ON_THREADS,
     "timer_resource": ON_THREADS | {"duewheel.targets"},
@@ -56,6 +58,7 @@ EXPENSIVE_ALLOWED = {
     "scheduler": set(),
     "notifier": {"asyncio"} | TO_READ_SCHEDULES,
     "sweeper": set(),
+    "bulk": {"asyncio"} | TO_READ_SCHEDULES,
     "authorizer": set(),
     "ingest": set(),
     "timer_resource": TO_READ_SCHEDULES,
@@ -72,7 +75,16 @@ for name in sorted(sys.modules.keys() - before):
 """
 
 
-FUNCTIONS = ["api", "notifier", "scheduler", "sweeper", "authorizer", "ingest", "timer_resource"]
+FUNCTIONS = [
+    "api",
+    "notifier",
+    "scheduler",
+    "sweeper",
+    "bulk",
+    "authorizer",
+    "ingest",
+    "timer_resource",
+]
 OF_EACH_FUNCTION = pytest.mark.parametrize(
     "function", quick_first(FUNCTIONS, pytest.mark.exhaustive, 2)
 )

@@ -4,9 +4,11 @@ An example takes a line here, and a place in the page: two comments, the first w
 """
 
 from typing import Any
+from unittest.mock import patch
 
 from docs.examples.teller import INBOX, Story, StoryError, Teller
 from duewheel.rules.wheel.addresses import address_of_task
+from duewheel.stores.bulk.operations import OperationStore
 from duewheel.wiring import wheel as wheel_wiring
 from local.aws.calling_function import as_onlooker
 
@@ -118,6 +120,33 @@ def redriving(teller: Teller) -> None:
     task = created(teller, delay_seconds=1800, callback={"url": f"{INBOX}/orders"})
     teller.advance(3600)
     teller.example("redrive", "POST", f"{path_of(task)}/redrive")
+
+
+def operating(teller: Teller) -> None:
+    """The clock stands still while an operation is carried out, unless it has a pace."""
+    for delay in (2, 1800, 1801):
+        created(teller, delay_seconds=delay, callback={"url": f"{INBOX}/orders"})
+    path = "/v1/operations"
+    later = {
+        "biz_type": "orders",
+        "action": "reschedule",
+        "shift_seconds": 3600,
+        "filter": {"due_to": "2030-02-01T00:00:00Z"},
+    }
+    made = teller.example("operation-create", "POST", path, later)
+    teller.advance(1)
+    of_it = f"{path}/{made['operation_id']}"
+    teller.example("operation-read", "GET", of_it)
+    teller.example("operation-refused", "GET", f"{of_it}/refused")
+    slow = {"biz_type": "orders", "action": "cancel", "filter": {}, "per_second": 1}
+    with patch.object(OperationStore, "claim", return_value=None):  # no worker gets it
+        stopped = teller.call("POST", path, slow)
+        teller.advance(1)
+        teller.example("operation-stop", "POST", f"{path}/{stopped['operation_id']}/stop")
+        teller.advance(1)
+    teller.call("POST", f"{path}/{stopped['operation_id']}/stop")
+    teller.advance(1)
+    teller.example("operation-list", "GET", f"{path}?biz_type=orders&state=stopped")
 
 
 def working_on(teller: Teller) -> None:
@@ -294,6 +323,7 @@ STORIES = (
     Story(by_key_prefix),
     Story(changing),
     Story(redriving),
+    Story(operating),
     Story(working_on),
     Story(cancelling),
     Story(listing),

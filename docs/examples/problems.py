@@ -12,7 +12,9 @@ from unittest.mock import patch
 from docs.examples.calls import HOOK, created, damage, path_of, token_of
 from docs.examples.teller import INBOX, Story, Teller
 from duewheel.rules.access.grants import Access
+from duewheel.rules.bulk.operation import OPEN_MAX
 from duewheel.stores.access.api_keys import ApiKeyStore
+from duewheel.stores.bulk.operations import OperationStore
 from duewheel.stores.dynamodb import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.wiring import process
@@ -101,6 +103,17 @@ def by_the_state_of_a_business(teller: Teller) -> None:
     teller.example("problem-too-many-creates", "POST", "/v1/tasks", NEW)
 
 
+def by_operations(teller: Teller) -> None:
+    path, new = "/v1/operations", {"biz_type": "orders", "action": "cancel", "filter": {}}
+    teller.example("problem-unknown-operation", "GET", f"{path}/orders~17")
+    made = teller.call("POST", path, new)
+    teller.advance(1)
+    of_it = f"{path}/{made['operation_id']}"
+    teller.example("problem-operation-ended", "POST", f"{of_it}/stop")
+    with patch.object(OperationStore, "count_open", return_value=OPEN_MAX):
+        teller.example("problem-too-many-operations", "POST", path, new)
+
+
 def by_idempotency_key(teller: Teller) -> None:
     key = {"Idempotency-Key": "8e03978e-40d5-43dd-bc93-6894a57f9324"}
     with patch.object(TaskStore, "create", side_effect=OSError("a cable is loose")):
@@ -141,6 +154,7 @@ STORIES = (
     Story(by_the_state_of_a_task),
     Story(by_the_state_of_a_business),
     Story(by_a_timer),
+    Story(by_operations),
     Story(by_idempotency_key),
     Story(by_the_deployment, {"ListIndex": "off"}),
     Story(by_the_service),

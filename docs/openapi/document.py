@@ -23,6 +23,7 @@ _TAGS = {  # by the modules of their calls
     "task_calls": ("tasks", "Calls owed at an instant."),
     "business_calls": ("businesses", "What holds for all tasks of one name."),
     "timer_calls": ("timers", "Definitions that produce tasks, by cron or at an interval."),
+    "bulk_calls": ("operations", "One action on many tasks, page by page."),
     "work_calls": ("tasks", "Calls owed at an instant."),
     "key_calls": ("keys", "API keys, and what is granted to their bearers."),
     "wheel_calls": ("wheel", "Where it stands, what is wrong with it, whether it is well."),

@@ -10,6 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from msgspec.structs import replace
 
 from duewheel.api import (
+    bulk_calls,
     business_calls,
     key_calls,
     task_calls,
@@ -34,6 +35,7 @@ CALLS = Calls(
         **work_calls.CALLS,
         **business_calls.CALLS,
         **timer_calls.CALLS,
+        **bulk_calls.CALLS,
         **xtimer_calls.CALLS,
         **key_calls.CALLS,
         **wheel_calls.CALLS,

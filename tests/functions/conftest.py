@@ -13,6 +13,7 @@ import pytest
 from duewheel.wiring import process
 from functions.api import app as api
 from functions.authorizer import app as authorizer
+from functions.bulk import app as bulk
 from functions.ingest import app as ingest
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
@@ -27,6 +28,7 @@ from tests.support.clock import ManualClock
 HANDLERS = {
     "api": api,
     "authorizer": authorizer,
+    "bulk": bulk,
     "ingest": ingest,
     "notifier": notifier,
     "scheduler": scheduler,

@@ -31,6 +31,9 @@ ROWS: Sequence[Row] = (
     Row(
         "unknown-business", "no such business", calls=r"(GET|DELETE) /v1/businesses/\{biz_type\}.*"
     ),
+    Row("unknown-operation", "no such operation", calls=r".*/operations/\{operation_id\}.*"),
+    Row("operation-ended", "the operation has ended", calls=r"POST /v1/operations/.*/stop"),
+    Row("too-many-operations", "the business has as many", calls=r"POST /v1/operations"),
     Row("unknown-api-key", "no such API key", calls=r".*/keys/\{key_id\}.*"),
     Row("malformed-task-id", "an id of a task says where it stands", calls=r".*\{task_id\}.*"),
     Row("unknown-task", "no such task", calls=r"POST /v1/tasks/\{task_id\}/(run|redrive)"),
@@ -49,7 +52,7 @@ ROWS: Sequence[Row] = (
     Row(
         "idempotency-key-reused",
         "the key came before",
-        calls=r"POST /(v1/(tasks(/batch)?|timers(/\{timer_id\}/run)?)|.*/api/.*)",
+        calls=r"POST /(v1/(tasks(/batch)?|timers(/\{timer_id\}/run)?|operations)|.*/api/.*)",
     ),
     Row("api-key-ended", "the API key is revoked", calls=r"POST /v1/keys/\{key_id\}/rotate"),
     Row("too-many-creates", "the business's own limit", calls=r"(POST|PUT) /v1/.*tasks.*"),

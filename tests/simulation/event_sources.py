@@ -152,7 +152,7 @@ class EventSources:
                 ],
             )
 
-    # The second link: asynchronous invocations of the notifier
+    # Asynchronous invocations: the second link to the notifier, and workers of bulk operations
 
     def _accept(self, invocation: AsyncInvocation) -> None:
         """Lambda runs an event at least once, whatever it answers."""
@@ -165,8 +165,12 @@ class EventSources:
     async def _carry_out(
         self, invocation: AsyncInvocation, later_seconds: float, *, is_copy: bool = False
     ) -> None:
-        """Lambda tries again after one minute and after two, with the same request id."""
+        """Lambda tries again after one minute and after two, with the same request id; a worker of
+        bulk operations not at all."""
         await asyncio.sleep(later_seconds)
+        if invocation.function == self._service.settings.bulk_function:
+            await self._service.spawn(self._service.invoke("bulk", {}, invocation.request_id))
+            return
         for wait_ms in (*RETRY_AFTER_MS, None):
             while self._faults.is_down("notifier", self._service.seconds()):
                 await asyncio.sleep(1)

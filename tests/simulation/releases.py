@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[2]
-FUNCTIONS = ("api", "ingest", "notifier", "scheduler", "sweeper")
+FUNCTIONS = ("api", "bulk", "ingest", "notifier", "scheduler", "sweeper")
 _BEFORE = "_before"
 _PARTS = ("layers/core/duewheel", "functions", "template.yaml")
 _IMPORT = re.compile(r"^(\s*(?:from|import) )(duewheel|functions)\b", re.MULTILINE)
@@ -55,7 +55,12 @@ THIS = Release(ROOT)
 
 @cache
 def handlers_of(release: Release) -> dict[str, Callable[[Any, Any], Any]]:
-    return {name: import_module(f"{release.functions}.{name}.app").handler for name in FUNCTIONS}
+    """Of the functions that this release has."""
+    return {
+        name: import_module(f"{release.functions}.{name}.app").handler
+        for name in FUNCTIONS
+        if (release.root / "functions" / name).exists()
+    }
 
 
 def release_of(commit: str) -> Release:

@@ -187,6 +187,8 @@ class Service:
         """In an environment that ran before, if there is one, or in a new one. With the answer it
         is frozen, whatever its threads are at."""
         release = self.release_at(self.seconds())
+        if function not in handlers_of(release):
+            release = THIS  # whose template alone has it
         self.invocations[release] += 1
         deadline_seconds = self.seconds() + self._timeouts[function]
         environment = self.environments.taken(function, release, deadline_seconds)

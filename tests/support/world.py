@@ -32,7 +32,17 @@ from duewheel.stores.tasks import codec
 from duewheel.stores.wheel.page_queue import SliceQueue
 from duewheel.stores.wheel.pointers import SWEEP, TIME
 from duewheel.stores.wheel.sharding import HeaderCache
-from duewheel.wiring import api, creating, notifier, process, scheduler, sweeper, wheel
+from duewheel.wiring import (
+    api,
+    bulk,
+    creating,
+    notifier,
+    open_operations,
+    process,
+    scheduler,
+    sweeper,
+    wheel,
+)
 from duewheel.wiring import businesses as wired_businesses
 from duewheel.wiring import timer_resource as wired_timer_resource
 from duewheel.wiring import timers as wired_timers
@@ -84,6 +94,7 @@ class World:
     counters = Part(wired_timers.counters)
     create = Part(creating.create_tasks)
     create_idempotent = Part(creating.create_idempotent)
+    create_operation = Part(api.create_operation)
     create_timer = Part(wired_timers.create_timer)
     delete_business = Part(api.delete_business)
     dispatch = Part(scheduler.dispatch)
@@ -97,6 +108,7 @@ class World:
     list_tasks = Part(api.list_tasks)
     keep_order = Part(notifier.order)
     loads = Part(wheel.loads)
+    operations = Part(open_operations.operations)
     origin = Part(process.origin)
     pages = Part(wheel.pages)
     parking_records = Part(wired_businesses.parking_records)
@@ -105,6 +117,7 @@ class World:
     queues = Part(process.queues)
     read_businesses = Part(api.read_businesses)
     read_changes = Part(api.read_changes)
+    read_operations = Part(api.read_operations)
     read_second = Part(wheel.read_second)
     read_statistics = Part(api.read_statistics)
     read_wheel = Part(api.read_wheel)
@@ -113,6 +126,7 @@ class World:
     release = Part(notifier.release)
     reschedule = Part(notifier.reschedule)
     reserve_shards = Part(wheel.reserve_shards)
+    run_operations = Part(bulk.run_operations)
     run_timer = Part(wired_timers.run_timer)
     runs = Part(wired_timers.run_list)
     secret_store = Part(wired_businesses.secret_store)
@@ -120,12 +134,14 @@ class World:
     slices = Part(process.slices)
     statistics = Part(wheel.statistics)
     stack_timer = Part(wired_timer_resource.stack_timer)
+    stop_operation = Part(api.stop_operation)
     sweep = Part(sweeper.sweep)
     sweep_second = Part(sweeper.sweep_second)
     tasks = Part(wheel.tasks)
     timer_by_name = Part(wired_timers.timer_by_name)
     timers = Part(wired_timers.timers)
     turns = Part(wheel.turns)
+    wake_workers = Part(open_operations.wake_workers)
     why_waiting = Part(api.why_waiting)
 
     def __init__(self, emulator: Emulator, resources: Resources, clock: ManualClock) -> None:
@@ -384,6 +400,9 @@ class World:
         """Carry out one asynchronous invocation like Lambda: if messages are left, the whole event
         is tried again a minute and then two minutes later. Returns True if none is left."""
         deadline_ms = self.clock.now_ms() + lambda_ms
+        if invocation.function == self.settings.bulk_function:
+            self.run_operations.run(lambda: 900_000)
+            return True
         texts = texts_of_event(invocation.event)
         assert texts is not None
         work = [
@@ -405,6 +424,7 @@ class World:
     def sweep_once(self) -> None:
         self.sweep.run(f"sweeper-{next(self._numbers)}", lambda: 1_000_000)
         self.send_releases()
+        self.wake_workers()
 
     def sweep_second_once(self, second: int) -> bool:
         """Sweep one second as if no other were open: send lost messages again, and record its

@@ -27,7 +27,7 @@ from tests.support.cases import each_case
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 SOURCE: dict[str, Any] = source_of(TEMPLATE)
 PARAMETERS: dict[str, Any] = SOURCE["Parameters"]
-FUNCTIONS = ("api", "scheduler", "notifier", "sweeper", "ingest", "timer_resource")
+FUNCTIONS = ("api", "scheduler", "notifier", "sweeper", "bulk", "ingest", "timer_resource")
 OF_TIMER_RESOURCE = {"TIMER_RESOURCE_BUSINESSES"}
 OF_INGEST = {"INGEST_QUEUE_URL", "INGEST_DEAD_LETTER_QUEUE_URL", "INGEST_BUSINESSES"}
 
@@ -57,9 +57,12 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     for_requests = {"OWN_NAMES"} if function in ("scheduler", "notifier", "sweeper") else set()
     for_messages = OF_INGEST if function != "ingest" else set()
     for_stacks = OF_TIMER_RESOURCE if function != "timer_resource" else set()
+    for_operations = {"BULK_FUNCTION"} if function not in ("api", "sweeper") else set()
     every = {name.upper() for name in Settings.__struct_fields__ if name != "target_arns"}
     every |= {target.environment_variable for target in AWS_TARGETS}
-    assert variables == every - by_lambda - for_requests - for_messages - for_stacks
+    assert (
+        variables == every - by_lambda - for_requests - for_messages - for_stacks - for_operations
+    )
 
 
 def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
@@ -72,6 +75,7 @@ def test_defaults_of_template_and_settings_agree(resources: Resources) -> None:
         "SLOW_QUEUE_URL",
         "SECRETS_TABLE",
         "NOTIFIER_FUNCTION",
+        "BULK_FUNCTION",
         "STACK_ID",
         "OWN_NAMES",
     )
@@ -322,7 +326,8 @@ def test_scheduled_functions_run_each_minute_and_a_late_or_failed_run_is_not_mad
     scheduled = {target["Arn"]["Ref"] for rule in rules for target in rule["Targets"]}
 
     assert scheduled == {"SchedulerFunctionAliaslive", "SweeperFunctionAliaslive"}
-    assert scheduled == {f"{config['FunctionName']['Ref']}Aliaslive" for config in invokes}
+    at_will = {"BulkFunctionAliaslive"}  # the sweeper invokes it again
+    assert scheduled | at_will == {f"{one['FunctionName']['Ref']}Aliaslive" for one in invokes}
     assert {config["Qualifier"] for config in invokes} == {LIVE}
     for rule in rules:
         assert rule["ScheduleExpression"] == "rate(1 minute)"

@@ -79,13 +79,18 @@ def _with_arns(resources: Resources) -> list[str]:
     ]
 
 
-def test_a_function_may_invoke_the_notifier_and_no_other_but_targets(resources: Resources) -> None:
+def test_functions_may_invoke_the_notifier_and_workers_of_operations_and_no_other_but_targets(
+    resources: Resources,
+) -> None:
     invoking = {right for right in given(resources) if right.action == "lambda:InvokeFunction"}
 
     notifier = resources.ref("NotifierFunctionAliaslive")
-    names = ("Api", "Scheduler", "Notifier", "Sweeper", "Ingest", "TimerResource")
+    names = ("Api", "Scheduler", "Notifier", "Sweeper", "Bulk", "Ingest", "TimerResource")
     callers = [f"{name}Role" for name in names]
-    assert invoking == {Right(role, "lambda:InvokeFunction", notifier) for role in callers}
+    expected = {Right(role, "lambda:InvokeFunction", notifier) for role in callers}
+    bulk = resources.ref("BulkFunctionAliaslive")
+    expected |= {Right(role, "lambda:InvokeFunction", bulk) for role in ("ApiRole", "SweeperRole")}
+    assert invoking == expected
 
 
 def test_the_notifier_reaches_nothing_that_makes_tasks_however_wide_its_lists_are(
@@ -165,7 +170,7 @@ def test_only_lambda_makes_interfaces_and_only_for_a_notifier_in_a_private_netwo
 
 
 @pytest.mark.parametrize(
-    "function", ["api", "scheduler", "notifier", "sweeper", "ingest", "timer_resource"]
+    "function", ["api", "scheduler", "notifier", "sweeper", "bulk", "ingest", "timer_resource"]
 )
 def test_a_key_of_ones_own_serves_tables_and_queues_and_no_function_itself(
     emulator: Emulator, function: str
@@ -223,7 +228,7 @@ RECORDS = {
 WRITES = ("PutItem", "UpdateItem", "DeleteItem")
 
 
-@each_case("function", ["notifier", "ingest", "scheduler", "sweeper", "timer_resource"])
+@each_case("function", ["notifier", "ingest", "scheduler", "sweeper", "bulk", "timer_resource"])
 @each_case("record", RECORDS)
 def test_no_function_but_the_api_writes_who_may_call_and_with_which_secrets(
     resources: Resources, function: str, record: str

@@ -19,6 +19,8 @@ FLOW_KEY = re.compile(r"[!-~]{1,128}")
 TIMER_ID = re.compile(r"[1-9][0-9]{0,15}")
 TimerId = Annotated[str, says(pattern=whole_text(TIMER_ID))]
 
+TIMER_ID_IS = "the id of a timer: 1 to 16 digits, not beginning with 0"
+WantedTimerId = Annotated[str, Meta(pattern=whole_text(TIMER_ID), description=TIMER_ID_IS)]
 
 AHEAD_DAYS_MAX = 3_653  # ten years with up to three leap days
 

@@ -99,6 +99,24 @@ class UnknownTimer(Refusal):
     status = 404
 
 
+class UnknownOperation(Refusal):
+    type = "unknown-operation"
+    title = "There is no such operation"
+    status = 404
+
+
+class OperationEnded(Refusal):
+    type = "operation-ended"
+    title = "The operation has ended"
+    status = 409
+
+
+class TooManyOperations(Refusal):
+    type = "too-many-operations"
+    title = "The business has as many open operations as it can have"
+    status = 409
+
+
 class UnknownBusiness(Refusal):
     """Every `biz_type` may be used; this one has no settings of its own."""
 
@@ -143,6 +161,10 @@ class TooLate(Refusal):
     ) -> None:
         super().__init__(detail, field)
         self.cut_off_ms = cut_off_ms
+
+
+class WrittenTooLate(TooLate):
+    """The change is written, but the call of before may be made all the same."""
 
 
 class AlreadySettled(Refusal):

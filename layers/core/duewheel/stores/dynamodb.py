@@ -88,6 +88,11 @@ def is_of_aws(error: Exception) -> bool:
     return isinstance(error, Throttled | ClientError | BotoCoreError)
 
 
+def code_of(error: Exception) -> str | None:
+    """The name by which AWS refused a request."""
+    return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else None
+
+
 def transact(client: "DynamoDBClient", actions: list[Any]) -> bool:
     """Carry out all or nothing; False when a condition did not hold."""
     return not refused_parts(client, actions)

@@ -23,6 +23,7 @@ SHAPE = key("wheel", "shape")
 BUSINESS_KIND = "business"  # one partition, so that they are listed in order
 API_KEY_KIND = "api-key"  # one partition; the authorizer's role may reach no other
 SEEN_KIND = "seen"  # one partition, so that they are listed in order
+OPEN_OPERATIONS_KIND = "open-operations"  # one partition: the sweeper reads it each minute
 PARKING_KIND = "parking"  # one partition: the sweeper reads it each minute
 _HEALTH = "standing#"
 _TIMER = "timer#"
@@ -67,6 +68,38 @@ def request(name: str) -> dict[str, Any]:
 def made(name: str) -> dict[str, Any]:
     """What a request under an idempotency key has made, in one transaction with this record."""
     return key(f"idempotency#{name}", "made")
+
+
+def operations_kind(biz_type: str) -> str:
+    """The bulk operations of a business in the order in which they were made."""
+    return f"operations#{biz_type}"
+
+
+def operation(biz_type: str, mark: str) -> dict[str, Any]:
+    return key(operations_kind(biz_type), mark)
+
+
+def operation_parts_kind(operation_id: str) -> str:
+    return f"operation#{operation_id}"
+
+
+def operation_ids(operation_id: str) -> dict[str, Any]:
+    """The items that it was given."""
+    return key(operation_parts_kind(operation_id), "ids")
+
+
+def refused_by_operation(operation_id: str, number: int) -> dict[str, Any]:
+    """What could not be changed, by the number of the write that counts it."""
+    return key(operation_parts_kind(operation_id), f"refused#{number:010d}")
+
+
+def number_of_refused(item: Mapping[str, Any]) -> int:
+    return int(str(item["record"]["S"]).partition("#")[2])
+
+
+def open_operation(operation_id: str) -> dict[str, Any]:
+    """That it has not ended."""
+    return key(OPEN_OPERATIONS_KIND, operation_id)
 
 
 def secret(name: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from duewheel.rules.access.api_keys import ID_RANGE
 from duewheel.rules.access.api_keys import SECRET_BYTES as API_KEY_BYTES
 from duewheel.rules.access.grants import Access, Callers
+from duewheel.rules.bulk.requests import RANDOM_BYTES
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
@@ -29,15 +31,17 @@ from duewheel.wiring.businesses import (
     seen_businesses,
 )
 from duewheel.wiring.creating import admission, cancel_task, change_pending, order
+from duewheel.wiring.open_operations import invoke_bulk, operations
 from duewheel.wiring.process import (
     clock,
     dynamodb,
     once,
     origin,
     pointers,
+    random_bytes,
     settings,
 )
-from duewheel.wiring.timers import change_timer, count_outcomes, run_list, timers
+from duewheel.wiring.timers import change_timer, count_outcomes, made_once, run_list, timers
 from duewheel.wiring.wheel import (
     entry_writer,
     keys,
@@ -49,6 +53,7 @@ from duewheel.wiring.wheel import (
     turns,
 )
 from duewheel.workflows.access.api_keys import IssueKeys, ListKeys
+from duewheel.workflows.bulk.operations import CreateOperation, ReadOperations, StopOperation
 from duewheel.workflows.businesses.all_businesses import AllBusinesses
 from duewheel.workflows.businesses.configure import ConfigureBusiness
 from duewheel.workflows.businesses.known import KnownBusinesses
@@ -64,7 +69,7 @@ from duewheel.workflows.sweep.read_statistics import ReadStatistics
 from duewheel.workflows.tasks.change_task import ChangeTask
 from duewheel.workflows.tasks.dead_tasks import DeadTasks
 from duewheel.workflows.tasks.key_prefix import KeyPrefix
-from duewheel.workflows.tasks.list_tasks import READERS, ListTasks
+from duewheel.workflows.tasks.list_tasks import READERS, ListTasks, TaskWalk
 from duewheel.workflows.tasks.redrive import RedriveTask, RedriveTasks
 from duewheel.workflows.tasks.why_waiting import WhyWaiting
 from duewheel.workflows.timers.read_timers import ReadTimers
@@ -127,17 +132,23 @@ def list_index() -> ListIndex:
 
 
 @once
-def list_tasks() -> ListTasks:
-    config = settings()
+def task_walk() -> TaskWalk:
     origin()  # with other BUCKETS the index would name homes that do not exist
-    return ListTasks(
+    return TaskWalk(
         clock=clock(),
         index=list_index(),
         tasks=tasks(),
         readers=ThreadPoolExecutor(READERS),
+        is_on=settings().list_index,
+    )
+
+
+@once
+def list_tasks() -> ListTasks:
+    return ListTasks(
+        walk=task_walk(),
         all_businesses=AllBusinesses(known_businesses()),
         secret=cursor_secret(),
-        is_on=config.list_index,
     )
 
 
@@ -210,13 +221,17 @@ def delete_business() -> DeleteBusiness:
 
 
 @once
-def dead_tasks() -> DeadTasks:
+def dead_index() -> DeadIndex:
     config = settings()
     readers = ThreadPoolExecutor(DEAD_READERS)
-    index = DeadIndex(dynamodb(), config.wheel_table, config.buckets, readers)
+    return DeadIndex(dynamodb(), config.wheel_table, config.buckets, readers)
+
+
+@once
+def dead_tasks() -> DeadTasks:
     return DeadTasks(
         clock=clock(),
-        index=index,
+        index=dead_index(),
         tasks=tasks(),
         secret=cursor_secret(),
     )
@@ -291,3 +306,29 @@ def read_timers() -> ReadTimers:
         all_businesses=AllBusinesses(known_businesses()),
         secret=cursor_secret(),
     )
+
+
+@once
+def create_operation() -> CreateOperation:
+    return CreateOperation(
+        clock=clock(),
+        store=operations(),
+        made_once=made_once(),
+        check_list_index=lambda: task_walk().check_is_on(),
+        random_bytes=partial(random_bytes(), RANDOM_BYTES),
+        wake=invoke_bulk(),
+    )
+
+
+@once
+def read_operations() -> ReadOperations:
+    return ReadOperations(
+        store=operations(),
+        all_businesses=AllBusinesses(known_businesses()),
+        secret=cursor_secret(),
+    )
+
+
+@once
+def stop_operation() -> StopOperation:
+    return StopOperation(read_operations(), invoke_bulk())

@@ -129,9 +129,19 @@ def first_stretch(wanted: DeadFilter, now_ms: int) -> Stretch:
 
 
 def cursor_at(stretch: Stretch, question: Sequence[str | int | None], secret: bytes) -> str:
+    return cursors.sealed(written_position(stretch), (*question, _IN_PARTS), secret)
+
+
+def written_position(stretch: Stretch) -> str:
     after = stretch.after
     place = "" if after is None else f" {after.settled_ms} {after.home.name} {after.rank[1]}"
-    return cursors.sealed(f"{stretch.high_ms}{place}", (*question, _IN_PARTS), secret)
+    return f"{stretch.high_ms}{place}"
+
+
+def stretch_from(position: str, query: DeadFilter) -> Stretch:
+    high_ms, settled_ms, name, part = position.split(" ")
+    after = Died(int(settled_ms), address_named(name), is_spread=part != "0")
+    return replace(first_stretch(query, int(high_ms)), low_ms=after.settled_ms, after=after)
 
 
 def stretch_of(
@@ -142,9 +152,7 @@ def stretch_of(
         position = cursors.opened(cursor, (*question, _IN_PARTS), secret)
     except Refusal:
         position = cursors.opened(cursor, question, secret) + " 0"
-    high_ms, settled_ms, name, part = position.split(" ")
-    after = Died(int(settled_ms), address_named(name), is_spread=part != "0")
-    return replace(first_stretch(query, int(high_ms)), low_ms=after.settled_ms, after=after)
+    return stretch_from(position, query)
 
 
 def question_of(call: str, biz_type: str, wanted: DeadFilter) -> tuple[str | int | None, ...]:

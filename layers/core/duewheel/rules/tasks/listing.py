@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 
 from duewheel.rules.fields import From, To, period, says
 from duewheel.rules.labels import NO_LABELS, Labels, has_all, written
-from duewheel.rules.names import BizType
+from duewheel.rules.names import BizType, FlowKey, TaskKey, WantedTimerId
 from duewheel.rules.query_string import LIMIT_DEFAULT, LIMIT_MAX, LabelledQuery, read_query
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import (
@@ -48,6 +48,14 @@ class ListQuery(Struct, frozen=True):
     due_to_ms: int | None = None
     order: Order = Order.ASC
     labels: Labels = NO_LABELS
+    key_prefix: str | None = None
+    flow_key: str | None = None
+    timer_id: str | None = None
+
+    @property
+    def named(self) -> tuple[str | None, ...]:
+        """What the keys of the index do not say."""
+        return self.key_prefix, self.flow_key, self.timer_id
 
     def takes(self, task: Task) -> bool:
         return (
@@ -55,11 +63,15 @@ class ListQuery(Struct, frozen=True):
             and has_all(task.labels, self.labels)
             and (self.due_from_ms is None or self.due_from_ms <= task.due_ms)
             and (self.due_to_ms is None or task.due_ms < self.due_to_ms)
+            and (self.key_prefix is None or (task.key or "").startswith(self.key_prefix))
+            and self.flow_key in (None, task.flow_key)
+            and self.timer_id in (None, task.occurrence and task.occurrence.timer_id)
         )
 
     def keys_at_once(self, limit: int) -> int:
         """More keys are read if a filter may leave out most of them."""
-        return limit if self.status is None and not self.labels else LIMIT_MAX
+        takes_all = self.status is None and not self.labels and not any(self.named)
+        return limit if takes_all else LIMIT_MAX
 
 
 class Room(Struct):
@@ -164,8 +176,9 @@ def position_from(written: str) -> Listed:
 
 
 def question_of(query: ListQuery) -> tuple[str | int | None, ...]:
-    """Without labels as an earlier release has it."""
-    return "tasks by due instant", *astuple(query)[:-1], *written(query.labels)
+    """Without the filters that came later as an earlier release has it."""
+    named = query.named if any(query.named) else ()
+    return "tasks by due instant", *astuple(query)[:5], *written(query.labels), *named
 
 
 def _rank(key: Listed, order: Order) -> tuple[int, int]:
@@ -180,6 +193,9 @@ class TasksQuery(LabelledQuery):
     due_from: From | None = None
     due_to: To | None = None
     order: Order = Order.ASC
+    key_prefix: Annotated[TaskKey, says("What the key begins with.")] | None = None
+    flow_key: FlowKey | None = None
+    timer_id: WantedTimerId | None = None
 
 
 class ListRequest(Struct, frozen=True):
@@ -198,6 +214,9 @@ def list_request(query_string: str) -> ListRequest:
         due_to_ms=due_to_ms,
         order=read.order,
         labels=read.labels,
+        key_prefix=read.key_prefix,
+        flow_key=read.flow_key,
+        timer_id=read.timer_id,
     )
     return ListRequest(query, read.limit, read.cursor)
 

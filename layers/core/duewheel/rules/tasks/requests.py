@@ -175,7 +175,7 @@ def upsert_request(
     new = _task(read, named, now_ms, allowed)
     if isinstance(read.max_due_at, UnsetType):
         return new
-    return replace(new, max_due_ms=_due_instant_ms(read.max_due_at, "max_due_at", now_ms))
+    return replace(new, max_due_ms=due_instant_ms(read.max_due_at, "max_due_at", now_ms))
 
 
 def _task(
@@ -265,7 +265,7 @@ def due_ms_from(body: DueBody, now_ms: int, path: str = "") -> int:
             f"exactly one of {', '.join(DUE_FIELDS)} is needed; {len(said)} are given.",
         )
     if not isinstance(body.due_at, UnsetType):
-        return _due_instant_ms(body.due_at, joined_path(path, "due_at"), now_ms)
+        return due_instant_ms(body.due_at, joined_path(path, "due_at"), now_ms)
     if not isinstance(body.delay_seconds, UnsetType):
         return now_ms + _ms_rounded_up(body.delay_seconds)
     due_ms, latest_ms = given(body.due_ms, 0), now_ms + AHEAD_SECONDS_MAX * 1000
@@ -274,7 +274,7 @@ def due_ms_from(body: DueBody, now_ms: int, path: str = "") -> int:
     return due_ms
 
 
-def _due_instant_ms(text: str, where: str, now_ms: int) -> int:
+def due_instant_ms(text: str, where: str, now_ms: int) -> int:
     due_ms = instant_ms(text, where)
     if not 0 <= due_ms <= now_ms + AHEAD_SECONDS_MAX * 1000:
         raise invalid(where, "must be from 1970 to ten years ahead.")

@@ -193,6 +193,7 @@ class Task(Struct, frozen=True, kw_only=True):
     result: str | None = None  # as it was reported
     on_outcome: OnOutcome | None = None
     notice_id: str | None = None  # of the notice that reports its outcome
+    marks: str | None = None  # of the latest bulk operations that changed it (`bulk/marks.py`)
     version: int = 1
 
     @classmethod

@@ -137,6 +137,7 @@ class TaskRow(HomeRow, kw_only=True):
     answer_body: S[Text] | None = None
     running: S[Source] | None = None
     result: S[Text] | None = None
+    marks: S[Text] | None = None
 
 
 _turn = Decoder(tuple[InstantMs, Version])
@@ -204,6 +205,8 @@ _TEXTS = {
     "notice_id": "notice_id",
     "flow_key": "flow_key",
     "result": "result",
+    "parked_key": "parked_key",
+    "marks": "marks",
 }
 # attributes that are fields
 _ALWAYS = ("due_ms", "next_ms", "created_ms", "updated_ms", "attempts", "version")
@@ -345,8 +348,6 @@ def _why_it_waits(task: Task) -> dict[str, Any]:
         item["running"] = {"S": running_text(task, task.running)}
     if task.parked:
         item["parked"] = {"BOOL": True}
-    if task.parked_key is not None:
-        item["parked_key"] = {"S": task.parked_key}
     return item
 
 
@@ -421,7 +422,6 @@ def task_from(item: Mapping[str, Any]) -> Task:
         in_line=decoded("in_line", row.in_line, lambda source: InLine(*_in_line.decode(source))),
         running=_running_of(row),
         parked=row.parked is not None and row.parked.BOOL,
-        parked_key=row.parked_key and row.parked_key.S,
         occurrence=_occurrence_of(row),
         plan=decoded("plan", row.plan, plan_from),
         priority=row.priority and row.priority.S,

@@ -13,7 +13,13 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.rules.access.grants import ANYTHING, Permit
 from duewheel.rules.callbacks.types import Told
-from duewheel.rules.refusals import AlreadySettled, OfATimer, TooLate, no_such_task
+from duewheel.rules.refusals import (
+    AlreadySettled,
+    OfATimer,
+    TooLate,
+    WrittenTooLate,
+    no_such_task,
+)
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change, brought_forward, changed, needs_new_entry
@@ -31,9 +37,15 @@ from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.tries import until_won
 
 Write = Callable[[Task, Task], Task | None]  # the task as it then is; None: it was changed
+Also = Callable[[Task], Task]  # a change beside the one that was requested; raises to prevent it
 
 # Another writer may change the task between read and write; each lost race returns its item.
 _TRIES = 3
+
+
+def same(task: Task) -> Task:
+    """No change beside the one that was requested."""
+    return task
 
 
 class ChangePendingTask(Struct, frozen=True, kw_only=True):
@@ -94,7 +106,7 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
             self.entry_writer.announce([altered.entry])
         if self.clock.now_ms() >= cut_off_ms:
             # Written, but answered after the cut-off: a notifier may have read the task before.
-            raise TooLate(
+            raise WrittenTooLate(
                 "The change was written, but only after the cut-off: the call may be under way.",
                 cut_off_ms=cut_off_ms,
             )
@@ -161,12 +173,13 @@ class CancelTask(Struct, frozen=True):
         reason: str = "cancelled by caller",
         permit: Permit = ANYTHING,
         told: Told | None = Told.CANCELLED,
+        also: Also = same,
     ) -> Task:
         """`told` None: this cancel makes no notice."""
 
         def cancelled(task: Task, now_ms: int) -> Task:
             kept_seconds = self.known.one(task.biz_type).retention_seconds
-            return lifecycle.cancelled(task, reason, now_ms, kept_seconds)
+            return also(lifecycle.cancelled(task, reason, now_ms, kept_seconds))
 
         def write(before: Task, after: Task) -> Task | None:
             return self.tell_outcome.end(before, after, told, self.known.one(before.biz_type))
@@ -185,11 +198,21 @@ class ChangeTask(Struct, frozen=True):
     admission: Admission
 
     def __call__(self, task_id: str, change: Change, permit: Permit = ANYTHING) -> Task:
-        home = address_of_task(task_id)
+        return self.at(address_of_task(task_id), lambda _: change, permit)
+
+    def at(
+        self,
+        home: Address,
+        change_of: Callable[[Task], Change],
+        permit: Permit = ANYTHING,
+        also: Also = same,
+    ) -> Task:
+        """`change_of` maps the current task to its change."""
 
         def altered(task: Task, now_ms: int) -> Task:
             _check_own(task)
-            after = changed(task, change, now_ms, self._due_ms)
+            change = change_of(task)
+            after = also(changed(task, change, now_ms, self._due_ms))
             is_another_call = change.callback is not None or change.sets_payload
             calls_on_dead = after.notice_of is not None and after.callback is None
             if is_another_call and not calls_on_dead:
@@ -203,11 +226,14 @@ class ChangeTask(Struct, frozen=True):
         return entry_writer.due_ms(window, self.admission.tolerances([window]))
 
     def run(self, task_id: str, permit: Permit = ANYTHING) -> Task:
+        return self.run_at(address_of_task(task_id), permit)
+
+    def run_at(self, home: Address, permit: Permit = ANYTHING, also: Also = same) -> Task:
         def altered(task: Task, now_ms: int) -> Task:
             _check_own(task)
-            return brought_forward(task, now_ms)
+            return also(brought_forward(task, now_ms))
 
-        return self.change_pending(address_of_task(task_id), altered, permit)
+        return self.change_pending(home, altered, permit)
 
 
 def _check_own(task: Task) -> None:

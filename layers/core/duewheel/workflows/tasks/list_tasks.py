@@ -43,46 +43,23 @@ class Page(Struct, frozen=True):
     looked_at: LookedAt | None = None  # only of a list with filters
 
 
-class ListTasks(Struct, frozen=True, kw_only=True):
+class TaskWalk(Struct, frozen=True, kw_only=True):
+    """Through the tasks of a business, from position to position."""
+
     clock: Clock
     index: ListIndex
     tasks: TaskStore
     readers: ThreadPoolExecutor
-    all_businesses: AllBusinesses
-    secret: bytes
     is_on: bool
 
-    def __call__(self, request: ListRequest) -> Page:
-        query, room = request.query, Room(request.limit, listing.KEYS_MAX)
-        tasks, last = self._part(query, self._position(request), room)
-        return self._page(request, tasks, last, LookedAt(listing.KEYS_MAX - room.records))
-
-    def everywhere(self, request: ListRequest, access: Access) -> Page:
-        """Of all businesses within reach."""
-        query, room = request.query, Room(request.limit, listing.KEYS_MAX)
-
-        def read(biz_type: str, position: str | None) -> tuple[list[Task], str | None]:
-            return self._part(replace(query, biz_type=biz_type), position, room)
-
-        part = self.all_businesses.page(access, self._position(request), room, read)
-        looked_at = LookedAt(listing.KEYS_MAX - room.records, part.businesses)
-        return self._page(request, part.found, part.position, looked_at)
-
-    def _position(self, request: ListRequest) -> str | None:
+    def check_is_on(self) -> None:
         if not self.is_on:
             raise ListIndexOff(
                 "Deploy the stack with the parameter ListIndex=on. "
                 "Tasks created while it is off are not listed."
             )
-        return cursors.opened(request.cursor, listing.question_of(request.query), self.secret)
 
-    def _page(
-        self, request: ListRequest, tasks: list[Task], last: str | None, looked_at: LookedAt
-    ) -> Page:
-        question = listing.question_of(request.query)
-        return Page(tasks, cursors.sealed(last, question, self.secret), looked_at)
-
-    def _part(
+    def part(
         self, query: ListQuery, position: str | None, room: Room
     ) -> tuple[list[Task], str | None]:
         """Of one business: the tasks, and the position of the last key that was read for them if
@@ -117,6 +94,38 @@ class ListTasks(Struct, frozen=True, kw_only=True):
                 if room.is_full:
                     return list(shown.values()), last
         return list(shown.values()), last
+
+
+class ListTasks(Struct, frozen=True, kw_only=True):
+    walk: TaskWalk
+    all_businesses: AllBusinesses
+    secret: bytes
+
+    def __call__(self, request: ListRequest) -> Page:
+        query, room = request.query, Room(request.limit, listing.KEYS_MAX)
+        tasks, last = self.walk.part(query, self._position(request), room)
+        return self._page(request, tasks, last, LookedAt(listing.KEYS_MAX - room.records))
+
+    def everywhere(self, request: ListRequest, access: Access) -> Page:
+        """Of all businesses within reach."""
+        query, room = request.query, Room(request.limit, listing.KEYS_MAX)
+
+        def read(biz_type: str, position: str | None) -> tuple[list[Task], str | None]:
+            return self.walk.part(replace(query, biz_type=biz_type), position, room)
+
+        part = self.all_businesses.page(access, self._position(request), room, read)
+        looked_at = LookedAt(listing.KEYS_MAX - room.records, part.businesses)
+        return self._page(request, part.found, part.position, looked_at)
+
+    def _position(self, request: ListRequest) -> str | None:
+        self.walk.check_is_on()
+        return cursors.opened(request.cursor, listing.question_of(request.query), self.secret)
+
+    def _page(
+        self, request: ListRequest, tasks: list[Task], last: str | None, looked_at: LookedAt
+    ) -> Page:
+        question = listing.question_of(request.query)
+        return Page(tasks, cursors.sealed(last, question, self.secret), looked_at)
 
 
 def current_tasks(

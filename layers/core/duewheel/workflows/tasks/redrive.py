@@ -17,6 +17,7 @@ from duewheel.rules.wheel.addresses import Address, address_of_task
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.tasks.change_task import Also, same
 from duewheel.workflows.tasks.dead_tasks import DeadTasks
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.list_tasks import ListTasks
@@ -33,7 +34,7 @@ class RedriveTask(Struct, frozen=True, kw_only=True):
     def __call__(self, task_id: str, permit: Permit = ANYTHING) -> Task:
         return self.at(address_of_task(task_id), permit)
 
-    def at(self, home: Address, permit: Permit = ANYTHING) -> Task:
+    def at(self, home: Address, permit: Permit = ANYTHING, also: Also = same) -> Task:
         now_ms = self.clock.now_ms()
         task = self.tasks.get(home)
         if task is None or task.is_internal or lifecycle.is_gone(task, now_ms):
@@ -41,7 +42,7 @@ class RedriveTask(Struct, frozen=True, kw_only=True):
         permit.check_found(task.biz_type, no_such_task())
         self._check(task, now_ms)
         entry = self.entry_writer.put(task, lifecycle.redrive_at_ms(task, now_ms))
-        redriven = lifecycle.redriven(task, entry, now_ms)
+        redriven = also(lifecycle.redriven(task, entry, now_ms))
         with unavailable_when_throttled():
             self.keep_order.prepare(task, redriven)
             is_back = self._bring_back(task, redriven)

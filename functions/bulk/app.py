@@ -1,0 +1,14 @@
+"""Carry out open bulk operations, when one was made or stopped, and when the sweeper finds one
+without a worker."""
+
+from typing import Any
+
+from duewheel.log import logs_run
+from duewheel.wiring import bulk as wiring
+from duewheel.wiring.process import writes_metrics
+
+
+@logs_run
+@writes_metrics
+def handler(event: dict[str, Any], context: Any) -> None:
+    wiring.run_operations().run(context.get_remaining_time_in_millis)

@@ -1,0 +1,290 @@
+"""Bulk operations in the Registry: a record each, beside those of its business; its ids and its
+refused items in a partition of its own; and a marker while it is open, in the small partition that
+the sweeper and the workers read.
+
+A worker writes on condition of its lease and of the number of its last write. A refusal that shows
+its own write counts as written, since a retry of the SDK can meet its first try.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from duewheel.clock import Clock
+from duewheel.rules.bulk.operation import (
+    LEASE_MS,
+    OPEN_MAX,
+    PARTS_KEPT_SECONDS,
+    Operation,
+    RefusedItem,
+    State,
+)
+from duewheel.rules.bulk.requests import named_operation
+from duewheel.stores import registry_keys
+from duewheel.stores.bulk import codec
+from duewheel.stores.dynamodb import Item, Written, get_batch, transact, write_if, written
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_MARKERS_MAX = 1_000
+# All but the page, which no reader of a list needs.
+_SHOWN = (
+    "kind",
+    "record",
+    "wish",
+    "state",
+    "created_ms",
+    "created_by",
+    "updated_ms",
+    "looked_at",
+    "changed",
+    "unchanged",
+    "refused",
+    "number",
+    "position",
+    "last_problem",
+    "ended_ms",
+    "expires_at",
+)
+
+
+class OpenOnes(Struct, frozen=True):
+    """The open operations, and the ids of those that have ended though their markers are there."""
+
+    operations: list[Operation]
+    ended: list[str]
+
+
+class OperationStore(Struct, frozen=True):
+    client: "DynamoDBClient"
+    clock: Clock
+    table: str
+
+    def create(self, operation: Operation, ids: tuple[str, ...], *along: Any) -> bool:
+        """False if another has its id, or if the condition of another part did not hold."""
+        marker = registry_keys.open_operation(operation.operation_id)
+        parts = [
+            self._put(codec.operation_item(operation), **registry_keys.IF_ABSENT),
+            self._put(marker),
+        ]
+        if ids:
+            key = registry_keys.operation_ids(operation.operation_id)
+            parts.append(self._put({**key, **codec.ids_attribute(ids), **self._kept()}))
+        return transact(self.client, [*parts, *along])
+
+    def read(self, biz_type: str, mark: str) -> Operation | None:
+        """Raises UnreadableItem, and reports it, if the record is damaged."""
+        item = self._item(registry_keys.operation(biz_type, mark))
+        return None if item is None or self._is_gone(item) else codec.operation_from(item)
+
+    def ids(self, operation: Operation) -> tuple[str, ...]:
+        item = self._item(registry_keys.operation_ids(operation.operation_id))
+        return () if item is None else codec.ids_from(item)
+
+    def page(
+        self, biz_type: str, behind: str | None, limit: int
+    ) -> tuple[list[tuple[str, Operation | None]], bool]:
+        """The latest first: marks with their operations, and whether there may be more. None for
+        one that this release does not know, or that has expired."""
+        start: dict[str, Any] = {}
+        if behind is not None:
+            start["ExclusiveStartKey"] = registry_keys.operation(biz_type, behind)
+        answer = self.client.query(
+            TableName=self.table,
+            KeyConditionExpression="#kind = :kind",
+            ProjectionExpression=", ".join(f"#{name}" for name in _SHOWN),
+            ExpressionAttributeNames={f"#{name}": name for name in _SHOWN},
+            ExpressionAttributeValues={":kind": {"S": registry_keys.operations_kind(biz_type)}},
+            ScanIndexForward=False,
+            ConsistentRead=True,
+            Limit=limit,
+            **start,
+        )
+        found = [
+            (
+                str(item["record"]["S"]),
+                None if self._is_gone(item) else codec.operation_from(item),
+            )
+            for item in answer["Items"]
+        ]
+        return found, "LastEvaluatedKey" in answer
+
+    def stop(self, operation: Operation) -> Operation | None:
+        """As it is afterwards; None if it is gone."""
+        write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.operation(operation.biz_type, operation.mark),
+            UpdateExpression="SET #state = :stopping, updated_ms = :now",
+            ConditionExpression="#state = :running",
+            ExpressionAttributeNames={"#state": "state"},
+            ExpressionAttributeValues={
+                ":running": {"S": State.RUNNING},
+                ":stopping": {"S": State.STOPPING},
+                ":now": {"N": str(self.clock.now_ms())},
+            },
+        )
+        return self.read(operation.biz_type, operation.mark)
+
+    # The open ones
+
+    def count_open(self, biz_type: str) -> int:
+        """Up to the maximum."""
+        answer = self.client.query(
+            TableName=self.table,
+            KeyConditionExpression="#kind = :kind AND begins_with(#record, :prefix)",
+            ExpressionAttributeNames={"#kind": "kind", "#record": "record"},
+            ExpressionAttributeValues={
+                ":kind": {"S": registry_keys.OPEN_OPERATIONS_KIND},
+                ":prefix": {"S": f"{biz_type}~"},
+            },
+            Select="COUNT",
+            ConsistentRead=True,
+            Limit=OPEN_MAX,
+        )
+        return answer["Count"]
+
+    def open_ones(self) -> OpenOnes:
+        ids = self._markers()
+        keys = [registry_keys.operation(*named_operation(one)) for one in ids]
+        items = get_batch(self.client, self.clock, self.table, keys) if keys else []
+        found = {_id_of(item): codec.operation_from(item) for item in items}
+        known = [one for one in found.values() if one is not None]
+        ended = [one.operation_id for one in known if not one.state.is_open]
+        ended += [one for one in ids if one not in found]
+        return OpenOnes([one for one in known if one.state.is_open], ended)
+
+    def claim(self, operation: Operation, owner: str) -> Operation | None:
+        """The operation with its lease; None if another has it, or if it has ended."""
+        now_ms = self.clock.now_ms()
+        result = write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.operation(operation.biz_type, operation.mark),
+            UpdateExpression="SET #owner = :owner, lease_until_ms = :until",
+            ConditionExpression="#state IN (:running, :stopping) AND "
+            "(attribute_not_exists(lease_until_ms) OR lease_until_ms <= :now)",
+            ExpressionAttributeNames={"#owner": "owner", "#state": "state"},
+            ExpressionAttributeValues={
+                ":owner": {"S": owner},
+                ":until": {"N": str(now_ms + LEASE_MS)},
+                ":now": {"N": str(now_ms)},
+                ":running": {"S": State.RUNNING},
+                ":stopping": {"S": State.STOPPING},
+            },
+            ReturnValues="ALL_NEW",
+        )
+        if isinstance(result, Written):
+            return codec.operation_from(result.attributes)
+        current = None if result.item is None else codec.operation_from(result.item)
+        return current if current is not None and current.owner == owner else None
+
+    def write(
+        self, before: Operation, after: Operation, refused: Sequence[RefusedItem] = ()
+    ) -> Operation | None:
+        """What its worker has done, with the lease anew unless it gives it back. `before`: as it
+        was claimed or written last. Returns the operation as it is now, since it may have been
+        stopped meanwhile; None if the lease is lost."""
+        if after.owner is not None:
+            after = replace(after, lease_until_ms=self.clock.now_ms() + LEASE_MS)
+        after = replace(after, number=before.number + 1)
+        update = self._update(before, after)
+        if refused:
+            key = registry_keys.refused_by_operation(before.operation_id, after.number)
+            item = {**key, **codec.refused_attribute(list(refused)), **self._kept()}
+            transact(self.client, [{"Update": update}, self._put(item)])
+            current = self._item(update["Key"])
+        else:
+            result = write_if(self.client.update_item, **update, ReturnValues="ALL_NEW")
+            current = result.attributes if isinstance(result, Written) else result.item
+        shown = None if current is None else codec.operation_from(current)
+        if shown is None or (shown.number, shown.owner) != (after.number, after.owner):
+            return None
+        if not after.state.is_open:
+            self.forget(after.operation_id)
+        return shown
+
+    def _update(self, before: Operation, after: Operation) -> dict[str, Any]:
+        values = codec.progress(after)
+        if after.state is not before.state:
+            values["state"] = {"S": after.state}
+        removed = [name for name in codec.AT_TIMES if name not in values]
+        text = "SET " + ", ".join(f"#{name} = :{name}" for name in values)
+        if removed:
+            text += " REMOVE " + ", ".join(f"#{name}" for name in removed)
+        names = {f"#{name}": name for name in (*values, *removed)}
+        return {
+            "TableName": self.table,
+            "Key": registry_keys.operation(before.biz_type, before.mark),
+            "UpdateExpression": text,
+            "ConditionExpression": "#owner = :me AND #number = :seen",
+            "ExpressionAttributeNames": {**names, "#owner": "owner", "#number": "number"},
+            "ExpressionAttributeValues": {
+                **{f":{name}": value for name, value in values.items()},
+                ":me": {"S": str(before.owner)},
+                ":seen": {"N": str(before.number)},
+            },
+        }
+
+    def refused(
+        self, operation: Operation, behind: int | None
+    ) -> tuple[list[tuple[int, list[RefusedItem]]], bool]:
+        """The refused items by the number of the write that counts them, those behind one of them,
+        in order, and whether there may be more."""
+        low = registry_keys.refused_by_operation(operation.operation_id, (behind or 0) + 1)
+        high = registry_keys.refused_by_operation(operation.operation_id, 10**10 - 1)
+        answer = self.client.query(
+            TableName=self.table,
+            KeyConditionExpression="#kind = :kind AND #record BETWEEN :low AND :high",
+            ExpressionAttributeNames={"#kind": "kind", "#record": "record"},
+            ExpressionAttributeValues={
+                ":kind": low["kind"],
+                ":low": low["record"],
+                ":high": high["record"],
+            },
+            ConsistentRead=True,
+        )
+        found = [
+            (registry_keys.number_of_refused(item), codec.refused_from(item))
+            for item in answer["Items"]
+        ]
+        return found, "LastEvaluatedKey" in answer
+
+    def _markers(self) -> list[str]:
+        answer = self.client.query(
+            TableName=self.table,
+            KeyConditionExpression="#kind = :kind",
+            ExpressionAttributeNames={"#kind": "kind"},
+            ExpressionAttributeValues={":kind": {"S": registry_keys.OPEN_OPERATIONS_KIND}},
+            Limit=_MARKERS_MAX,
+            ConsistentRead=True,
+        )
+        return [str(item["record"]["S"]) for item in answer["Items"]]
+
+    def forget(self, operation_id: str) -> None:
+        """Remove the marker of one that has ended."""
+        key = registry_keys.open_operation(operation_id)
+        written(self.client.delete_item, TableName=self.table, Key=key)
+
+    def _item(self, key: dict[str, Any]) -> Item | None:
+        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        return answer.get("Item")
+
+    def _is_gone(self, item: Item) -> bool:
+        """TTL deletes within days; an expired record counts as deleted."""
+        expires_at = item.get("expires_at")
+        return expires_at is not None and int(expires_at["N"]) * 1000 <= self.clock.now_ms()
+
+    def _kept(self) -> dict[str, Any]:
+        return {"expires_at": {"N": str(self.clock.now_ms() // 1000 + PARTS_KEPT_SECONDS)}}
+
+    def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
+        return {"Put": {"TableName": self.table, "Item": item, **condition}}
+
+
+def _id_of(item: Item) -> str:
+    biz_type = item["kind"]["S"].removeprefix(registry_keys.operations_kind(""))
+    return f"{biz_type}~{item['record']['S']}"

@@ -1,0 +1,1 @@
+"""Carry out bulk operations page by page."""
