@@ -97,6 +97,7 @@ class World:
     create_operation = Part(api.create_operation)
     create_timer = Part(wired_timers.create_timer)
     delete_business = Part(api.delete_business)
+    disable_timer = Part(lambda: wired_timers.disable_timer(wired_businesses.business_cache()))
     dispatch = Part(scheduler.dispatch)
     entry_writer = Part(wheel.entry_writer)
     headers = Part(wheel.headers)

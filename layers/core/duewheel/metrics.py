@@ -34,6 +34,7 @@ PAGES = Metric("Pages")
 PARKED = Metric("Parked")
 LIMITER_WAITS = Metric("LimiterWaits")
 BREAKERS_OPENED = Metric("BreakersOpened")
+TIMERS_DISABLED = Metric("TimersDisabled")  # by the service; of the api as well
 # Of the api
 CREATED = Metric("Created")
 CREATES_REFUSED = Metric("CreatesRefused")
@@ -59,6 +60,7 @@ METRICS = (
     PARKED,
     LIMITER_WAITS,
     BREAKERS_OPENED,
+    TIMERS_DISABLED,
     CREATED,
     CREATES_REFUSED,
     POINTER_LAG,

@@ -1,5 +1,7 @@
 """The parts for work that goes on after its call. Nothing of it is loaded before there is some."""
 
+from typing import TYPE_CHECKING
+
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.businesses.cache import BusinessCache
@@ -11,46 +13,22 @@ from duewheel.workflows.delivery.end_work import EndWork
 from duewheel.workflows.delivery.fail_attempt import FailAttempt
 from duewheel.workflows.tasks.work_permits import WorkPermits
 
-
-def as_called(task: Task) -> Task:
-    """A pending occurrence has none of the fields of its timer."""
-    if task.occurrence is None:
-        return task
-    from duewheel.rules.timers.occurrence_policy import with_timer_fields
+if TYPE_CHECKING:
     from duewheel.rules.timers.timer import Timer
-    from duewheel.wiring.timers import timers
-
-    timer_id = task.occurrence.timer_id
-    timer = timers().read_many([timer_id]).get(timer_id)
-    return with_timer_fields(task, task.occurrence, timer) if isinstance(timer, Timer) else task
 
 
-def count(task: Task, status: Status) -> None:
-    """The first call of an occurrence was counted by its page."""
+def _as_called(task: Task) -> "tuple[Task, Timer | None]":
     if task.occurrence is None:
-        return
-    from duewheel.rules.timers.outcome_counts import OUTCOMES, is_folded
-    from duewheel.wiring.timers import counters
+        return task, None
+    from duewheel.wiring.timers import end_run
 
-    if status in OUTCOMES and not is_folded(task):
-        counters().add(task.occurrence.timer_id, {OUTCOMES[status]: 1})
+    return end_run().as_called(task)
 
 
-def stop_timer(task: Task, outcome: Outcome) -> None:
-    """A timer that was changed since the call goes on: the receiver does not know it as it is."""
-    if task.occurrence is None or not outcome.stopped_by_receiver:
-        return
-    from duewheel.rules.timers.occurrence_policy import should_disable_timer
-    from duewheel.rules.timers.timer import Timer
-    from duewheel.wiring.timers import change_timer, timers
-    from duewheel.workflows.timers.change_timer import StopTimer
+def _run_ended(task: Task, timer: "Timer | None", status: Status, outcome: Outcome) -> None:
+    from duewheel.wiring.timers import end_run
 
-    timer_id = task.occurrence.timer_id
-    timer = timers().read_many([timer_id]).get(timer_id)
-    if not isinstance(timer, Timer) or not should_disable_timer(timer, outcome):
-        return
-    if task.running is None or timer.updated_ms < task.running.call.at_ms:
-        StopTimer(change_timer())(timer)
+    end_run().ended(task, timer, status, outcome)
 
 
 @once
@@ -69,9 +47,8 @@ def end_work(fail_attempt: FailAttempt, known: BusinessCache) -> EndWork:
         fail_attempt=fail_attempt,
         permits=work_permits(),
         tell_outcome=fail_attempt.tell_outcome,
-        as_called=as_called,
-        count=count,
-        stop_timer=stop_timer,
+        as_called=_as_called,
+        run_ended=_run_ended,
     )
 
 

@@ -50,7 +50,7 @@ from duewheel.wiring.process import (
 from duewheel.wiring.timers import (
     count_outcomes,
     counters,
-    planning_chain,
+    disable_timer,
     run_list,
     step_records,
     timers,
@@ -84,7 +84,6 @@ from duewheel.workflows.gather_all import in_threads_of
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import WRITERS, Reschedule
-from duewheel.workflows.timers.change_timer import ChangeTimer, StopTimer
 from duewheel.workflows.timers.check_occurrences import WRITERS as ENDERS
 from duewheel.workflows.timers.check_occurrences import CheckOccurrences
 from duewheel.workflows.timers.plan_occurrences import WRITERS as PLANNERS
@@ -204,6 +203,7 @@ def plan_timers() -> PlanTimers:
         count_outcomes=count_outcomes(),
         keep_order=order(),
         tell_outcome=tell_outcome(),
+        disable_timer=disable_timer(businesses_with_health()),
         records=None if settings().run_index else step_records(),
         writers=ThreadPoolExecutor(PLANNERS),
     )
@@ -303,7 +303,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         rate_limit=gates.rate_limit,
         fail_attempt=fail_attempt(),
         reschedule=reschedule(),
-        stop_timer=StopTimer(ChangeTimer(clock(), timers(), planning_chain(), known)),
+        disable_timer=disable_timer(known),
         detect_slow_calls=DetectSlowCalls(clock=clock(), known=known, health_store=health_store()),
         hold_permits=_hold_permits,
         retry_throttled=retry_throttled(),

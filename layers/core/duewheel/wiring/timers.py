@@ -3,6 +3,7 @@
 import secrets
 
 from duewheel.rules.timers.timer import ID_RANGE
+from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.tasks.made_once import MadeOnce
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.name_claims import NameClaims
@@ -11,10 +12,12 @@ from duewheel.stores.timers.step_records import StepRecordStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
-from duewheel.wiring.wheel import entry_writer, tasks
+from duewheel.wiring.wheel import entry_writer, tasks, tell_outcome
 from duewheel.workflows.timers.change_timer import ChangeTimer, RunTimer
 from duewheel.workflows.timers.count_outcomes import CountOutcomes
 from duewheel.workflows.timers.create_timer import CreateTimer
+from duewheel.workflows.timers.disable_timer import DisableTimer
+from duewheel.workflows.timers.end_run import EndRun
 from duewheel.workflows.timers.planning_chain import PlanningChain
 from duewheel.workflows.timers.read_xtimer import ReadXtimer
 from duewheel.workflows.timers.timer_by_name import TimerByName
@@ -86,3 +89,19 @@ def read_xtimer() -> ReadXtimer:
 @once
 def run_timer() -> RunTimer:
     return RunTimer(timers(), tasks(), entry_writer(), made_once())
+
+
+def disable_timer(known: BusinessCache) -> DisableTimer:
+    return DisableTimer(
+        clock=clock(),
+        known=known,
+        tasks=tasks(),
+        run_list=run_list(),
+        change_timer=ChangeTimer(clock(), timers(), planning_chain(), known),
+        tell_outcome=tell_outcome(),
+    )
+
+
+@once
+def end_run() -> EndRun:
+    return EndRun(timers(), counters(), disable_timer(business_cache()))

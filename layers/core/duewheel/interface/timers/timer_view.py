@@ -21,7 +21,7 @@ from duewheel.rules.names import BizType, FlowKey, TimerId
 from duewheel.rules.priority import PriorityField
 from duewheel.rules.timers.requests import State
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap
-from duewheel.rules.timers.timer import Misfire, Overlap
+from duewheel.rules.timers.timer import DisabledReason, Misfire, Overlap
 from duewheel.workflows.timers.read_timers import ShownTimer, TimerPage
 
 
@@ -58,6 +58,7 @@ class TimerView(Struct, kw_only=True):
     overlap: Overlap
     exclude: tuple[Date, ...]
     disable_on_stop: bool
+    pause_on_failures: Count | None
     tolerance_seconds: Count
     priority: Annotated[PriorityField, says("null: that of its business.")] | None
     flow_key: FlowKey | None
@@ -66,6 +67,13 @@ class TimerView(Struct, kw_only=True):
     on_outcome: OnOutcomeView | None
     enabled: bool
     state: State
+    disabled_reason: (
+        Annotated[
+            DisabledReason,
+            says("Why the service disabled it; null if a caller did, or it is enabled."),
+        ]
+        | None
+    )
     next_at: Instant | None
     version: Count
     created_at: Instant
@@ -128,6 +136,7 @@ def _timer_view(shown: ShownTimer) -> TimerView:
         overlap=rules.overlap,
         exclude=schedule.exclude,
         disable_on_stop=rules.disable_on_stop,
+        pause_on_failures=rules.pause_on_failures,
         tolerance_seconds=rules.tolerance_seconds,
         priority=rules.priority,
         flow_key=rules.flow_key,
@@ -136,6 +145,7 @@ def _timer_view(shown: ShownTimer) -> TimerView:
         on_outcome=on_outcome_view(rules.on_outcome),
         enabled=timer.enabled,
         state=shown.state,
+        disabled_reason=timer.disabled_reason,
         next_at=_instant(shown.next_second),
         version=timer.version,
         created_at=rfc3339(timer.created_ms),

@@ -234,7 +234,11 @@ class OnOutcomeBody(RequestBody, kw_only=True):
     """For each of these outcomes a notice calls `callback`."""
 
     outcomes: Annotated[
-        tuple[Told, ...], Meta(min_length=1, description="`missed` is of the runs of a timer.")
+        tuple[Told, ...],
+        Meta(
+            min_length=1,
+            description="`missed` is of the runs of a timer, `disabled` of a timer.",
+        ),
     ]
     callback: Annotated[Raw, Meta(extra_json_schema=WHOLE)]
     with_payload: Annotated[bool, says("Whether a notice has the payload of its task.")] = False

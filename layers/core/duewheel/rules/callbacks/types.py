@@ -36,6 +36,7 @@ class Told(StrEnum):
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     MISSED = "missed"  # of a timer's runs: missed, superseded or skipped
+    DISABLED = "disabled"  # of a timer: by the service itself
 
 
 class OnOutcome(Struct, frozen=True):

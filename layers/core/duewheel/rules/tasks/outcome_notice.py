@@ -42,6 +42,11 @@ def asked_for_runs(on_outcome: OnOutcome | None, business: Business) -> OnOutcom
     return _first(Told.MISSED, on_outcome, business)
 
 
+def asked_for_disabled(on_outcome: OnOutcome | None, business: Business) -> OnOutcome | None:
+    """Who is told that the service disabled a timer that has this `on_outcome`."""
+    return _first(Told.DISABLED, on_outcome, business)
+
+
 def _first(told: Told, own: OnOutcome | None, business: Business) -> OnOutcome | None:
     if own is not None and told in own.outcomes:
         return own
@@ -62,7 +67,7 @@ class OutcomeNotice(Struct, kw_only=True):
     """What a notice tells; the body of its request."""
 
     outcome: Told
-    task_id: Annotated[str, says("null if it is of several runs.")] | None
+    task_id: Annotated[str, says("null if it is of several runs, or of a timer.")] | None
     biz_type: BizType
     key: str | None
     timer_id: TimerId | None
@@ -130,6 +135,26 @@ def notice_of_runs(
         ),
     )
     return _placed(of, f"{of.version} {first} {last}", asked, body, placement)
+
+
+def notice_of_disabled(
+    run: Task, timer_id: str, version: int, reason: str, asked: OnOutcome, placement: Placement
+) -> Task:
+    """That a timer was disabled after this run, which made it that version."""
+    body = OutcomeNotice(
+        outcome=Told.DISABLED,
+        task_id=None,
+        biz_type=run.biz_type,
+        key=None,
+        timer_id=timer_id,
+        reason=reason,
+        due_at=rfc3339(run.due_at_ms),
+        settled_at=rfc3339(placement.now_ms),
+        attempts=run.attempts,
+        last_error=run.last_error,
+        last_status_code=run.history[-1].status_code if run.history else None,
+    )
+    return _placed(run, f"{version}", asked, body, placement)
 
 
 def _placed(

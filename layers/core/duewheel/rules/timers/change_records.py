@@ -37,10 +37,7 @@ def timer_created(timer: Timer, by: str) -> Change:
 
 
 def timer_changed(before: Timer, after: Timer, by: str) -> Change:
-    found = differences(
-        {**_settings(before.rules), "enabled": before.enabled},
-        {**_settings(after.rules), "enabled": after.enabled},
-    )
+    found = differences(_shown(before), _shown(after))
     if not found:  # only the instant from which its interval counts has moved
         every = after.rules.schedule.every_seconds
         found = (Difference("every_seconds", (every, every)),)
@@ -54,9 +51,14 @@ def timer_changed(before: Timer, after: Timer, by: str) -> Change:
 
 
 def _action(after: Timer, found: tuple[Difference, ...]) -> ChangeAction:
-    if [one.setting for one in found] == ["enabled"]:
+    if {one.setting for one in found} <= {"enabled", "disabled_reason"}:
         return ChangeAction.ENABLED if after.enabled else ChangeAction.DISABLED
     return ChangeAction.CHANGED
+
+
+def _shown(timer: Timer) -> dict[str, Any]:
+    state = {"enabled": timer.enabled, "disabled_reason": plain(timer.disabled_reason)}
+    return {**_settings(timer.rules), **state}
 
 
 def _settings(rules: Rules) -> dict[str, Any]:
@@ -81,6 +83,7 @@ def _settings(rules: Rules) -> dict[str, Any]:
         "overlap": rules.overlap,
         "exclude": schedule.exclude,
         "disable_on_stop": rules.disable_on_stop,
+        "pause_on_failures": rules.pause_on_failures,
         "tolerance_seconds": rules.tolerance_seconds,
         "priority": rules.priority,
         "flow_key": rules.flow_key,

@@ -60,6 +60,7 @@ EVERY_SECONDS_MAX = 366 * 86_400
 RUNS_MAX = 1_000_000_000
 JITTER_SECONDS_MAX = 86_399
 GRACE_SECONDS_MAX = 30 * 86_400
+FAILURES_MAX = 100
 UPCOMING_DEFAULT = 10
 UPCOMING_MAX = 100
 
@@ -123,6 +124,7 @@ class TimerBody(ScheduleBody):
     grace_seconds: Annotated[int, Meta(ge=0, le=GRACE_SECONDS_MAX)] | UnsetType | None = UNSET
     overlap: Overlap | UnsetType | None = UNSET
     disable_on_stop: bool | UnsetType | None = UNSET
+    pause_on_failures: Annotated[int, Meta(ge=1, le=FAILURES_MAX)] | UnsetType | None = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
     priority: PriorityField | UnsetType | None = UNSET
     flow_key: FlowKey | UnsetType | None = UNSET

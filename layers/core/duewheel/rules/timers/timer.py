@@ -34,6 +34,13 @@ class Overlap(StrEnum):
     SKIP = "skip"
 
 
+class DisabledReason(StrEnum):
+    """Why the service disabled a timer by itself; stable words, part of the interface."""
+
+    STOPPED = "receiver answered stop"
+    FAILURES = "runs failed in a row"
+
+
 class Rules(Struct, frozen=True):
     """The owner's settings of a timer."""
 
@@ -49,12 +56,18 @@ class Rules(Struct, frozen=True):
     grace_seconds: int = 60
     overlap: Overlap = Overlap.ALLOW
     disable_on_stop: bool = False
+    pause_on_failures: int | None = None  # runs in a row
     tolerance_seconds: int = 0
     priority: Priority | None = None  # None: its business's
     flow_key: str | None = None  # of its occurrences
     labels: Labels = NO_LABELS
     managed_by: str | None = None  # the set of definitions to which the timer belongs
     on_outcome: OnOutcome | None = None  # of its occurrences
+
+    @property
+    def may_be_disabled(self) -> bool:
+        """Whether the end of a run can disable the timer."""
+        return self.disable_on_stop or self.pause_on_failures is not None
 
     @property
     def late_seconds_max(self) -> int:
@@ -74,7 +87,8 @@ class Timer(Struct, frozen=True, kw_only=True):
     """The stored record. `chain` is the home of the planning entry that plans it, as long as it is
     enabled; `numbered` is the number of occurrences before those that this chain plans. `sizes` are
     the shard counts of occurrences that an earlier chain may have written. `ended`: enabled, but
-    its definition contains nothing more. `gaps`: the latest ones."""
+    its definition contains nothing more. `gaps`: the latest ones. `disabled_reason`: None if it is
+    enabled, or was disabled by a caller."""
 
     timer_id: str
     biz_type: str
@@ -88,6 +102,12 @@ class Timer(Struct, frozen=True, kw_only=True):
     sizes: Sizes = UNSIZED
     ended: bool = False
     gaps: tuple[Gap, ...] = ()
+    disabled_reason: DisabledReason | None = None
+
+    @property
+    def enabled_behind(self) -> Second:
+        """It has been enabled since this second, or since its creation."""
+        return self.gaps[-1].until or 0 if self.gaps else 0
 
     def gap_of(self, second: int) -> int | None:
         """The last second of the ended gap in which this second lies."""

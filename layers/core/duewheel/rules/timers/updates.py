@@ -17,7 +17,7 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Plan, Task
 from duewheel.rules.timers.schedule import DstGap, DstOverlap, Schedule, seconds_from
 from duewheel.rules.timers.schedule_validation import refusal_of
-from duewheel.rules.timers.timer import Gap, Rules, Timer
+from duewheel.rules.timers.timer import DisabledReason, Gap, Rules, Timer
 from duewheel.rules.wheel.addresses import Address
 
 BLANK = Rules(name="", schedule=Schedule())  # the rules of a new timer
@@ -107,14 +107,24 @@ def _check_together(rules: Rules) -> None:
         raise invalid("jitter_seconds", "must be less than every_seconds.")
 
 
-def changed(timer: Timer, rules: Rules, *, enabled: bool, now_ms: int) -> Timer:
-    """The same timer if no value changes. It still needs a chain."""
+def changed(
+    timer: Timer,
+    rules: Rules,
+    *,
+    enabled: bool,
+    now_ms: int,
+    reason: DisabledReason | None = None,
+) -> Timer:
+    """The same timer if no value changes. It still needs a chain. `reason`: why the service
+    disables it."""
     if rules == timer.rules and enabled == timer.enabled:
         return timer
+    is_disabled_now = timer.enabled and not enabled
     return replace(
         timer,
         rules=rules,
         enabled=enabled,
+        disabled_reason=None if enabled else (reason if is_disabled_now else timer.disabled_reason),
         version=timer.version + 1,
         updated_ms=max(now_ms, timer.updated_ms),
     )

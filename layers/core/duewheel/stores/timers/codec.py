@@ -1,6 +1,6 @@
 """A timer's definition as JSON, and back. Defaults are left out. The payload, as source text, and
-what an older release ignores, priority, labels, `managed_by` and `on_outcome`, have attributes of
-their own.
+what an older release ignores, priority, labels, `managed_by`, `on_outcome` and `pause_on_failures`,
+have attributes of their own.
 """
 
 from datetime import date
@@ -27,7 +27,15 @@ from duewheel.stores.callbacks.codec import (
 
 _RUNS_MAX = 10**15
 
-_BESIDE = ("schedule", "payload", "priority", "labels", "managed_by", "on_outcome")
+_BESIDE = (
+    "schedule",
+    "payload",
+    "priority",
+    "labels",
+    "managed_by",
+    "on_outcome",
+    "pause_on_failures",
+)
 
 
 class _Row(Struct, forbid_unknown_fields=True):

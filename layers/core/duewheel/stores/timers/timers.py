@@ -24,7 +24,7 @@ from duewheel.rules.timers.change_records import (
     timer_created,
     timer_named,
 )
-from duewheel.rules.timers.timer import Gap, Rules, Timer
+from duewheel.rules.timers.timer import DisabledReason, Gap, Rules, Timer
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
@@ -203,6 +203,7 @@ def timer_from(item: Item) -> Timer:
             sizes=sizes_from(json.loads(item["sizes"]["S"])) if "sizes" in item else UNSIZED,
             ended="ended" in item,
             gaps=convert(json.loads(item["gaps"]["S"]), tuple[Gap, ...]) if "gaps" in item else (),
+            disabled_reason=_disabled_reason(item),
         )
     except NOT_UNDERSTOOD as error:
         raise reported(item, "definition") from error
@@ -212,9 +213,12 @@ def _rules(item: Item) -> Rules:
     row = json.loads(item["rules"]["S"])
     labels = labels_of_text(item[LABELS]["S"]) if LABELS in item else NO_LABELS
     rules = rules_of_row(row, _payload(item), _priority(item), labels, _managed_by(item))
-    if "on_outcome" not in item:
-        return rules
-    return replace(rules, on_outcome=on_outcome_of_text(item["on_outcome"]["S"]))
+    if "on_outcome" in item:
+        rules = replace(rules, on_outcome=on_outcome_of_text(item["on_outcome"]["S"]))
+    if "pause_on_failures" in item:
+        failures = integer(int(item["pause_on_failures"]["N"]), _COUNT_MAX, smallest=1)
+        rules = replace(rules, pause_on_failures=failures)
+    return rules
 
 
 def _item(timer: Timer) -> dict[str, Any]:
@@ -228,15 +232,10 @@ def _item(timer: Timer) -> dict[str, Any]:
         "updated_ms": {"N": str(timer.updated_ms)},
         "numbered": {"N": str(timer.numbered)},
         **labels_attribute(timer.rules.labels),
+        **_beside(timer.rules),
     }
-    if timer.rules.payload is not None:
-        item["payload"] = {"S": timer.rules.payload}
-    if timer.rules.priority is not None:
-        item["priority"] = {"S": timer.rules.priority}
-    if timer.rules.managed_by is not None:
-        item["managed_by"] = {"S": timer.rules.managed_by}
-    if timer.rules.on_outcome is not None:
-        item["on_outcome"] = {"S": on_outcome_text(timer.rules.on_outcome)}
+    if timer.disabled_reason is not None:
+        item["disabled_reason"] = {"S": timer.disabled_reason}
     if timer.chain is not None:
         item["chain"] = {"S": timer.chain.name}
     if timer.sizes.until_second:
@@ -245,6 +244,22 @@ def _item(timer: Timer) -> dict[str, Any]:
         item["ended"] = {"BOOL": True}
     if timer.gaps:
         item["gaps"] = {"S": compact(gaps_row(timer.gaps))}
+    return item
+
+
+def _beside(rules: Rules) -> dict[str, Any]:
+    """The settings that have attributes of their own, where they are not the default."""
+    item: dict[str, Any] = {}
+    if rules.payload is not None:
+        item["payload"] = {"S": rules.payload}
+    if rules.priority is not None:
+        item["priority"] = {"S": rules.priority}
+    if rules.managed_by is not None:
+        item["managed_by"] = {"S": rules.managed_by}
+    if rules.on_outcome is not None:
+        item["on_outcome"] = {"S": on_outcome_text(rules.on_outcome)}
+    if rules.pause_on_failures is not None:
+        item["pause_on_failures"] = {"N": str(rules.pause_on_failures)}
     return item
 
 
@@ -278,6 +293,12 @@ def _biz_type(value: str) -> str:
 
 def _priority(item: Item) -> Priority | None:
     return Priority(item["priority"]["S"]) if "priority" in item else None
+
+
+def _disabled_reason(item: Item) -> DisabledReason | None:
+    """None for a word of a later release."""
+    word = string(item["disabled_reason"]["S"]) if "disabled_reason" in item else ""
+    return DisabledReason(word) if word in set(DisabledReason) else None
 
 
 def _managed_by(item: Item) -> str | None:

@@ -24,7 +24,6 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make
 from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Attempt, Status, Task
-from duewheel.rules.timers.occurrence_policy import should_disable_timer
 from duewheel.targets.by_type import Targets
 from duewheel.workflows.delivery.batch_calls import after_all, confirmed_together, without
 from duewheel.workflows.delivery.call_secrets import CallSecrets
@@ -43,7 +42,7 @@ from duewheel.workflows.delivery.slow_lane import DetectSlowCalls
 from duewheel.workflows.gather_all import gather_all, in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.reschedule import Reschedule
-from duewheel.workflows.timers.change_timer import StopTimer
+from duewheel.workflows.timers.disable_timer import DisableTimer
 
 # The time that an invocation needs after its last call, to settle and to pass on the rest.
 SETTLE_RESERVE_MS = 5_000
@@ -61,7 +60,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
     rate_limit: RateLimitGate
     fail_attempt: FailAttempt
     reschedule: Reschedule
-    stop_timer: StopTimer
+    disable_timer: DisableTimer
     detect_slow_calls: DetectSlowCalls
     hold_permits: Callable[[Task], None]  # of work that goes on after its call
     retry_throttled: RetryThrottled
@@ -161,6 +160,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         expire = partial(self.fail_attempt.expire, task, run.business)
         status = await self.retry_throttled(expire, run.page.deadline_ms)
         run.page.firing.count(task, status, was_called=False)
+        await self._disable_timer(task, None, status, run)
 
     async def _outcomes(self, call: Call, run: BusinessRun, started_ms: int) -> list[Outcome]:
         """Of the tasks of the request, in their order."""
@@ -241,13 +241,19 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
     async def _record_failure(
         self, task: Task, outcome: Outcome, attempt: Attempt, run: BusinessRun
     ) -> None:
-        firing = run.page.firing
         failed = partial(self.fail_attempt.failed, task, outcome, attempt, run.business)
         status = await self.retry_throttled(failed, run.page.deadline_ms)
-        firing.count(task, status)
-        timer = firing.timer_of(task)
-        if timer is not None and status is Status.DEAD and should_disable_timer(timer, outcome):
-            await in_thread(self.stop_timer, timer)
+        run.page.firing.count(task, status)
+        await self._disable_timer(task, outcome, status, run)
+
+    async def _disable_timer(
+        self, task: Task, outcome: Outcome | None, status: Status | None, run: BusinessRun
+    ) -> None:
+        timer = run.page.firing.timer_of(task)
+        if timer is None or status not in (Status.DEAD, Status.EXPIRED):
+            return
+        if timer.rules.may_be_disabled:
+            await in_thread(self.disable_timer.after, timer, task, outcome)
 
     async def _postpone_unbegun(self, tasks: list[Task], run: BusinessRun) -> None:
         changes = lifecycle.postponed_unbegun(tasks, self.clock.now_ms())

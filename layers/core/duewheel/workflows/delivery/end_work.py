@@ -6,6 +6,7 @@ loses. A repeated report gets the answer of the first.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,14 +32,16 @@ from duewheel.workflows.tasks.work_permits import WorkPermits
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.tries import until_won
 
+if TYPE_CHECKING:
+    from duewheel.rules.timers.timer import Timer
+
 _TRIES = 5
 _CONTENDED = "The task is being changed by others. Try it again."
 
 
 class EndWork(Struct, frozen=True, kw_only=True):
-    """`as_called`: an occurrence with what its timer says, any other task as it is. `count`: counts
-    the outcome of an occurrence. `stop_timer`: disables the timer of a run that its receiver ended,
-    if the timer follows that."""
+    """`as_called`: an occurrence with what its timer says, and that; any other task as it is.
+    `run_ended`: what its end means for its timer."""
 
     clock: Clock
     tasks: TaskStore
@@ -49,9 +52,8 @@ class EndWork(Struct, frozen=True, kw_only=True):
     fail_attempt: FailAttempt
     permits: WorkPermits
     tell_outcome: TellOutcome
-    as_called: Callable[[Task], Task]
-    count: Callable[[Task, Status], None]
-    stop_timer: Callable[[Task, Outcome], None]
+    as_called: "Callable[[Task], tuple[Task, Timer | None]]"
+    run_ended: "Callable[[Task, Timer | None, Status, Outcome], None]"
 
     def complete(self, home: Address, name: AttemptName, result: str | None) -> Task:
         def try_once() -> Task | None:
@@ -59,7 +61,7 @@ class EndWork(Struct, frozen=True, kw_only=True):
             if long_work.is_complete_by(task, name):
                 return task
             self._check_open(task, name)
-            return self._completed(self.as_called(task), result)
+            return self._completed(task, result)
 
         return self._until_won(try_once)
 
@@ -122,8 +124,9 @@ class EndWork(Struct, frozen=True, kw_only=True):
         if not long_work.is_open(task, name):
             raise long_work.not_running(task, name)
 
-    def _completed(self, task: Task, result: str | None) -> Task | None:
+    def _completed(self, before: Task, result: str | None) -> Task | None:
         """It names an entry of this moment, in whose second the sweep counts it."""
+        task, timer = self.as_called(before)
         now_ms = self.clock.now_ms()
         business = self.known.one(task.biz_type)
         kept_seconds = business.retention_seconds
@@ -138,20 +141,19 @@ class EndWork(Struct, frozen=True, kw_only=True):
         counts.add(DELIVERED)
         self.keys.release([ended])
         self.keep_order.ended([ended])
-        self._ended(task, Status.DELIVERED)
+        self._ended(task, timer, Status.DELIVERED, outcome)
         return ended
 
     def _failed(self, task: Task, outcome: Outcome) -> Status | None:
-        called = self.as_called(task)
+        called, timer = self.as_called(task)
         attempt = lifecycle.reported_attempt(called, outcome, self.clock.now_ms())
         business = self.known.one(task.biz_type)
         status = self.fail_attempt.failed(called, outcome, attempt, business)
         if status is not None:
-            self._ended(task, status)
-        if status is Status.DEAD:
-            self.stop_timer(task, outcome)
+            self._ended(called, timer, status, outcome)
         return status
 
-    def _ended(self, before: Task, status: Status) -> None:
+    def _ended(self, before: Task, timer: "Timer | None", status: Status, outcome: Outcome) -> None:
         self.permits.give_back(before)
-        self.count(before, status)
+        if before.occurrence is not None:
+            self.run_ended(before, timer, status, outcome)

@@ -57,6 +57,13 @@ class TellOutcome(Struct, frozen=True):
         placement = self.entry_writer.placement_now()
         return outcome_notice.notice_of_runs(chain, timer_id, reason, due_seconds, asked, placement)
 
+    def of_disabled(
+        self, run: Task, timer_id: str, version: int, reason: str, asked: OnOutcome
+    ) -> Task:
+        """The notice that a timer was disabled after this run, to be put with that change."""
+        placement = self.entry_writer.placement_now()
+        return outcome_notice.notice_of_disabled(run, timer_id, version, reason, asked, placement)
+
     def put(self, notice: Task) -> dict[str, object]:
         """The part of a transaction."""
         return {"Put": self.tasks.put_request(notice)}

@@ -1,9 +1,8 @@
-"""Change, enable, disable, delete or run a timer, and disable one whose receiver answers stop.
+"""Change, enable, disable, delete or run a timer.
 
 A change reads the timer, computes the new definition, and writes it if the timer is unchanged. One
 transaction writes the timer and the record of its change, ends the old chain and begins the new
-one. From the answer on, the new definition decides what is called. A stop applies only to the
-version that was called: a later change may have corrected the cause.
+one. From the answer on, the new definition decides what is called.
 """
 
 from collections.abc import Callable
@@ -11,10 +10,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.log import logger
-from duewheel.rules.history.changes import THE_SERVICE
 from duewheel.rules.preconditions import Precondition
-from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable, UnknownTask
+from duewheel.rules.refusals import TooManyWrites, Unavailable, UnknownTask
 from duewheel.rules.tasks.effective_callback import check_callback, check_on_outcome
 from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.tasks.task import Task
@@ -90,8 +87,10 @@ class ChangeTimer(Struct, frozen=True):
         alter: Callable[[Timer, int], Timer],
         precondition: Precondition,
         by: str,
+        along: Callable[[Timer], Chained] = Chained,
     ) -> Timer:
-        """`alter`: the changed timer, or the same object if nothing changes, at this instant."""
+        """`alter`: the changed timer, or the same object if nothing changes, at this instant.
+        `along`: what else is written with the changed one."""
 
         def try_once() -> Timer | None:
             before = self._find(timer_id)
@@ -99,10 +98,12 @@ class ChangeTimer(Struct, frozen=True):
             after = alter(before, self.clock.now_ms())
             if after is before:
                 return before
-            chained = self._chained(before, after)
-            if not self.timers.change(before, chained.timer, by, chained.actions):
+            chained, more = self._chained(before, after), along(after)
+            actions = (*chained.actions, *more.actions)
+            if not self.timers.change(before, chained.timer, by, actions):
                 return None
             self.chain.announce(chained)
+            self.chain.announce(more)
             return chained.timer
 
         return _one_that_wins(try_once)
@@ -172,25 +173,3 @@ class RunTimer(Struct, frozen=True):
         if before is None:
             raise UnknownTask("The run that this request made has been deleted since.")
         return before
-
-
-class StopTimer(Struct, frozen=True):
-    change_timer: ChangeTimer
-
-    def __call__(self, timer: Timer) -> None:
-        try:
-            as_called = Precondition(version=timer.version)
-            self.change_timer.disable(timer.timer_id, as_called, by=THE_SERVICE)
-        except Refusal as refusal:
-            logger.warning(
-                "timer not disabled, though its receiver answered stop",
-                action="timer-not-stopped",
-                timer_id=timer.timer_id,
-                reason=refusal.detail,
-            )
-            return
-        logger.warning(
-            "timer disabled: its receiver answered stop",
-            action="timer-stopped",
-            timer_id=timer.timer_id,
-        )

@@ -48,6 +48,7 @@ from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.timers.count_outcomes import CountOutcomes
+from duewheel.workflows.timers.disable_timer import DisableTimer
 from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 from duewheel.workflows.tries import changed_or_logged
 
@@ -70,6 +71,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
     count_outcomes: CountOutcomes
     keep_order: KeepOrder
     tell_outcome: TellOutcome
+    disable_timer: DisableTimer
     records: StepRecordStore | None  # None: all occurrences are in the index
     writers: ThreadPoolExecutor
 
@@ -116,6 +118,8 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         else:
             report_lost_race(chain.task_id, chain.biz_type)
         self._count(plan.timer_id, plan.planned_until_second, until_ms)
+        if timer.rules.pause_on_failures is not None:
+            self.disable_timer.if_failing(timer.timer_id)
 
     def _take_back(self, chain: Task, plan: Plan, timer: Timer | None, until_ms: int) -> None:
         """Withdraw again later: another planner may be writing at this moment, and the index
