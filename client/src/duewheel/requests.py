@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Required, TypedDict
 from duewheel.instants import Seconds, plain, seconds_of
 
 Priority = Literal["high", "normal", "low"]
-Outcome = Literal["delivered", "dead", "expired", "cancelled", "missed"]
+Outcome = Literal["delivered", "dead", "expired", "cancelled", "missed", "disabled"]
 
 
 class Unset(Enum):
@@ -96,8 +96,9 @@ class TimerFields(Schedule, total=False):
     expires_after_seconds: Seconds | None
     misfire: Literal["all", "latest", "skip"] | None
     grace_seconds: Seconds | None
-    overlap: Literal["allow", "skip"] | None
+    overlap: Literal["allow", "skip", "buffer_one", "cancel_running"] | None
     disable_on_stop: bool | None
+    pause_on_failures: int | None
     tolerance_seconds: Seconds | None
     priority: Priority | None
     flow_key: str | None

@@ -307,6 +307,7 @@ class Timer(Value):
     next_at: datetime | None = field(default=None, metadata=INSTANT)
     version: int
     enabled: bool = True
+    disabled_reason: str | None = field(default=None, repr=False)
     dialect: str | None = field(default=None, repr=False)
     start_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     end_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
@@ -323,6 +324,7 @@ class Timer(Value):
     overlap: str = field(default="allow", repr=False)
     exclude: tuple[str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
     disable_on_stop: bool = field(default=False, repr=False)
+    pause_on_failures: int | None = field(default=None, repr=False)
     tolerance_seconds: int = field(default=0, repr=False)
     priority: str | None = field(default=None, repr=False)
     flow_key: str | None = field(default=None, repr=False)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.timers.overlap import Line
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.stores import registry_keys
 from duewheel.stores.timers.counters import Counted
@@ -28,36 +29,41 @@ def read(store: RunningStore) -> Running:
     return store.read_many([TIMER_ID]).get(TIMER_ID, Running())
 
 
-def test_a_begun_occurrence_replaces_the_one_before(store: RunningStore) -> None:
+def test_a_line_replaces_the_one_that_was_read(store: RunningStore) -> None:
     assert read(store) == Running()
-    assert store.begin(TIMER_ID, Running(), ONE).home == ONE
-    assert store.begin(TIMER_ID, read(store), TWO).home == TWO
-    assert read(store).home == TWO
+    for line in (Line(ONE), Line(ONE, TWO), Line(TWO, THREE), Line(THREE)):
+        assert store.put(TIMER_ID, read(store), line).line == line
+        assert read(store).line == line
 
 
-def test_a_second_begin_returns_the_first_one(store: RunningStore) -> None:
-    before = read(store)
-    store.begin(TIMER_ID, before, ONE)
-    assert store.begin(TIMER_ID, before, TWO).home == ONE
-    seen = read(store)
-    store.begin(TIMER_ID, seen, TWO)
-    assert store.begin(TIMER_ID, seen, THREE).home == TWO
-
-
-def test_a_repeated_begin_returns_itself(store: RunningStore) -> None:
-    before = read(store)
-    store.begin(TIMER_ID, before, ONE)
-    assert store.begin(TIMER_ID, before, ONE).home == ONE
-
-
-@pytest.mark.parametrize("home", [{"S": "nonsense"}, {"N": "1"}, None])
-def test_a_damaged_record_does_not_prevent_a_begin(
-    world: World, store: RunningStore, home: dict[str, str] | None
+@pytest.mark.parametrize("first", [Line(ONE), Line(ONE, TWO), Line(THREE, TWO)])
+def test_a_line_that_another_has_changed_is_returned_as_it_is(
+    store: RunningStore, first: Line
 ) -> None:
-    put(world, registry_keys.timer_running(TIMER_ID), **({} if home is None else {"home": home}))
+    """In either place."""
+    store.put(TIMER_ID, read(store), Line(THREE))
+    before = read(store)
+    store.put(TIMER_ID, before, first)
+    assert store.put(TIMER_ID, before, Line(TWO)).line == first
+    assert read(store).line == first
+
+
+def test_a_repeated_put_returns_itself(store: RunningStore) -> None:
+    before = read(store)
+    store.put(TIMER_ID, before, Line(ONE, TWO))
+    assert store.put(TIMER_ID, before, Line(ONE, TWO)).line == Line(ONE, TWO)
+
+
+@pytest.mark.parametrize("name", ["home", "waiting"])
+@pytest.mark.parametrize("value", [{"S": "nonsense"}, {"N": "1"}, None])
+def test_a_damaged_record_does_not_prevent_a_run(
+    world: World, store: RunningStore, name: str, value: dict[str, str] | None
+) -> None:
+    put(world, registry_keys.timer_running(TIMER_ID), **({} if value is None else {name: value}))
     damaged = read(store)
-    assert damaged.home is None
-    assert store.begin(TIMER_ID, damaged, ONE).home == ONE
+    assert damaged.line == Line()
+    assert store.put(TIMER_ID, damaged, Line(ONE, TWO)).line == Line(ONE, TWO)
+    assert read(store).line == Line(ONE, TWO)
 
 
 def test_counters_are_added_up(world: World) -> None:

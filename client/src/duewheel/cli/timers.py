@@ -13,7 +13,16 @@ from duewheel.cli.shown import here
 from duewheel.requests import TimerChange, TimerFields
 from duewheel.values import Timer
 
-COLUMNS = ("timer_id", "name", "state", "cron", "every_seconds", "timezone", "next_at")
+COLUMNS = (
+    "timer_id",
+    "name",
+    "state",
+    "disabled_reason",
+    "cron",
+    "every_seconds",
+    "timezone",
+    "next_at",
+)
 RUN_COLUMNS = ("task_id", "occurrence_at", "status", "attempts", "lateness_ms", "last_error")
 FIELDS = frozenset(get_type_hints(TimerFields))
 CHANGEABLE = frozenset(get_type_hints(TimerChange))
@@ -140,4 +149,5 @@ timer.add_command(apply)
 
 
 def _state_text(found: Timer) -> str:
-    return f"is {found.state}" + (f", next {here(found.next_at)}" if found.next_at else "")
+    reason = f": {found.disabled_reason}" if found.disabled_reason else ""
+    return f"is {found.state}{reason}" + (f", next {here(found.next_at)}" if found.next_at else "")

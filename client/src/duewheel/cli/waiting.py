@@ -8,6 +8,7 @@ _REASONS = {
     "rate": "its business has reached its calls a second",
     "concurrency": "its business has too many calls or look-ups of host names under way",
     "flow-key": "its flow key has reached a limit, or earlier tasks of it come first",
+    "overlap": "an earlier run of its timer is pending",
     "open-breaker": "its host keeps failing and is not called",
     "slow-lane": "it waits for a notifier of the slow lane",
     "backlog": "it is in a backlog",

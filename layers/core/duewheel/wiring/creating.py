@@ -28,6 +28,12 @@ def _give_back(task: Task) -> None:
     work_permits().give_back(task)
 
 
+def _run_left(task: Task) -> None:
+    from duewheel.wiring.timers import end_run
+
+    end_run().left(task)
+
+
 @once
 def change_pending() -> ChangePendingTask:
     return ChangePendingTask(
@@ -37,6 +43,7 @@ def change_pending() -> ChangePendingTask:
         keep_order=order(),
         entry_writer=entry_writer(),
         give_back=_give_back,
+        run_left=_run_left,
         lead_ms=settings().lead_ms,
         notifier_lives_ms=settings().notifier_lives_ms,
     )

@@ -22,7 +22,7 @@ from duewheel.rules.wheel.addresses import PARKED_SLOTS, Address
 from duewheel.stores.aws_clients import TargetClients
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.delivery.parked_items import ParkedStore
-from duewheel.stores.timers.occurrences import PlannedOccurrences, RunningStore
+from duewheel.stores.timers.occurrences import PlannedOccurrences
 from duewheel.targets.aws.calls import CALLS_AT_ONCE, AwsCalls
 from duewheel.targets.by_type import Targets
 from duewheel.targets.http.target import HttpTarget
@@ -37,7 +37,6 @@ from duewheel.wiring.businesses import (
 from duewheel.wiring.process import (
     clock,
     completion_secret,
-    dynamodb,
     generation,
     message_sender,
     once,
@@ -52,8 +51,10 @@ from duewheel.wiring.timers import (
     counters,
     disable_timer,
     run_list,
+    running,
     step_records,
     timers,
+    wake_waiting,
 )
 from duewheel.wiring.wheel import entry_writer, keep_order, keys, pages, tasks, tell_outcome, turns
 from duewheel.workflows.delivery.attempt_call import AttemptCall
@@ -82,10 +83,12 @@ from duewheel.workflows.delivery.settle_batch import Settler
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls, SlowLane
 from duewheel.workflows.gather_all import in_threads_of
 from duewheel.workflows.retry_throttled import RetryThrottled
+from duewheel.workflows.tasks.change_task import ChangePendingTask
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import WRITERS, Reschedule
 from duewheel.workflows.timers.check_occurrences import WRITERS as ENDERS
 from duewheel.workflows.timers.check_occurrences import CheckOccurrences
+from duewheel.workflows.timers.keep_apart import KeepApart
 from duewheel.workflows.timers.plan_occurrences import WRITERS as PLANNERS
 from duewheel.workflows.timers.plan_occurrences import PlanTimers
 from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
@@ -210,12 +213,36 @@ def plan_timers() -> PlanTimers:
 
 
 @once
+def keep_apart() -> KeepApart:
+    change_pending = ChangePendingTask(
+        clock=clock(),
+        tasks=tasks(),
+        keys=keys(),
+        keep_order=order(),
+        entry_writer=entry_writer(),
+        give_back=_give_back,
+        run_left=lambda task: None,  # the one that takes its place waits for nothing
+        lead_ms=settings().lead_ms,
+        notifier_lives_ms=settings().notifier_lives_ms,
+    )
+    return KeepApart(
+        clock=clock(),
+        known=businesses_with_health(),
+        tasks=tasks(),
+        running=running(),
+        change_pending=change_pending,
+        tell_outcome=tell_outcome(),
+        wake=wake_waiting(),
+    )
+
+
+@once
 def check_occurrences() -> CheckOccurrences:
     return CheckOccurrences(
         clock=clock(),
         tasks=tasks(),
         timers=timers(),
-        running=RunningStore(dynamodb(), clock(), settings().registry_table),
+        keep_apart=keep_apart(),
         counters=counters(),
         reschedule=reschedule(),
         take_back=withdraw_occurrences(),
@@ -335,6 +362,12 @@ def _hold_permits(task: Task) -> None:
     from duewheel.wiring.long_work import work_permits  # only where some work goes on
 
     work_permits().hold(task)
+
+
+def _give_back(task: Task) -> None:
+    from duewheel.wiring.long_work import work_permits
+
+    work_permits().give_back(task)
 
 
 def _lapse(known: BusinessCache, entry: Address, task: Task) -> None:

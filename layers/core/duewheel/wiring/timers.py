@@ -7,7 +7,7 @@ from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.tasks.made_once import MadeOnce
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.name_claims import NameClaims
-from duewheel.stores.timers.occurrences import OccurrenceIndex, OccurrenceList
+from duewheel.stores.timers.occurrences import OccurrenceIndex, OccurrenceList, RunningStore
 from duewheel.stores.timers.step_records import StepRecordStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.wiring.businesses import business_cache
@@ -18,6 +18,7 @@ from duewheel.workflows.timers.count_outcomes import CountOutcomes
 from duewheel.workflows.timers.create_timer import CreateTimer
 from duewheel.workflows.timers.disable_timer import DisableTimer
 from duewheel.workflows.timers.end_run import EndRun
+from duewheel.workflows.timers.keep_apart import WakeWaiting
 from duewheel.workflows.timers.planning_chain import PlanningChain
 from duewheel.workflows.timers.read_xtimer import ReadXtimer
 from duewheel.workflows.timers.timer_by_name import TimerByName
@@ -103,5 +104,21 @@ def disable_timer(known: BusinessCache) -> DisableTimer:
 
 
 @once
+def running() -> RunningStore:
+    return RunningStore(dynamodb(), clock(), settings().registry_table)
+
+
+@once
+def wake_waiting() -> WakeWaiting:
+    return WakeWaiting(
+        clock=clock(),
+        tasks=tasks(),
+        running=running(),
+        entry_writer=entry_writer(),
+        lead_ms=settings().lead_ms,
+    )
+
+
+@once
 def end_run() -> EndRun:
-    return EndRun(timers(), counters(), disable_timer(business_cache()))
+    return EndRun(timers(), counters(), disable_timer(business_cache()), wake_waiting())

@@ -33,6 +33,7 @@ class CountersView(Struct, kw_only=True):
     missed: Count
     superseded: Count
     skipped: Count
+    replaced: Count
 
 
 class TimerView(Struct, kw_only=True):

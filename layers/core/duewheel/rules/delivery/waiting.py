@@ -37,6 +37,7 @@ class Reason(StrEnum):
     RATE = "rate"
     CONCURRENCY = "concurrency"
     FLOW_KEY = "flow-key"
+    OVERLAP = "overlap"
     OPEN_BREAKER = "open-breaker"
     SLOW_LANE = "slow-lane"
     BACKLOG = "backlog"
@@ -186,6 +187,8 @@ def _reason(by: PostponedBy) -> Reason | None:
             return Reason.CONCURRENCY
         case PostponedBy.FLOW_KEY:
             return Reason.FLOW_KEY
+        case PostponedBy.OVERLAP:
+            return Reason.OVERLAP
         case PostponedBy.RELEASE:
             return None
     assert_never(by)

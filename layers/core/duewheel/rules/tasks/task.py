@@ -56,6 +56,7 @@ class PostponedBy(StrEnum):
     CONCURRENCY = "concurrency"
     RELEASE = "release"  # it has a place among tasks that were parked
     FLOW_KEY = "flow-key"
+    OVERLAP = "overlap"  # an earlier run of its timer is pending
 
 
 class Postponement(Struct, frozen=True):

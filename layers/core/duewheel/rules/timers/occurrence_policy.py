@@ -28,6 +28,7 @@ class Reason(StrEnum):
     MISSED = "missed"
     SUPERSEDED = "superseded"
     SKIPPED = "skipped"
+    REPLACED = "replaced"  # it was cancelled for a later one
 
 
 def skip_reason(

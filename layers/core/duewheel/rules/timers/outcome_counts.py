@@ -28,12 +28,14 @@ class Counted(StrEnum):
     MISSED = "missed"
     SUPERSEDED = "superseded"
     SKIPPED = "skipped"
+    REPLACED = "replaced"
 
 
 COUNTED_AS = {
     Reason.MISSED: Counted.MISSED,
     Reason.SUPERSEDED: Counted.SUPERSEDED,
     Reason.SKIPPED: Counted.SKIPPED,
+    Reason.REPLACED: Counted.REPLACED,
 }
 OUTCOMES = {
     Status.DELIVERED: Counted.DELIVERED,

@@ -32,6 +32,12 @@ class Overlap(StrEnum):
 
     ALLOW = "allow"
     SKIP = "skip"
+    BUFFER_ONE = "buffer_one"  # one waits, and is called when the earlier one has ended
+    CANCEL_RUNNING = "cancel_running"  # the earlier one is cancelled
+
+    @property
+    def lets_wait(self) -> bool:
+        return self in (Overlap.BUFFER_ONE, Overlap.CANCEL_RUNNING)
 
 
 class DisabledReason(StrEnum):

@@ -3,7 +3,7 @@
 The index and the step records of a timer are eventually consistent: they say where to look, and the
 table says what is true. Planned occurrences are deleted before they fall due; one that has changed
 since it was planned is left alone. A timer whose occurrences do not overlap has a record of the one
-that was begun last.
+that was begun last, and of the one that waits for its end.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules.tasks.task import Status
+from duewheel.rules.timers.overlap import Line
 from duewheel.rules.timers.step_records import merged
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _INDEX = "by_timer"
 _HOME = "home"
+_WAITING = "waiting"
 
 
 class OccurrenceIndex(Struct, frozen=True):
@@ -117,10 +119,10 @@ class PlannedOccurrences(Struct, frozen=True):
 
 
 class Running(Struct, frozen=True):
-    """As it was read. `home` is None where there is none, or none that can be read."""
+    """The line as it was read. `seen`: the attributes."""
 
-    seen: Mapping[str, Any] | None = None
-    home: Address | None = None
+    line: Line = Line()
+    seen: Mapping[str, Any] = {}
 
 
 class RunningStore(Struct, frozen=True):
@@ -134,31 +136,46 @@ class RunningStore(Struct, frozen=True):
         items = get_batch(self.client, self.clock, self.table, keys)
         return {registry_keys.timer_id_of(item): _running_from(item) for item in items}
 
-    def begin(self, timer_id: str, before: Running, home: Address) -> Running:
-        """Put this occurrence, if the record is as it was read; returns the record as it then
-        is."""
-        name = {"S": home.name}
-        condition, values = "attribute_not_exists(#home)", {":name": name}
-        if before.seen is not None:
-            condition, values = "#home = :seen", {":name": name, ":seen": dict(before.seen)}
+    def put(self, timer_id: str, before: Running, line: Line) -> Running:
+        """Put this line, if the record is as it was read; returns the record as it then is."""
+        homes = {_HOME: line.running, _WAITING: line.waiting}
+        after = {name: {"S": home.name} for name, home in homes.items() if home is not None}
+        gone = [name for name in before.seen if name not in after]
+        update = "SET " + ", ".join(f"#{name} = :{name}" for name in after)
+        if gone:
+            update += " REMOVE " + ", ".join(f"#{name}" for name in gone)
+        as_read = [
+            f"#{name} = :seen_{name}" if name in before.seen else f"attribute_not_exists(#{name})"
+            for name in homes
+        ]
         result = write_if(
             self.client.update_item,
             TableName=self.table,
             Key=registry_keys.timer_running(timer_id),
-            UpdateExpression="SET #home = :name",
-            ConditionExpression=condition,
-            ExpressionAttributeNames={"#home": _HOME},
-            ExpressionAttributeValues=values,
+            UpdateExpression=update,
+            ConditionExpression=" AND ".join(as_read),
+            ExpressionAttributeNames={f"#{name}": name for name in homes},
+            ExpressionAttributeValues={
+                **{f":{name}": value for name, value in after.items()},
+                **{f":seen_{name}": value for name, value in before.seen.items()},
+            },
         )
         if isinstance(result, Written):
-            return Running(name, home)
+            return Running(line, after)
         return Running() if result.item is None else _running_from(result.item)
 
 
 def _running_from(item: Item) -> Running:
-    seen = item.get(_HOME)
+    seen = {name: item[name] for name in (_HOME, _WAITING) if name in item}
+    return Running(Line(_home_in(item, _HOME), _home_in(item, _WAITING)), seen)
+
+
+def _home_in(item: Item, name: str) -> Address | None:
+    """None where there is none, or none that can be read."""
+    if name not in item:
+        return None
     try:
-        return Running(seen, address_named(item[_HOME]["S"]))
+        return address_named(item[name]["S"])
     except NOT_UNDERSTOOD:
-        reported(item, _HOME)
-        return Running(seen)
+        reported(item, name)
+        return None

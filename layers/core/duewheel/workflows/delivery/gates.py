@@ -233,6 +233,15 @@ class OccurrenceGate(Gate, Struct, frozen=True):
             return None
         return Call(checked.fire[0], call.from_ms, probe=call.probe)
 
+    async def ended(self, call: Call, run: BusinessRun) -> list[Call]:
+        """Another run of the timer may wait for the end of this one."""
+        for task in call.in_request:
+            timer = run.page.firing.timer_of(task)
+            if timer is not None and timer.rules.overlap.lets_wait:
+                await run.page.settler.until_tried(task.home)
+                await in_thread(self.check.keep_apart.wake, timer)
+        return []
+
     async def _checked(self, page: PageRun) -> Checked:
         """The first business reads the timers of the page, and the others use these."""
         async with page.checking:

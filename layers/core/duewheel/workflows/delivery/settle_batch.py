@@ -98,12 +98,13 @@ class Settler:
 
     def add(self, task: Task, written: Written = lambda: None) -> None:
         self._waiting.append((task, written))
-        if task.flow_key is not None:
+        if task.flow_key is not None or task.occurrence is not None:
             self._in_line[task.home] = asyncio.Event()
         self._changed.set()
 
     async def until_tried(self, home: Address) -> None:
-        """Wait until the task at this home, which has a flow key, is settled, or could not be."""
+        """Wait until the task at this home, which has a flow key or is of a timer, is settled, or
+        could not be."""
         if home in self._in_line:
             await self._in_line[home].wait()
 

@@ -55,6 +55,7 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
     keep_order: KeepOrder
     entry_writer: EntryWriter
     give_back: Callable[[Task], None]  # the permits of work that goes on after its call
+    run_left: Callable[[Task], None]  # an occurrence that was under way is cancelled
     lead_ms: int
     notifier_lives_ms: int
 
@@ -150,6 +151,8 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         if written is not None and not after.is_live:
             self.keys.release([after])
         self.keep_order.conclude(before, after, is_written=written is not None)
+        if written is not None and not after.is_live and _may_be_waited_for(before):
+            self.run_left(before)
         return written
 
     def _change(self, before: Task, after: Task) -> Task | None:
@@ -234,6 +237,11 @@ class ChangeTask(Struct, frozen=True):
             return also(brought_forward(task, now_ms))
 
         return self.change_pending(home, altered, permit)
+
+
+def _may_be_waited_for(before: Task) -> bool:
+    """Whether another run of its timer may wait for its end: not for one that was only planned."""
+    return before.occurrence is not None and not before.occurrence.manual and before.version > 1
 
 
 def _check_own(task: Task) -> None:

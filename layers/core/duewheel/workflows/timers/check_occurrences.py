@@ -6,7 +6,7 @@ after the answer to a change obeys it.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct, field
@@ -33,21 +33,22 @@ from duewheel.rules.timers.timer import Overlap, Timer
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.counters import CounterStore
-from duewheel.stores.timers.occurrences import Running, RunningStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.tasks.tell_outcome import TellOutcome
+from duewheel.workflows.timers.keep_apart import Entrant, Fate, KeepApart
 from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 
 AHEAD_MS = 150  # long enough for the requests of a check
 FRESH_MS = 250
 LATE_MS = 60_000  # so late after an outage many may have been missed
 WRITERS = 16
-_ROUNDS = 3
+_LATE = (Reason.MISSED, Reason.SUPERSEDED)
 
 Ended = tuple[Task, Reason]
+Waiting = tuple[Task, Timer, Task | None]  # behind that one
 
 
 class Firing(Struct):
@@ -83,7 +84,8 @@ class Firing(Struct):
 class Checked(Struct, frozen=True):
     fire: list[Task] = field(default_factory=list)  # with the values of their timers
     ended: list[Ended] = field(default_factory=list)
-    unreadable: list[Task] = field(default_factory=list)  # their timers cannot be read
+    unreadable: list[Task] = field(default_factory=list)  # their timers cannot be read now
+    waiting: list[Waiting] = field(default_factory=list)
     timers: dict[str, Timer] = field(default_factory=dict)  # of those that are ended, as read
 
     def of_business(self, biz_type: str) -> "Checked":
@@ -91,6 +93,7 @@ class Checked(Struct, frozen=True):
             [task for task in self.fire if task.biz_type == biz_type],
             [(task, reason) for task, reason in self.ended if task.biz_type == biz_type],
             [task for task in self.unreadable if task.biz_type == biz_type],
+            [one for one in self.waiting if one[0].biz_type == biz_type],
             self.timers,
         )
 
@@ -99,7 +102,7 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
     clock: Clock
     tasks: TaskStore
     timers: TimerStore
-    running: RunningStore
+    keep_apart: KeepApart
     counters: CounterStore
     reschedule: Reschedule
     take_back: WithdrawOccurrences
@@ -130,6 +133,8 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
         now_ms = self.clock.now_ms()
         if checked.unreadable:
             self.reschedule.postponed(checked.unreadable)()
+        if checked.waiting:
+            self._put_aside(checked.waiting)
         if not checked.ended:
             return []
 
@@ -156,7 +161,23 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
             reasons=dict(reasons),
         )
         self._take_back(checked, now_ms, business)
-        return [ended for ended, is_done in zip(checked.ended, done, strict=True) if is_done]
+        ended = [one for one, is_done in zip(checked.ended, done, strict=True) if is_done]
+        left = [
+            checked.timers.get(_of(task).timer_id)
+            for task, reason in ended
+            if reason not in COUNTED_AS
+        ]
+        self._wake(timer for timer in left if timer is not None)
+        return ended
+
+    def _put_aside(self, waiting: Sequence[Waiting]) -> None:
+        """The one that they wait for may have ended meanwhile."""
+        self.reschedule.each([self.keep_apart.put_aside(*one) for one in waiting])
+        self._wake(timer for _, timer, _ in waiting)
+
+    def _wake(self, timers: Iterable[Timer]) -> None:
+        for timer in {timer.timer_id: timer for timer in timers}.values():
+            self.keep_apart.wake(timer)
 
     def _take_back(self, checked: Checked, now_ms: int, business: Business) -> None:
         """The missed occurrences behind the late ones, which would be ended one by one."""
@@ -174,7 +195,7 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
         read_ms = self.clock.now_ms()
         timers = self.timers.read_many(_of(task).timer_id for task in tasks)
         checked = Checked()
-        alone: list[tuple[Task, Timer]] = []
+        entrants: list[Entrant] = []
         for task in tasks:
             occurrence = _of(task)
             timer = timers.get(occurrence.timer_id)
@@ -186,49 +207,45 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
             )
             if timer is not None:
                 checked.timers[timer.timer_id] = timer
+            if timer is not None and reason in _LATE and _may_have_waited(task, timer):
+                entrants.append(Entrant(task, timer, reason))
+                page.may_be_called(task, timer, read_ms)
+                continue
             if reason is not None or timer is None:
                 checked.ended.append((task, reason or Reason.DELETED))
                 continue
-            page.may_be_called(task, timer, read_ms)
             # A run by hand is called even while an earlier one is pending.
-            if timer.rules.overlap is Overlap.SKIP and not occurrence.manual:
-                alone.append((task, timer))
+            if timer.rules.overlap is not Overlap.ALLOW and not occurrence.manual:
+                entrants.append(Entrant(task, timer))
             else:
                 checked.fire.append(occurrence_policy.with_timer_fields(task, occurrence, timer))
-        self._one_at_a_time(alone, checked)
+            page.may_be_called(task, timer, read_ms)
+        self._apart(entrants, checked, page)
         return checked
 
-    def _one_at_a_time(self, alone: Sequence[tuple[Task, Timer]], checked: Checked) -> None:
-        """For timers that must not overlap: an occurrence is skipped while an earlier one is
-        pending."""
-        if not alone:
-            return
-        running = self.running.read_many(timer.timer_id for _, timer in alone)
-        homes = [one.home for one in running.values() if one.home is not None]
-        under_way = {home for home, task in self.tasks.get_many(homes).items() if task.is_live}
-        for task, timer in alone:
-            now = self._begun(task, running.get(timer.timer_id, Running()), timer, under_way)
-            running[timer.timer_id] = now
-            if now.home == task.home:
-                under_way.add(task.home)
-                checked.fire.append(occurrence_policy.with_timer_fields(task, _of(task), timer))
-            else:
-                checked.ended.append((task, Reason.SKIPPED))
+    def _apart(self, entrants: Sequence[Entrant], checked: Checked, page: Firing) -> None:
+        """For timers whose runs must not overlap."""
+        for one, entered in zip(entrants, self.keep_apart.enter(entrants), strict=True):
+            task, timer = one.task, one.timer
+            for replaced in entered.replaced:
+                page.note(replaced, Counted.REPLACED)
+            match entered.fate:
+                case Fate.CALLED:
+                    filled = occurrence_policy.with_timer_fields(task, _of(task), timer)
+                    checked.fire.append(filled)
+                case Fate.WAITS:
+                    checked.waiting.append((task, timer, entered.behind))
+                case Fate.SKIPPED:
+                    checked.ended.append((task, Reason.SKIPPED))
+                case Fate.LATE:
+                    checked.ended.append((task, one.late or Reason.MISSED))
+                case Fate.CONTENDED:
+                    checked.unreadable.append(task)
 
-    def _begun(
-        self, task: Task, running: Running, timer: Timer, under_way: set[Address]
-    ) -> Running:
-        """The occurrence that is running, after this one has tried to begin."""
-        for _ in range(_ROUNDS):
-            if running.home == task.home or running.home in under_way:
-                return running
-            running = self.running.begin(timer.timer_id, running, task.home)
-            if running.home is not None and running.home != task.home:
-                # Another one was faster, and may have ended since.
-                under_way.update(
-                    h for h, t in self.tasks.get_many([running.home]).items() if t.is_live
-                )
-        return running
+
+def _may_have_waited(task: Task, timer: Timer) -> bool:
+    """Whether it may be late since it was put aside for an earlier run."""
+    return timer.rules.overlap.lets_wait and task.version > 1
 
 
 def _of(task: Task) -> Occurrence:

@@ -12,12 +12,14 @@ from duewheel.rules.timers.timer import Timer
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.timers.disable_timer import DisableTimer
+from duewheel.workflows.timers.keep_apart import WakeWaiting
 
 
 class EndRun(Struct, frozen=True):
     timers: TimerStore
     counters: CounterStore
     disable_timer: DisableTimer
+    wake: WakeWaiting
 
     def as_called(self, task: Task) -> tuple[Task, Timer | None]:
         """A pending occurrence has none of the fields of its timer. None: that is deleted, or
@@ -36,8 +38,17 @@ class EndRun(Struct, frozen=True):
             return
         if status in OUTCOMES and not is_folded(before):
             self.counters.add(before.occurrence.timer_id, {OUTCOMES[status]: 1})
-        if timer is not None and status in (Status.DEAD, Status.EXPIRED):
+        if timer is None:
+            return
+        self.wake(timer)
+        if status in (Status.DEAD, Status.EXPIRED):
             self.disable_timer.after(timer, before, _of_receiver(before, timer, outcome))
+
+    def left(self, before: Task) -> None:
+        """A caller has cancelled a run that may have been under way."""
+        _, timer = self.as_called(before)
+        if timer is not None:
+            self.wake(timer)
 
 
 def _of_receiver(before: Task, timer: Timer, outcome: Outcome) -> Outcome | None:

@@ -9,6 +9,7 @@ const REASONS = {
   rate: "its business has reached its calls a second.",
   concurrency: "its business has too many calls or look-ups of host names under way.",
   "flow-key": "its flow key has reached a limit, or earlier tasks of it come first.",
+  overlap: "an earlier run of its timer is pending.",
   "slow-lane": "no notifier of the slow lane has begun it.",
   retry: "its last attempt failed.",
   unknown: "the reason could not be read.",

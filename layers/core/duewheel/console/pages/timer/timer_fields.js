@@ -17,7 +17,7 @@ import { zoneNames } from "../../parts/zones.js";
 export const BLANK = {
   name: "", cron: null, every_seconds: null, timezone: "UTC", start_at: null, end_at: null, max_runs: null,
   jitter_seconds: 0, callback: null, retry: null, expires_after_seconds: null, dst_gap: "shift", dst_overlap: "first",
-  misfire: "latest", grace_seconds: 60, overlap: "allow", exclude: [], disable_on_stop: false,
+  misfire: "latest", grace_seconds: 60, overlap: "allow", exclude: [], disable_on_stop: false, pause_on_failures: null,
   tolerance_seconds: 0, priority: null, flow_key: null, labels: {}, on_outcome: null,
 };
 const WHOLE = { inputmode: "numeric" };
@@ -25,7 +25,12 @@ const GAPS = [["shift", "the first instant after it"], ["skip", "not at all"]];
 const OVERLAPS = [["first", "the first time"], ["last", "the last time"], ["both", "both times"]];
 const MISFIRES = [["latest", "the latest is called"], ["all", "all are called"], ["skip", "none is called"]];
 const PRIORITIES = [["", "as the business says"], "high", "normal", "low"];
-const CROWDS = [["allow", "both are called"], ["skip", "the later one is skipped"]];
+const CROWDS = [
+  ["allow", "both are called"],
+  ["skip", "the later one is skipped"],
+  ["buffer_one", "one waits for its end"],
+  ["cancel_running", "the earlier one is cancelled"],
+];
 
 // `business` is the one that a new timer begins with; null where there is a timer, which keeps its own.
 export function timerFields(timer, payload, { business, preview, signal }) {
@@ -73,6 +78,7 @@ function rarer(timer) {
     retryFields(timer.retry, "as the business says"),
     onOutcomeField(timer.on_outcome, "as the business says"),
     box("disable_on_stop", "Disabled when the receiver says stop", timer.disable_on_stop),
+    text("pause_on_failures", "Disabled after so many failed runs in a row", shown(timer.pause_on_failures), { ...WHOLE, placeholder: "never" }),
   ];
 }
 
@@ -101,6 +107,7 @@ export function typedMembers(values) {
     priority: priority || null,
     expires_after_seconds: typedNumber(values.expires_after_seconds),
     disable_on_stop,
+    pause_on_failures: typedNumber(values.pause_on_failures),
     on_outcome: onOutcomeOf(values.on_outcome),
     callback: callbackOf("callback", values),
     retry: retryOf(values),

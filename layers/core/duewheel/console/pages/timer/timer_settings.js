@@ -11,13 +11,20 @@ import { badge, facts } from "../../parts/table.js";
 
 const GAP = { shift: "shifted to the first instant after the gap", skip: "skipped" };
 const OVERLAP = { first: "the first time", last: "the last time", both: "both times" };
+const CROWD = {
+  allow: "allowed",
+  skip: "skipped while an earlier run is pending",
+  buffer_one: "one waits for the end of an earlier run",
+  cancel_running: "an earlier run is cancelled",
+};
 const MISFIRE = { latest: "the latest is called", all: "all are called", skip: "none is called" };
 
-export function head({ name, state, next_at, biz_type, timer_id }) {
+export function head({ name, state, disabled_reason, next_at, biz_type, timer_id }) {
   return el(
     "div",
     {},
     el("h1", {}, name, " ", badge(state)),
+    disabled_reason && el("p", { class: "hint" }, `The service disabled it: ${disabled_reason}.`),
     el("p", {}, "Next ", instant(next_at), " · business ", el("a", { href: link(["businesses", biz_type]) }, biz_type), " · ", el("code", { class: "quiet" }, timer_id)),
   );
 }
@@ -53,7 +60,7 @@ function when(timer) {
 function how(timer) {
   return [
     ["Misfires", `${MISFIRE[timer.misfire]}, beyond a grace of ${span(timer.grace_seconds * 1000)}`],
-    ["Overlap", timer.overlap === "skip" ? "skipped while an earlier run is pending" : "allowed"],
+    ["Overlap", CROWD[timer.overlap]],
     ["Priority", timer.priority ?? "as the business says"],
     ["Flow key", timer.flow_key === null ? "none" : el("code", {}, timer.flow_key)],
     ["Labels", Object.keys(timer.labels).length === 0 ? "none" : labelLinks(timer.labels, ["timers"], { biz_type: timer.biz_type })],
@@ -61,6 +68,7 @@ function how(timer) {
     ["Expires", timer.expires_after_seconds === null ? "never" : `${span(timer.expires_after_seconds * 1000)} after it is due`],
     ["Told of outcomes", timer.on_outcome === null ? "as the business says" : shownOnOutcome(timer.on_outcome)],
     ["A stop disables it", timer.disable_on_stop ? "yes" : "no"],
+    ["Failed runs disable it", timer.pause_on_failures === null ? "no" : `${timer.pause_on_failures} in a row`],
   ];
 }
 

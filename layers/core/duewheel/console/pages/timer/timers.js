@@ -65,6 +65,6 @@ function columns(timers, query) {
 const COLUMNS = [
   ["Name", ({ timer_id, name }) => el("a", { href: link(["timers", timer_id]) }, name)],
   ["Schedule", schedule],
-  ["State", ({ state }) => badge(state)],
+  ["State", ({ state, disabled_reason }) => [badge(state), disabled_reason && ` ${disabled_reason}`]],
   ["Next", ({ next_at }) => instant(next_at)],
 ];
