@@ -119,6 +119,7 @@ WHOLE = {
         "overlap": "skip",
         "exclude": ["2027-12-25"],
         "disable_on_stop": True,
+        "pause_on_failures": 3,
         "tolerance_seconds": 60,
         "priority": "low",
         "payload": "{{due_at}}",

@@ -22,11 +22,12 @@ def test_the_page_shows_the_definition_of_the_timer(viewer: Viewer, service: Ser
         max_runs=7,
         jitter_seconds=90,
         misfire="all",
-        overlap="skip",
+        overlap="buffer_one",
         exclude=["2030-12-25"],
         retry={"attempts": 3, "delays_seconds": [30, 60]},
         expires_after_seconds=3600,
         disable_on_stop=True,
+        pause_on_failures=3,
         managed_by="orders/timers",
         callback={"url": "https://example.com/hook", "method": "PUT", "headers": headers},
     )
@@ -37,11 +38,12 @@ def test_the_page_shows_the_definition_of_the_timer(viewer: Viewer, service: Ser
         "Occurrences in all": "7",
         "Jitter": "up to 1 min 30 s",
         "Misfires": "all are called, beyond a grace of 1 min",
-        "Overlap": "skipped while an earlier run is pending",
+        "Overlap": "one waits for the end of an earlier run",
         "Excluded dates": "2030-12-25",
         "Retry": "3 attempts in all, after 30 s, 1 min",
         "Expires": "1 h after it is due",
         "A stop disables it": "yes",
+        "Failed runs disable it": "3 in a row",
         "Managed by": "orders/timers; its next apply undoes changes made here",
     }.items():
         expect(viewer.fact(name)).to_have_text(value)

@@ -151,6 +151,7 @@ OTHER_RULES: dict[str, tuple[Any, tuple[Any, Any] | None]] = {
     "grace_seconds": (5, (60, 5)),
     "overlap": (Overlap.SKIP, ("allow", "skip")),
     "disable_on_stop": (True, (False, True)),
+    "pause_on_failures": (3, (None, 3)),
     "tolerance_seconds": (60, (0, 60)),
     "priority": (Priority.LOW, (None, "low")),
     "flow_key": ("a", (None, "a")),
