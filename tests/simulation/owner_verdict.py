@@ -85,7 +85,8 @@ def wrong_notices(tasks: Sequence[Task]) -> Iterator[str]:
 
 
 def _is_told(task: Task) -> bool:
-    return task.status is not Status.CANCELLED or task.reason in (*_MISSED, "cancelled by caller")
+    told = (*_MISSED, "cancelled by caller", "replaced")
+    return task.status is not Status.CANCELLED or task.reason in told
 
 
 def _outcome_of(task: Task) -> str:

@@ -93,7 +93,7 @@ class Owners:
             "start_at": rfc3339(NOON_MS + begins * 1000),
             "end_at": rfc3339(NOON_MS + ends * 1000),
             "misfire": self._chance.choice(("all", "latest", "skip")),
-            "overlap": self._chance.choice(("allow", "allow", "skip")),
+            "overlap": self._chance.choice(("allow", "skip", "buffer_one", "cancel_running")),
             "callback": {"url": "https://receiver.example/ok"},
             **({"cron": f"*/{every} * * * * *"} if by_cron else {"every_seconds": every}),
         }

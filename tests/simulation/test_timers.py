@@ -27,19 +27,21 @@ class Ran:
     late_ms: list[int]
     due_at: Counter[str]
     statuses: Counter[str]
+    calls: list[Call]
 
 
-def ran(rates: Rates, settled_after: int, run_index: str = "on") -> Ran:
+def ran(rates: Rates, settled_after: int, run_index: str = "on", **rules: object) -> Ran:
     template = load_template(TEMPLATE, {"AuthMode": "keys", "RunIndex": run_index})
     service = Service(template, Faults(3, rates), seed=2)
     with service.running():
-        service.run(_lived(service, settled_after))
+        service.run(_lived(service, settled_after, rules))
         calls = service.receiver.calls
         items = service.emulator.items(service.settings.wheel_table, ("status", "occurrence"))
         return Ran(
             [_late_ms(call) for call in calls],
             Counter(call.due_at for call in calls),
             Counter(item["status"]["S"] for item in items if "occurrence" in item),
+            calls,
         )
 
 
@@ -47,7 +49,7 @@ def _late_ms(call: Call) -> int:
     return NOON_MS + round(call.began_seconds * 1_000) - ms_from_rfc3339(call.due_at)
 
 
-async def _lived(service: Service, settled_after: int) -> None:
+async def _lived(service: Service, settled_after: int, rules: dict[str, object]) -> None:
     EventSources(service).begin()
     faults, service.faults.rates = service.faults.rates, CALM
     await _ask(service, "PUT", "/v1/businesses/orders", {"timeout_seconds": CALLBACK_SECONDS + 5})
@@ -58,6 +60,7 @@ async def _lived(service: Service, settled_after: int) -> None:
         "max_runs": RUNS,
         "misfire": "all",
         "callback": {"url": f"https://far.example/slow/{CALLBACK_SECONDS}"},
+        **rules,
     }
     await _ask(service, "POST", "/v1/timers", new)
     service.faults.rates = faults
@@ -86,3 +89,26 @@ def test_a_crash_while_planning_leaves_no_run_unnamed(run_index: str) -> None:
     lived = ran(DEADLY, settled_after=1_200, run_index=run_index)
     assert len(lived.due_at) == RUNS
     assert lived.statuses == {"delivered": RUNS}
+
+
+def at_once(calls: list[Call]) -> list[tuple[Call, Call]]:
+    """Calls of different runs that were under way at the same time."""
+    in_order = sorted(calls, key=lambda call: call.began_seconds)
+    return [
+        (one, other)
+        for number, one in enumerate(in_order)
+        for other in in_order[number + 1 :]
+        if other.task_id != one.task_id and other.began_seconds < one.ended_seconds - 0.001
+    ]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("overlap", ["buffer_one", "cancel_running"])
+@pytest.mark.parametrize("rates", [CALM, DEADLY], ids=["calm", "deadly"])
+def test_runs_that_must_not_overlap_never_do_and_none_is_lost(rates: Rates, overlap: str) -> None:
+    """Their calls take ten times as long as their interval."""
+    lived = ran(rates, settled_after=1_200, overlap=overlap)
+    assert at_once(lived.calls) == []
+    assert set(lived.statuses) == {"delivered", "cancelled"}
+    assert lived.statuses.total() == RUNS
+    assert lived.statuses["delivered"] >= 3  # the first one, and one behind each that was called
