@@ -21,6 +21,7 @@ from duewheel.wiring import process
 from duewheel.wiring import timer_resource as timer_resource_wiring
 from duewheel.wiring import wheel as wheel_wiring
 from functions.authorizer import app as authorizer
+from functions.bulk import app as bulk
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
@@ -325,3 +326,53 @@ def test_a_timer_of_a_stack_is_announced_by_the_slice_queue_and_by_the_second_li
     with queues_refuse():
         assert stack.update({**SECONDLY, "every_seconds": 2})["Status"] == "SUCCESS"
     assert past_the_queue, "to take back what was planned"
+
+
+def operated(**members: Any) -> dict[str, Any]:
+    """What a worker makes of an operation."""
+    status, operation = call("POST", "/v1/operations", {"biz_type": "orders", **members})
+    assert status == 201, operation
+    bulk.handler({}, Context(lambda: 900_000))
+    status, operation = call("GET", f"/v1/operations/{operation['operation_id']}")
+    assert (status, operation["state"]) == (200, "done"), operation
+    return dict(operation)
+
+
+def test_a_worker_changes_tasks_with_keys_and_in_order_and_redrives_them(
+    wired: ManualClock, past_the_queue: list[Invocation]
+) -> None:
+    in_order = {"flow": {"prefixes": {"customer-": {"in_order": True}}}}
+    status, answer = call("PUT", "/v1/businesses/orders", in_order)
+    assert status == 201, answer
+    url = "https://receiver.example/"
+    tasks = [
+        create(url, in_seconds=3_600 + n, key=f"order-{n}", flow_key="customer-7") for n in range(3)
+    ]
+    moved = operated(action="reschedule", shift_seconds=-60, filter={"flow_key": "customer-7"})
+    assert (moved["changed"], moved["refused"]) == (3, 0)
+    absent = tasks[0]["task_id"]
+    cancelled = operated(action="cancel", ids=[one["task_id"] for one in tasks])
+    assert cancelled["changed"] == 3
+    wired.advance_ms(1_000)
+    due = {"due_from": "2027-01-15T08:00:00Z", "due_to": "2027-01-16T00:00:00Z"}
+    redriven = operated(action="redrive", filter={"status": "cancelled", **due})
+    assert redriven["changed"] == 3
+    assert operated(action="redrive", ids=[absent])["refused"] == 1
+    assert operated(action="redrive", filter={"status": "dead"})["changed"] == 0
+
+
+def test_a_worker_announces_near_tasks_by_either_queue_and_past_them(
+    wired: ManualClock, past_the_queue: list[Invocation]
+) -> None:
+    url = "https://receiver.example/"
+    for priority in ("normal", "high"):
+        create(url, in_seconds=3_600, priority=priority)
+    assert operated(action="run", filter={})["changed"] == 2
+    config = process.settings()
+    assert received(config.slice_queue_url)
+    assert received(config.express_queue_url)
+    create(url, in_seconds=3_600)
+    before = len(past_the_queue)
+    with queues_refuse():
+        assert operated(action="run", filter={})["changed"] == 1
+    assert len(past_the_queue) > before + 1, "the worker's own and that of the task"
