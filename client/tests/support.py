@@ -12,6 +12,19 @@ TASK = {
     "due_at": "2030-01-31T08:30:00.000Z",
 }
 
+OPERATION = {
+    "operation_id": "OP1",
+    "biz_type": "orders",
+    "action": "cancel",
+    "state": "done",
+    "dry_run": False,
+    "looked_at": 0,
+    "changed": 0,
+    "unchanged": 0,
+    "refused": 0,
+    "total": None,
+}
+
 Answer = httpx.Response | Exception
 
 
@@ -49,6 +62,10 @@ class Script:
 
 def made(status: int = 201, **members: Any) -> httpx.Response:
     return httpx.Response(status, json={**TASK, **members})
+
+
+def operation(status: int = 200, **members: Any) -> httpx.Response:
+    return httpx.Response(status, json={**OPERATION, **members})
 
 
 def problem(name: str, status: int, **members: Any) -> httpx.Response:

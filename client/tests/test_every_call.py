@@ -76,6 +76,13 @@ CALLS: dict[str, Callable[[Duewheel], object]] = {
     "GET /v1/timers/{timer_id}/upcoming": lambda client: client.timers.upcoming("T1"),
     "GET /v1/timers/{timer_id}/runs": lambda client: list(client.timers.runs("T1")),
     "GET /v1/timers/{timer_id}/changes": lambda client: client.timers.changes("T1"),
+    "GET /v1/operations": lambda client: list(client.operations.list()),
+    "POST /v1/operations": lambda client: client.operations.start("orders", "run", filter={}),
+    "GET /v1/operations/{operation_id}": lambda client: client.operations.get("OP1"),
+    "POST /v1/operations/{operation_id}/stop": lambda client: client.operations.stop("OP1"),
+    "GET /v1/operations/{operation_id}/refused": lambda client: list(
+        client.operations.refused("OP1")
+    ),
     "GET /v1/keys": lambda client: list(client.keys.list()),
     "POST /v1/keys": lambda client: client.keys.create(
         "viewer", [Grant(right="read", businesses="*")]

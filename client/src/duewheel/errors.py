@@ -92,6 +92,14 @@ class UnknownBusiness(Problem):
     name = "unknown-business"
 
 
+class UnknownOperation(Problem):
+    name = "unknown-operation"
+
+
+class OperationEnded(Problem):
+    name = "operation-ended"
+
+
 class UnknownApiKey(Problem):
     name = "unknown-api-key"
 

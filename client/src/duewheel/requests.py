@@ -15,6 +15,9 @@ from duewheel.instants import Seconds, plain, seconds_of
 
 Priority = Literal["high", "normal", "low"]
 Outcome = Literal["delivered", "dead", "expired", "cancelled", "missed", "disabled"]
+Status = Literal["pending", "delivered", "dead", "cancelled", "expired"]
+Action = Literal["cancel", "reschedule", "run", "redrive", "pause", "resume"]
+OperationState = Literal["running", "stopping", "stopped", "done", "failed"]
 
 
 class Unset(Enum):
@@ -74,6 +77,18 @@ class BusinessSettings(TypedDict, total=False):
     paused_flow_keys: Mapping[str, Literal[True] | None] | None
     keep_answers: Mapping[str, Any] | None
     on_outcome: OnOutcome | None
+
+
+class TaskFilter(TypedDict, total=False):
+    """Which tasks of a business: those that match all that is given, `due_to` excluded."""
+
+    status: Status | None
+    due_from: datetime | None
+    due_to: datetime | None
+    key_prefix: str | None
+    flow_key: str | None
+    timer_id: str | None
+    labels: Mapping[str, str] | None
 
 
 class Schedule(TypedDict, total=False):

@@ -143,6 +143,49 @@ class PrefixCancelled(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Operation(Value):
+    """A change of many tasks. `total` is None until they are counted, and `position` is the due
+    instant that it has reached. `refused` counts the tasks that could not be changed."""
+
+    operation_id: str
+    biz_type: str
+    action: str
+    state: str
+    dry_run: bool = False
+    looked_at: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    refused: int = 0
+    total: int | None = None
+    position: datetime | None = field(default=None, metadata=INSTANT)
+    last_problem: str | None = None
+    due_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    shift_seconds: int | None = field(default=None, repr=False)
+    ids: tuple[str, ...] | None = field(default=None, repr=False, metadata=read_by(tuple))
+    filter: Mapping[str, Any] | None = field(default=None, repr=False)
+    timer_id: str | None = field(default=None, repr=False)
+    begin: datetime | None = field(default=None, repr=False, metadata=read_by(instant_from, "from"))
+    end: datetime | None = field(default=None, repr=False, metadata=read_by(instant_from, "to"))
+    per_second: int | None = field(default=None, repr=False)
+    created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    created_by: str | None = field(default=None, repr=False)
+    updated_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+    ended_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state not in ("running", "stopping")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedTask(Value):
+    """A task that an operation could not change, with the service's problem."""
+
+    task_id: str
+    problem: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Breaker(Value):
     """The open circuit breaker of a host that keeps failing."""
 

@@ -10,6 +10,7 @@ import httpx
 from duewheel import whereabouts
 from duewheel._async.businesses import AsyncBusinesses
 from duewheel._async.keys import AsyncKeys
+from duewheel._async.operations import AsyncOperations
 from duewheel._async.tasks import AsyncTasks
 from duewheel._async.timers import AsyncTimers
 from duewheel._async.transport import AsyncTransport
@@ -52,6 +53,7 @@ class AsyncDuewheel:
         self.tasks = AsyncTasks(self._transport)
         self.businesses = AsyncBusinesses(self._transport)
         self.timers = AsyncTimers(self._transport)
+        self.operations = AsyncOperations(self._transport)
         self.keys = AsyncKeys(self._transport)
 
     def work(self, task_id: str, token: str) -> AsyncWork:

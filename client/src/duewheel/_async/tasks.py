@@ -18,13 +18,13 @@ from duewheel.requests import (
     OnOutcome,
     Priority,
     Retry,
+    Status,
     callback_body,
     due,
     label_texts,
 )
 from duewheel.values import PrefixCancelled, Task
 
-Status = Literal["pending", "delivered", "dead", "cancelled", "expired"]
 Callback = str | Mapping[str, Any]
 
 
@@ -153,17 +153,23 @@ class AsyncTasks:
         biz_type: str | None = None,
         *,
         status: Status | None = None,
+        key_prefix: str | None = None,
+        flow_key: str | None = None,
+        timer_id: str | None = None,
         labels: Mapping[str, str] | None = None,
         due_from: datetime | None = None,
         due_to: datetime | None = None,
         order: Literal["asc", "desc"] = "asc",
         page_size: int = 100,
     ) -> AsyncIterator[Task]:
-        """Tasks that have all these labels, by due instant, `due_to` excluded; without a business
+        """Tasks that match all that is given, by due instant, `due_to` excluded; without a business
         those of all within reach, by business. Needs the list index of the deployment."""
         query = {
             "biz_type": biz_type,
             "status": status,
+            "key_prefix": key_prefix,
+            "flow_key": flow_key,
+            "timer_id": timer_id,
             "label": label_texts(labels),
             "due_from": due_from,
             "due_to": due_to,

@@ -11,6 +11,7 @@ import httpx
 from duewheel import whereabouts
 from duewheel._sync.businesses import Businesses
 from duewheel._sync.keys import Keys
+from duewheel._sync.operations import Operations
 from duewheel._sync.tasks import Tasks
 from duewheel._sync.timers import Timers
 from duewheel._sync.transport import Transport
@@ -53,6 +54,7 @@ class Duewheel:
         self.tasks = Tasks(self._transport)
         self.businesses = Businesses(self._transport)
         self.timers = Timers(self._transport)
+        self.operations = Operations(self._transport)
         self.keys = Keys(self._transport)
 
     def work(self, task_id: str, token: str) -> Work:

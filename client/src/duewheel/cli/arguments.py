@@ -6,16 +6,17 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 from duewheel._sync.client import Duewheel
 from duewheel.cli import times
-from duewheel.requests import Unset
+from duewheel.requests import Status, Unset
 from duewheel.values import Grant, Task
 
 Read = TypeVar("Read")
+STATUSES = get_args(Status)
 RIGHTS = ("read", "write", "admin")
 FIELD = re.compile(r"([A-Za-z_]+)([=@])(.*)", re.DOTALL)
 
@@ -93,6 +94,21 @@ labels = click.option(
     callback=lambda _context, _option, pairs: dict(pairs) or None,
     help="May be repeated.",
 )
+
+
+def task_filter(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that select tasks of a business."""
+    for option in (
+        click.option("--to", "due_to", type=instant, metavar="TIME", help="Due before."),
+        click.option("--from", "due_from", type=instant, metavar="TIME", help="Due then or later."),
+        labels,
+        click.option("--timer", "timer_id", metavar="TIMER", help="Occurrences of this timer."),
+        click.option("--flow-key", metavar="KEY", help="With this flow key."),
+        click.option("--key-prefix", metavar="PREFIX", help="Whose keys begin so, live or ended."),
+        click.option("--status", type=click.Choice(STATUSES)),
+    ):
+        command = option(command)
+    return command
 
 
 def grant(text: str) -> Grant:

@@ -8,6 +8,7 @@ from duewheel.cli.doctor import doctor
 from duewheel.cli.framework import Group, shared_options
 from duewheel.cli.keys import key
 from duewheel.cli.local import local
+from duewheel.cli.operations import operation
 from duewheel.cli.tasks import task
 from duewheel.cli.timers import timer
 from duewheel.cli.transfer import export, import_tasks
@@ -42,6 +43,7 @@ for command in (
     timer,
     work,
     business,
+    operation,
     key,
     wheel,
     audit,

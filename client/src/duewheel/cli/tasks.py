@@ -16,7 +16,6 @@ from duewheel.requests import UNSET, Priority
 from duewheel.values import Task
 
 COLUMNS = ("task_id", "status", "due_at", "next_at", "attempts", "key", "last_error")
-STATUSES = ("pending", "delivered", "dead", "cancelled", "expired")
 PRIORITIES = get_args(Priority)
 LIMIT = 100
 
@@ -109,12 +108,7 @@ def get(name: str) -> None:
 
 @task.command(name="list")
 @click.argument("business", metavar="[BUSINESS[/KEY-PREFIX]]", required=False)
-@click.option("--status", type=click.Choice(STATUSES))
-@arguments.labels
-@click.option(
-    "--from", "due_from", type=arguments.instant, metavar="TIME", help="Due then or later."
-)
-@click.option("--to", "due_to", type=arguments.instant, metavar="TIME", help="Due before.")
+@arguments.task_filter
 @click.option("--latest-first", "order", flag_value="desc", default="asc", help="By due instant.")
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
 def list_tasks(business: str | None, limit: int, **filters: Any) -> None:
@@ -130,7 +124,7 @@ def _listed(business: str | None, filters: dict[str, Any], page_size: int) -> It
     if named is None:
         return client().tasks.list(business, page_size=page_size, **filters)
     if any(value not in (None, "asc") for value in filters.values()):
-        raise click.UsageError("Under a key prefix all live tasks are listed, by key")
+        raise click.UsageError("BUSINESS/KEY-PREFIX lists all live tasks: filter by --key-prefix")
     return client().tasks.list_by_prefix(*named, page_size=page_size)
 
 

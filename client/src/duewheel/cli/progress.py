@@ -1,0 +1,62 @@
+"""Shows on stderr how far an operation is, until it has ended."""
+
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from duewheel._sync.client import Duewheel
+from duewheel.cli.framework import output
+from duewheel.cli.shown import as_text
+from duewheel.values import Operation
+
+_DONE: Mapping[str, str] = {
+    "cancel": "cancelled",
+    "reschedule": "rescheduled",
+    "run": "called now",
+    "redrive": "called again",
+    "pause": "paused",
+    "resume": "resumed",
+    "backfill": "made",
+}
+
+
+def followed(api: Duewheel, operation_id: str, total: int | None) -> Operation:
+    """The ended operation: by a bar on a terminal, by a line after each change otherwise. `total`:
+    how many tasks there are, if the caller knows more than the operation."""
+    console = Console(stderr=True)
+    bar = Progress(
+        BarColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        disable=output().is_json or not console.is_terminal,
+    )
+    last = ""
+    with bar:
+        line = bar.add_task("", total=None)
+        for found in api.operations.follow(operation_id):
+            said = as_text(sentence(found))
+            reached = found.changed + found.unchanged + found.refused
+            bar.update(line, description=said, completed=reached, total=found.total or total)
+            if bar.disable and not output().is_json and not found.has_ended and said != last:
+                output().note(said)
+            last = said
+    return found
+
+
+def many_tasks(count: int) -> str:
+    return f"{count:,} {'task' if count == 1 else 'tasks'}"
+
+
+def sentence(found: Operation) -> str:
+    """What an operation has come to."""
+    would = "would be " if found.dry_run else ""
+    words = [f"{many_tasks(found.changed)} {would}{_DONE.get(found.action, 'changed')}"]
+    if found.unchanged:
+        words.append(f"{found.unchanged:,} were so already")
+    if found.refused:
+        words.append(f"{found.refused:,} refused")
+    text = ", ".join(words)
+    if found.state in ("stopped", "failed"):
+        text = f"{found.state.capitalize()}: {text}"
+    return f"{text}. {found.last_problem}" if found.last_problem else text
