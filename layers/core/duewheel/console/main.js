@@ -16,6 +16,8 @@ const PAGES = {
   "timers/:id": page("timer/timer", "timerPage"),
   "timers/:id/edit": page("timer/timer_form", "editTimerPage"),
   "timers/:id/runs": page("timer/timer_runs", "timerRunsPage"),
+  operations: page("operation/operations", "operationsPage"),
+  "operations/:id": page("operation/operation", "operationPage"),
   businesses: page("business/businesses", "businessesPage"),
   "businesses/:name": page("business/business", "businessPage"),
   "businesses/:name/dead": page("business/business_dead", "businessDeadPage"),

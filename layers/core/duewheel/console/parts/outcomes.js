@@ -12,8 +12,8 @@ export function told(text, kind = "done") {
 }
 
 // Does `work` after the viewer has agreed, and says what came of it. True when it was done.
-export async function confirmed({ title, text, verb, danger = false, fields = [] }, work) {
-  if (!(await agreed({ title, text, verb, danger, fields }))) return false;
+export async function confirmed(question, work) {
+  if (!(await agreed(question))) return false;
   return attempted(work);
 }
 
@@ -32,7 +32,8 @@ export function refusalText(error) {
   return error.message && error.message !== error.title ? `${error.title}: ${error.message}` : error.title;
 }
 
-function agreed({ title, text, verb, danger, fields }) {
+// Whether the viewer agrees, in a dialog that may have fields.
+export function agreed({ title, text, verb, danger = false, fields = [] }) {
   return new Promise((resolve) => {
     const dialog = el(
       "dialog",

@@ -7,6 +7,7 @@ import { once } from "../../parts/once.js";
 import { show } from "../../parts/refresh.js";
 import { go, link } from "../../parts/router.js";
 import { section } from "../../parts/section.js";
+import { selection } from "../../parts/selection.js";
 import { call } from "../../parts/service.js";
 import { empty } from "../../parts/states.js";
 import { pager, table } from "../../parts/table.js";
@@ -21,29 +22,24 @@ const DEATHS = ["stopped", "attempts exhausted", "older than max_age_seconds"];
 export async function businessDeadPage({ place, parameters: { name }, query, signal }) {
   const filter = Object.fromEntries(FILTER.map((member) => [member, query[member]]).filter(([, value]) => value));
   const [progress, bar] = [el("div"), el("div", { class: "buttons" })];
-  const selected = new Set();
+  const selected = selection(() => draw());
   let read = { tasks: [], cursor: null };
   const draw = () => show(bar, buttons({ read, selected, isFiltered: Object.keys(filter).length > 0, actions }));
   const list = section("", EVERY_MS, signal, async () => {
     const asked = { ...filter, limit: ON_A_PAGE, cursor: query.cursor };
     read = (await call("GET", ["businesses", name, "dead"], { query: asked, signal })).members;
-    forgetOthers(selected, read.tasks);
+    selected.forgetOthers(read.tasks);
     draw();
-    return listed({ name, filter, here: query.cursor, read, selected, draw });
+    return listed({ name, filter, here: query.cursor, read, selected });
   });
   const actions = {
-    choose: () => { chooseAll(read.tasks, selected); draw(); },
+    choose: () => selected.toggle(read.tasks),
     redrive: once((how) => how().finally(list.now)),
-    selected: () => actions.redrive(() => redriveSelected({ name, ids: [...selected], progress, signal })),
+    selected: () => actions.redrive(() => redriveSelected({ name, ids: [...selected.ids], progress, signal })),
     all: () => actions.redrive(() => redriveAll({ name, filter, progress, signal })),
   };
   fill(place, businessHead(name, "Dead tasks"), filterForm(name, query), progress, bar, el("div", { class: "dead" }, list.whole));
   await list.run();
-}
-
-function forgetOthers(selected, tasks) {
-  const shown = new Set(tasks.map(({ task_id: id }) => id));
-  for (const id of selected) if (!shown.has(id)) selected.delete(id);
 }
 
 function filterForm(name, query) {
@@ -66,15 +62,15 @@ function buttons({ read: { tasks, cursor }, selected, isFiltered, actions }) {
   const isNothing = tasks.length === 0;
   const button = (text, disabled, click) => el("button", { type: "button", disabled, on: { click } }, text);
   return [
-    button(areAll(tasks, selected) ? "Select none" : "Select all shown", isNothing, actions.choose),
-    button(`Redrive ${selected.size} selected`, selected.size === 0, actions.selected),
+    button(selected.areAll(tasks) ? "Select none" : "Select all shown", isNothing, actions.choose),
+    button(`Redrive ${selected.ids.size} selected`, selected.ids.size === 0, actions.selected),
     button(isFiltered ? "Redrive all that the filter takes" : "Redrive all", isNothing && cursor === null, actions.all),
   ];
 }
 
-function listed({ name, filter, here, read: { tasks, cursor }, selected, draw }) {
+function listed({ name, filter, here, read: { tasks, cursor }, selected }) {
   const pages = pager(here, cursor, (to) => link(["businesses", name, "dead"], { ...filter, cursor: to }));
-  if (tasks.length > 0) return [table("Dead tasks", columns(selected, draw), tasks, { key: ({ task_id: id }) => id }), pages];
+  if (tasks.length > 0) return [table("Dead tasks", columns(selected), tasks, { key: ({ task_id: id }) => id }), pages];
   return [nothing(Object.keys(filter).length > 0, cursor), (here || cursor) && pages];
 }
 
@@ -84,24 +80,9 @@ function nothing(isFiltered, cursor) {
   return empty(isFiltered ? "The filter takes no dead task." : "No task of it is dead.");
 }
 
-function areAll(tasks, selected) {
-  return tasks.length > 0 && tasks.every(({ task_id: id }) => selected.has(id));
-}
-
-function chooseAll(tasks, selected) {
-  const isToBe = !areAll(tasks, selected);
-  for (const { task_id: id } of tasks) choose(selected, id, isToBe);
-  for (const box of document.querySelectorAll("[data-task]")) box.checked = isToBe;
-}
-
-function choose(selected, id, isChosen) {
-  if (isChosen) selected.add(id);
-  else selected.delete(id);
-}
-
-function columns(selected, draw) {
+function columns(selected) {
   return [
-    ["Select", ({ task_id: id }) => box(id, selected, draw)],
+    selected.column,
     ["Task", ({ task_id: id }) => el("a", { class: "mono", href: link(["tasks", id]) }, id)],
     ["Key", ({ key }) => key ?? el("span", { class: "quiet" }, "–")],
     ["Died", ({ settled_at: at }) => instant(at)],
@@ -110,11 +91,4 @@ function columns(selected, draw) {
     ["Last status", ({ history }) => history.at(-1)?.status_code ?? el("span", { class: "quiet" }, "none")],
     ["Last error", ({ last_error: error }) => error ?? el("span", { class: "quiet" }, "–")],
   ];
-}
-
-function box(id, selected, draw) {
-  const change = (event) => { choose(selected, id, event.currentTarget.checked); draw(); };
-  const control = el("input", { type: "checkbox", "data-task": id, "aria-label": `Select ${id}`, on: { change } });
-  control.checked = selected.has(id);
-  return control;
 }

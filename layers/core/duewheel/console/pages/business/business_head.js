@@ -14,6 +14,7 @@ export function businessHead(name, current) {
       { class: "tabs", "aria-label": "Business" },
       PAGES.map(([title, more]) => el("a", { href: link(["businesses", name, ...more]), "aria-current": here(title) }, title)),
       el("a", { href: link(["tasks"], { biz_type: name }) }, "Tasks"),
+      el("a", { href: link(["operations"], { biz_type: name }) }, "Operations"),
       el("a", { href: link(["timers"], { biz_type: name }) }, "Timers"),
     ),
   ];

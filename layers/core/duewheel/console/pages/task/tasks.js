@@ -3,9 +3,10 @@
 import { el, fill } from "../../parts/elements.js";
 import { inTurn, repeatedly, show } from "../../parts/refresh.js";
 import { link } from "../../parts/router.js";
-import { empty, loading, problem } from "../../parts/states.js";
+import { loading, problem } from "../../parts/states.js";
 import { cancelAllButton } from "./prefix_cancel.js";
-import { taskList, taskPageOf } from "./task_list.js";
+import { bulk } from "./task_bulk.js";
+import { isByKey, taskList, taskPageOf } from "./task_list.js";
 import { lookedUp, nothingFound } from "./task_lookup.js";
 import { searchForm } from "./task_search.js";
 
@@ -21,7 +22,6 @@ export async function tasksPage({ place, query, signal }) {
   );
   fill(place, head, searchForm(query, signal), results);
   if (query.find) return found(results, query, signal);
-  if (query.key_prefix && !query.biz_type) return fill(results, empty("A key prefix needs its business."));
   return listed(results, query, signal);
 }
 
@@ -41,22 +41,27 @@ async function listed(results, query, signal) {
   const look = inTurn(async () => {
     try {
       page = await taskPageOf(query, signal);
-      show(results, ofPrefix(), taskList(page, query));
+      view();
     } catch (error) {
-      if (!signal.aborted) show(results, el("div", { "data-key": "problem" }, problem(error)), page && [ofPrefix(), taskList(page, query)]);
+      if (!signal.aborted) view(error);
     }
   });
-  const cancelAll = query.key_prefix ? cancelAllButton(query, look) : null;
-  const ofPrefix = () => (cancelAll === null ? null : [ignored(query), isNothing(page) ? null : el("div", { class: "buttons", "data-key": "cancel" }, cancelAll())]);
-  fill(results, loading());
+  const many = query.biz_type ? bulk(query, signal, look) : null;
+  const list = el("div");
+  const cancelAll = isByKey(query) ? cancelAllButton(query, look) : null;
+  const view = (failed = null) => {
+    many?.draw(page ?? { tasks: [], cursor: null });
+    show(
+      list,
+      failed && el("div", { "data-key": "problem" }, problem(failed)),
+      page && [cancelAll && !isNothing(page) && el("div", { class: "buttons", "data-key": "cancel" }, cancelAll()), taskList(page, query, many?.column)],
+    );
+  };
+  fill(list, loading());
+  fill(results, many?.place, list);
   await repeatedly(EVERY_MS, signal, look);
 }
 
 function isNothing({ tasks, cursor }) {
   return tasks.length === 0 && cursor === null;
-}
-
-function ignored({ status, label, due_from, due_to, order }) {
-  const isMore = status || label || due_from || due_to || order;
-  return isMore && el("p", { class: "quiet", "data-key": "ignored" }, "Under a key prefix all live tasks are shown in the order of their keys, whatever status, labels, instants and order say.");
 }
