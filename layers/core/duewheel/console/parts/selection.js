@@ -2,7 +2,7 @@
 
 import { el } from "./elements.js";
 
-// {ids, column, toggle, areAll, forgetOthers}; `changed` is called after each choice.
+// {ids, column, areAll, toggle, clear, forgetOthers}; `changed` is called after each choice.
 export function selection(changed) {
   const ids = new Set();
   const choose = (id, isChosen) => (isChosen ? ids.add(id) : ids.delete(id));
@@ -13,14 +13,19 @@ export function selection(changed) {
     control.checked = ids.has(id);
     return control;
   };
-  const put = (tasks, isChosen) => {
-    for (const { task_id: id } of tasks) choose(id, isChosen);
+  const shown = () => {
     for (const control of document.querySelectorAll("[data-task]")) control.checked = ids.has(control.dataset.task);
     changed();
   };
-  const forgetOthers = (tasks) => {
-    const shown = new Set(tasks.map(({ task_id: id }) => id));
-    for (const id of ids) if (!shown.has(id)) ids.delete(id);
+  const toggle = (tasks) => {
+    const isToBe = !areAll(tasks);
+    for (const { task_id: id } of tasks) choose(id, isToBe);
+    shown();
   };
-  return { ids, column: ["Select", box], areAll, toggle: (tasks) => put(tasks, !areAll(tasks)), forgetOthers };
+  const clear = () => { ids.clear(); shown(); };
+  const forgetOthers = (tasks) => {
+    const known = new Set(tasks.map(({ task_id: id }) => id));
+    for (const id of ids) if (!known.has(id)) ids.delete(id);
+  };
+  return { ids, column: ["Select", box], areAll, toggle, clear, forgetOthers };
 }

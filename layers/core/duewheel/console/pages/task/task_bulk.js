@@ -11,6 +11,7 @@ import { pause, show } from "../../parts/refresh.js";
 import { link } from "../../parts/router.js";
 import { selection } from "../../parts/selection.js";
 import { call } from "../../parts/service.js";
+import { problem } from "../../parts/states.js";
 import { hasEnded, nameOf, progressOf, stateOf, stopButton, tasks } from "../operation/operation_view.js";
 
 const EVERY_MS = 1000;
@@ -37,23 +38,33 @@ export function bulk(query, signal, then) {
   const field = choice("action", "Action", actionsOf(query).map((name) => [name, nameOf({ action: name })]));
   const action = field.querySelector("select");
   const begin = once(async (scope, count) => {
+    const card = el("div");
+    progress.prepend(card);
     try {
       const members = { biz_type: query.biz_type, action: action.value, ...scope() };
-      const begun = await requested({ members, count, progress, signal });
-      if (begun !== null) await followed({ ...begun, progress, signal, then });
+      const begun = await requested({ members, count, card, signal });
+      if (begun === null) return void card.remove();
+      selected.clear();
+      followed({ ...begun, card, signal, then }); // which may take hours: meanwhile another can be started
     } catch (error) {
-      fill(progress);
+      card.remove();
       told(refusalText(error), "refused");
     }
   });
-  const view = () => show(bar, buttons({ page, selected, query, begin }));
+  const group = el("div", { class: "bulk", role: "group", "aria-label": "Change many" }, field, bar);
+  const place = el("div");
+  const view = () => {
+    show(bar, buttons({ page, selected, query, begin }));
+    const isNothing = page.tasks.length === 0 && page.cursor === null;
+    if (isNothing) group.remove();
+    else if (!group.isConnected) place.append(group);
+  };
   const draw = (shown) => {
     page = shown;
     selected.forgetOthers(page.tasks);
     view();
   };
-  const place = el("div", {}, el("div", { class: "bulk", role: "group", "aria-label": "Change many" }, field, bar), progress);
-  return { column: selected.column, place, draw };
+  return { column: selected.column, place: [place, progress], draw };
 }
 
 function actionsOf({ status }) {
@@ -61,14 +72,13 @@ function actionsOf({ status }) {
   return status === "pending" ? OF_PENDING : OF_ENDED;
 }
 
-function buttons({ page: { tasks: shown, cursor }, selected, query, begin }) {
-  const isNothing = shown.length === 0;
+function buttons({ page: { tasks: shown }, selected, query, begin }) {
   const button = (name, disabled, click) => el("button", { type: "button", disabled, on: { click } }, name);
   const count = selected.ids.size;
   return [
-    button(selected.areAll(shown) ? "Select none" : "Select all shown", isNothing, () => selected.toggle(shown)),
+    button(selected.areAll(shown) ? "Select none" : "Select all shown", shown.length === 0, () => selected.toggle(shown)),
     button(`Apply to ${count} selected`, count === 0, () => begin(() => ({ ids: [...selected.ids] }), count)),
-    button("Apply to all that match", isNothing && cursor === null, () => begin(() => ({ filter: filterOf(query) }), null)),
+    button("Apply to all that match", false, () => begin(() => ({ filter: filterOf(query) }), null)),
   ];
 }
 
@@ -79,13 +89,13 @@ function filterOf(query) {
 
 // Asks for what the action needs, counts where the number is not known, and starts it: {operation, count}; null where
 // nothing was started.
-async function requested({ members, count, progress, signal }) {
+async function requested({ members, count, card, signal }) {
   const due = members.action === "reschedule" ? shiftFields() : null;
   if (count !== null) return started(() => ({ ...members, ...due?.members() }), members, count, due ? [due.element] : []);
   const question = { title: "Reschedule all that match", text: "They are counted first. Nothing is changed yet.", verb: "Count them", fields: due?.element };
   if (due !== null && !(await agreed(question))) return null;
   const body = { ...members, ...due?.members() };
-  const found = await counted(body, progress, signal);
+  const found = await counted(body, card, signal);
   if (found === 0) told(`The action can change no task of ${members.biz_type} that matches.`);
   return found ? started(() => body, members, found, []) : null;
 }
@@ -105,24 +115,25 @@ async function started(body, { biz_type: business, action }, count, fields) {
 }
 
 // How many tasks it would change; null where the count did not end. It ends with the page.
-async function counted(body, progress, signal) {
+async function counted(body, card, signal) {
   const { members: begun } = await call("POST", ["operations"], { body: { ...body, dry_run: true } });
   const stop = () => call("POST", ["operations", begun.operation_id, "stop"]);
   const button = el("button", { type: "button", on: { click: once(stop) } }, "Stop counting");
-  const ended = await watched(begun, signal, (operation) => show(progress, card("Count", progressOf(operation), button)));
+  const ended = await watched(begun, signal, (operation, failed) => show(card, shown("Count", failed, progressOf(operation), button)));
   if (ended === null) await stop();
-  fill(progress);
+  fill(card);
   if (ended?.state === "failed") told(ended.last_problem, "refused");
   return ended?.state === "done" ? ended.changed : null;
 }
 
 // Shows how far it is, until it has ended or the page is left.
-async function followed({ operation, count, progress, signal, then }) {
+async function followed({ operation, count, card, signal, then }) {
   const { operation_id: id } = operation;
   const stop = stopButton(id, () => {});
-  const close = () => el("button", { type: "button", "data-key": "close", on: { click: () => fill(progress) } }, "Close");
-  const ended = await watched(operation, signal, (found) => show(progress, card(
+  const close = () => el("button", { type: "button", "data-key": "close", on: { click: () => card.remove() } }, "Close");
+  const ended = await watched(operation, signal, (found, failed) => show(card, shown(
     "Progress",
+    failed,
     el("p", {}, el("a", { href: link(["operations", id]) }, "The operation"), " ", stateOf(found)),
     progressOf(found, count),
     el("div", { class: "buttons" }, hasEnded(found) ? close() : found.state === "running" && stop()),
@@ -130,18 +141,23 @@ async function followed({ operation, count, progress, signal, then }) {
   if (ended !== null) await then();
 }
 
-function card(name, ...content) {
-  return el("section", { class: "card operation bulk-progress", "aria-label": name }, content);
+function shown(name, failed, ...content) {
+  return el("section", { class: "card operation bulk-progress", "aria-label": name }, failed && el("div", { "data-key": "problem" }, problem(failed)), content);
 }
 
-// Reads it each second until it has ended; null where the page was left before. A failed look is repeated.
+// Reads it each second until it has ended; null where the page was left before. After a failed look it looks again.
 async function watched(operation, signal, view) {
-  view(operation);
+  view(operation, null);
   while (!hasEnded(operation)) {
     await pause(EVERY_MS, signal);
     if (signal.aborted) return null;
-    operation = (await call("GET", ["operations", operation.operation_id])).members;
-    if (!signal.aborted) view(operation);
+    let failed = null;
+    try {
+      operation = (await call("GET", ["operations", operation.operation_id])).members;
+    } catch (error) {
+      failed = error;
+    }
+    if (!signal.aborted) view(operation, failed);
   }
   return operation;
 }

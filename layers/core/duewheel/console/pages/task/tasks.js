@@ -58,7 +58,7 @@ async function listed(results, query, signal) {
     );
   };
   fill(list, loading());
-  fill(results, many?.place, list);
+  fill(results, many?.place ?? [], list);
   await repeatedly(EVERY_MS, signal, look);
 }
 
