@@ -176,9 +176,9 @@ def test_ctrl_c_while_it_counts_ends_the_count(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_follow_ends_with_what_an_operation_came_to() -> None:
-    stopped = operation(state="stopped", action="pause", changed=1)
+    stopped = operation(state="stopped", action="run", changed=1)
     result = called("operation", "follow", "OP1", script=Script(stopped))
-    assert (result.exit_code, result.stdout) == (1, "Stopped: 1 task paused\n")
+    assert (result.exit_code, result.stdout) == (1, "Stopped: 1 task called now\n")
 
 
 def test_stop_says_how_far_it_has_come() -> None:

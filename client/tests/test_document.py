@@ -18,9 +18,11 @@ CALLED = {
     "Counts": "Minute",
     "Grant": "ShownGrant",
     "PrefixCancelled": "CancelledKeys",
+    "RefusedTask": "RefusedItem",
     "WorkState": "Work",
 }
 IN_THE_DOCUMENT = {"begin": "from", "end": "to", "delay": "delay_seconds"}
+IN_THE_DOCUMENT |= {"shift": "shift_seconds"}
 IN_THE_DOCUMENT |= {"expires_after": "expires_after_seconds", "tolerance": "tolerance_seconds"}
 LEFT_TO_PAGES = {"cursor"}  # the client follows cursors by itself
 ANSWERS = [

@@ -100,6 +100,10 @@ class OperationEnded(Problem):
     name = "operation-ended"
 
 
+class TooManyOperations(Problem):
+    name = "too-many-operations"
+
+
 class UnknownApiKey(Problem):
     name = "unknown-api-key"
 

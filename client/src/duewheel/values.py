@@ -144,8 +144,8 @@ class PrefixCancelled(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Value):
-    """A change of many tasks. `total` is None until they are counted, and `position` is the due
-    instant that it has reached. `refused` counts the tasks that could not be changed."""
+    """A change of many tasks. `total` is the number of ids, and None for a filter; `position` the
+    due instant that it has reached; `refused` counts the tasks that could not be changed."""
 
     operation_id: str
     biz_type: str
@@ -161,11 +161,7 @@ class Operation(Value):
     last_problem: str | None = None
     due_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     shift_seconds: int | None = field(default=None, repr=False)
-    ids: tuple[str, ...] | None = field(default=None, repr=False, metadata=read_by(tuple))
     filter: Mapping[str, Any] | None = field(default=None, repr=False)
-    timer_id: str | None = field(default=None, repr=False)
-    begin: datetime | None = field(default=None, repr=False, metadata=read_by(instant_from, "from"))
-    end: datetime | None = field(default=None, repr=False, metadata=read_by(instant_from, "to"))
     per_second: int | None = field(default=None, repr=False)
     created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     created_by: str | None = field(default=None, repr=False)

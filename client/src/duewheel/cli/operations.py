@@ -24,7 +24,7 @@ STATES = get_args(OperationState)
 
 @click.group(cls=Group)
 def operation() -> None:
-    """Change many tasks of a business: cancel, reschedule, run, redrive, pause, resume."""
+    """Change many tasks of a business: cancel, reschedule, run, redrive."""
 
 
 @operation.command()

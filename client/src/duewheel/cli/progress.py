@@ -15,9 +15,6 @@ _DONE: Mapping[str, str] = {
     "reschedule": "rescheduled",
     "run": "called now",
     "redrive": "called again",
-    "pause": "paused",
-    "resume": "resumed",
-    "backfill": "made",
 }
 
 

@@ -9,10 +9,7 @@ import { link } from "../../parts/router.js";
 import { call } from "../../parts/service.js";
 import { badge, facts } from "../../parts/table.js";
 
-const DONE = {
-  cancel: "cancelled", reschedule: "rescheduled", run: "run now", redrive: "redriven",
-  pause: "paused", resume: "resumed", backfill: "created",
-};
+const DONE = { cancel: "cancelled", reschedule: "rescheduled", run: "run now", redrive: "redriven" };
 const KINDS = { running: "accent", stopping: "warn", stopped: "warn", done: "good", failed: "bad" };
 
 export function hasEnded({ state }) {
@@ -89,10 +86,9 @@ export function requestOf(operation) {
   ]);
 }
 
-function scopeOf({ biz_type: business, ids, filter, timer_id: timer, from, to }) {
-  if (timer) return ["runs of ", el("a", { href: link(["timers", timer]) }, "this timer"), " from ", instant(from), " to ", instant(to)];
-  if (ids) return el("details", {}, el("summary", {}, `${tasks(ids.length)} by id`), el("ul", { class: "lines" }, ids.map((id) => el("li", {}, el("a", { class: "mono", href: link(["tasks", id]) }, id)))));
-  const { labels, due_from: dueFrom, due_to: dueTo, ...rest } = filter ?? {};
+function scopeOf({ biz_type: business, total, filter }) {
+  if (!filter) return `${tasks(total)} by id`;
+  const { labels, due_from: dueFrom, due_to: dueTo, ...rest } = filter;
   const query = { biz_type: business, due_from: dueFrom, due_to: dueTo, ...rest };
   const said = [
     ...Object.entries(rest).map(([name, value]) => [`${NAMES[name] ?? name} `, el("code", {}, String(value))]),

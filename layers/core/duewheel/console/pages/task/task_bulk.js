@@ -16,7 +16,7 @@ import { hasEnded, nameOf, progressOf, stateOf, stopButton, tasks } from "../ope
 
 const EVERY_MS = 1000;
 const FILTER = ["status", "key_prefix", "flow_key", "timer_id", "due_from", "due_to"];
-const OF_PENDING = ["cancel", "reschedule", "run", "pause", "resume"];
+const OF_PENDING = ["cancel", "reschedule", "run"];
 const OF_ENDED = ["redrive"];
 
 const MEANS = {
@@ -24,8 +24,6 @@ const MEANS = {
   reschedule: "They are called at their new instants, and not at the old ones. An instant in the past means now.",
   run: "Their next attempts are made at once instead of at their instants.",
   redrive: "Their receivers are called again. They become pending and get all their attempts again.",
-  pause: "They are not called until they are resumed.",
-  resume: "They are called when they are due; those whose instants have passed are called now.",
 };
 const MORE = " A task that can no longer be changed is refused, and listed with the reason.";
 

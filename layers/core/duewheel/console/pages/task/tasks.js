@@ -11,6 +11,7 @@ import { lookedUp, nothingFound } from "./task_lookup.js";
 import { searchForm } from "./task_search.js";
 
 const EVERY_MS = 10_000; // a page reads up to 500 tasks
+const NEEDS_BUSINESS = () => el("p", { class: "hint", "data-key": "hint" }, "To change many at once, name a business.");
 
 export async function tasksPage({ place, query, signal }) {
   const results = el("section", { id: "found", tabindex: "-1", "aria-label": "Found" });
@@ -54,7 +55,7 @@ async function listed(results, query, signal) {
     show(
       list,
       failed && el("div", { "data-key": "problem" }, problem(failed)),
-      page && [cancelAll && !isNothing(page) && el("div", { class: "buttons", "data-key": "cancel" }, cancelAll()), taskList(page, query, many?.column)],
+      page && [many === null && !isNothing(page) && NEEDS_BUSINESS(), cancelAll && !isNothing(page) && el("div", { class: "buttons", "data-key": "cancel" }, cancelAll()), taskList(page, query, many?.column)],
     );
   };
   fill(list, loading());
