@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from duewheel import Duewheel, NewTask, errors
+from duewheel.requests import TaskFilter
 from tests.support import advance, received
 
 HOOK = "https://example.com/hook"
@@ -349,3 +350,51 @@ def test_problems_are_raised_by_their_type(client: Duewheel, biz_type: str) -> N
         client.tasks.create(biz_type, delay=1, payload=float("nan"), callback=HOOK)
     with pytest.raises(ValueError, match="is not allowed in a path"):
         client.tasks.get("..")
+
+
+def test_many_tasks_are_counted_moved_and_cancelled(client: Duewheel, biz_type: str) -> None:
+    due_at = datetime(2031, 1, 1, tzinfo=UTC)
+    tasks = [
+        client.tasks.create(biz_type, due_at=due_at, key=f"o-{number}", flow_key="c", callback=HOOK)
+        for number in range(3)
+    ]
+    chosen: TaskFilter = {"key_prefix": "o-", "flow_key": "c", "status": "pending"}
+    assert len(list(client.tasks.list(biz_type, **chosen))) == 3
+    counted = client.operations.start(biz_type, "cancel", filter=chosen, dry_run=True)
+    counted = client.operations.wait(counted.operation_id)
+    assert (counted.state, counted.changed, counted.dry_run) == ("done", 3, True)
+
+    begun = client.operations.start(biz_type, "reschedule", filter=chosen, shift=-DAY, once=True)
+    moved = client.operations.wait(begun.operation_id, timeout=60)
+    assert (moved.changed, moved.refused, moved.shift_seconds, moved.extra) == (3, 0, -86_400, {})
+    assert client.tasks.get(tasks[0].task_id).due_at == due_at - DAY
+
+    client.tasks.cancel(tasks[0].task_id)
+    ids = [task.task_id for task in tasks]
+    cancelled = client.operations.start(biz_type, "cancel", ids=ids, per_second=100)
+    cancelled = client.operations.wait(cancelled.operation_id)
+    assert (cancelled.changed, cancelled.unchanged, cancelled.total) == (2, 1, 3)
+    assert list(client.operations.refused(cancelled.operation_id)) == []
+    found = list(client.operations.list(biz_type, page_size=2))
+    assert len(found) == 3
+    assert {one.operation_id: one for one in found} == {
+        one.operation_id: one for one in (counted, moved, cancelled)
+    }
+    assert list(client.operations.list(biz_type, state="running")) == []
+
+
+def test_tasks_that_an_operation_cannot_change_are_listed_with_the_problem(
+    client: Duewheel, biz_type: str, stack_url: str
+) -> None:
+    made = client.tasks.create(biz_type, delay=1, callback=f"{stack_url}/_local/inbox/{biz_type}")
+    advance(stack_url, timedelta(seconds=5))
+    begun = client.operations.start(biz_type, "cancel", ids=[made.task_id])
+    ended = client.operations.wait(begun.operation_id)
+    assert (ended.state, ended.changed, ended.refused) == ("done", 0, 1)
+    (refused,) = client.operations.refused(ended.operation_id)
+    assert refused.task_id == made.task_id
+    assert errors.problem_from(409, refused.problem).type.endswith("already-settled")
+    with pytest.raises(errors.OperationEnded):
+        client.operations.stop(ended.operation_id)
+    with pytest.raises(errors.UnknownOperation):
+        client.operations.get("nothing")
