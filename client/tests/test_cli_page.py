@@ -19,9 +19,10 @@ COMMAND = """
 set -eu -o pipefail
 port=$1
 duewheel() {
-  local code
+  local code word stdin=
+  for word in "$@"; do if [ "$word" = - ]; then stdin=$(cat); fi; done
   exec 3<>"/dev/tcp/127.0.0.1/$port"
-  printf '%s\\0' $# "$@" >&3
+  printf '%s\\0' $# "$@" "$stdin" >&3
   read -r code <&3
   if [ "$code" = 0 ]; then cat <&3; else cat <&3 >&2; fi
   return "$code"
@@ -31,10 +32,12 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 class Called(StreamRequestHandler):
-    """Reads the number of arguments, then each up to a NUL; answers exit code and output."""
+    """Reads the number of arguments, then each and stdin up to a NUL; answers exit code and
+    output."""
 
     def handle(self) -> None:
-        result = called(*(self._word() for _ in range(int(self._word()))))
+        arguments = [self._word() for _ in range(int(self._word()))]
+        result = called(*arguments, stdin=self._word())
         output = result.output if result.exit_code else result.stdout
         self.wfile.write(f"{result.exit_code}\n{output}".encode())
 
