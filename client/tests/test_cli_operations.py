@@ -9,7 +9,7 @@ import pytest
 
 from duewheel._sync.transport import Transport
 from tests.cli_support import called, done, value, values
-from tests.support import TASK, Script, operation
+from tests.support import TASK, Script, operation, problem
 
 START = ("operation", "start")
 ID = TASK["task_id"]
@@ -114,7 +114,9 @@ def test_a_reschedule_is_to_an_instant_or_by_a_span(
 
 def test_a_dry_run_says_the_number_and_starts_nothing() -> None:
     script = Script(*counted(12))
-    text = done(*START, "cancel", "orders", "--all", "--dry-run", script=script)
+    text = done(
+        *START, "cancel", "orders", "--all", "--per-second", "1", "--dry-run", script=script
+    )
     assert text == "12 tasks would be cancelled\n"
     assert calls(script)[0] == body(action="cancel", filter={}, dry_run=True)
     assert len(script.requests) == 2
@@ -163,14 +165,17 @@ def test_ctrl_c_leaves_it_running_and_says_how_to_follow_and_stop_it(
     assert [call for call, _ in calls(script)] == ["POST /v1/operations", "GET /v1/operations/OP1"]
 
 
-def test_ctrl_c_while_it_counts_ends_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stop", [operation(state="stopping"), problem("operation-ended", 409)])
+def test_ctrl_c_while_it_counts_ends_the_count(
+    stop: httpx.Response, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Transport, "pause", interrupt)
-    script = Script(next(counted(0)), operation(state="running"), operation(state="stopping"))
+    script = Script(next(counted(0)), operation(state="running"), stop)
     result = called(*START, "cancel", "orders", "--all", script=script)
-    assert result.exit_code == 1
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (1, "Aborted!")
     assert calls(script)[-1] == ("POST /v1/operations/DRY/stop", None)
     assert len(script.requests) == 3
 

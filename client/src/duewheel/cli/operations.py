@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
@@ -12,10 +13,11 @@ from duewheel._sync.client import Duewheel
 from duewheel.cli import arguments
 from duewheel.cli.framework import Group, client, output
 from duewheel.cli.progress import followed, many_tasks, sentence
+from duewheel.errors import OperationEnded
 from duewheel.requests import Action, OperationState
 from duewheel.values import Operation, RefusedTask
 
-COLUMNS = ("operation_id", "action", "state", "changed", "refused", "created_at", "created_by")
+COLUMNS = ("operation_id", "action", "dry_run", "state", "changed", "refused", "created_at")
 IDS_MAX = 500
 INTERRUPTED = 130
 LIMIT = 100
@@ -131,12 +133,14 @@ def _instant(
 
 
 def _counted(api: Duewheel, business: str, action: Action, given: dict[str, Any]) -> Operation:
-    """By a dry run, which ends with the command."""
-    begun = api.operations.start(business, action, dry_run=True, once=True, **given)
+    """By a dry run, which has no pace and ends with the command."""
+    counting = {**given, "per_second": None, "dry_run": True}
+    begun = api.operations.start(business, action, once=True, **counting)
     try:
         counted = followed(api, begun.operation_id, None)
     except KeyboardInterrupt:
-        api.operations.stop(begun.operation_id)
+        with suppress(OperationEnded):
+            api.operations.stop(begun.operation_id)
         raise
     if counted.state != "done":
         _end(counted)
