@@ -218,7 +218,8 @@ and values
 `flow.prefixes`, `paused_flow_keys` | {PREFIXES_MAX} prefixes; {PAUSED_MAX} paused keys
 settings of a business | hold within {KEPT_MS // 1000} s everywhere
 `retention_days` | {business(retention_days=0)}
-`timeout_seconds` | {business(timeout_seconds=0)}: half of the notifier's timeout
+`timeout_seconds`, of a callback and of a business | {business(timeout_seconds=0)}: half of the \
+notifier's timeout
 `allowed_hosts`, `trusted_origins` | {business(allowed_hosts=[])} each
 `retry_statuses`, `stop_statuses` | {business(stop_statuses=[0] * 999)} each: \
 {business(stop_statuses=[0])}
@@ -254,7 +255,8 @@ a change, a run, a cancel | {CUT_OFF} of `next_at`: \
 the lead of {LEAD_MS} ms and {SKEW_MS // 1000} s for the skew of clocks
 a redrive | until {lifecycle.ABOUT_TO_GO_MS // 60_000} minutes before `expires_at`; of a delivered \
 task from {lifecycle.REDRIVABLE_AFTER_MS // 60_000} minutes after its delivery on
-a callback | {parameter("CallbackTimeoutSeconds", " s")}, or `timeout_seconds` of the business, \
+a callback | {parameter("CallbackTimeoutSeconds", " s")}, or `timeout_seconds` of the callback, or \
+of the business, \
 from the name's look-up to the end of the reply, {CONNECT_SECONDS_MAX:g} s of them to connect
 the reply of a callback | {REPLY_BYTES_MAX:,} bytes are read; a longer one counts by its status, \
 if its head has come

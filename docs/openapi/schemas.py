@@ -201,7 +201,7 @@ def _shown(request: Schema) -> Schema:
         | ({"additionalProperties": {"type": "string"}} if one.get("type") == "object" else {})
         for name, one in request["properties"].items()
     }
-    sometimes = {"group_id", "body", "complete_within_seconds"}
+    sometimes = {"group_id", "body", "complete_within_seconds", "timeout_seconds"}
     needed = [name for name in members if name not in sometimes]
     return {"type": "object", "properties": members, "required": needed}
 

@@ -113,7 +113,7 @@ ROWS: Sequence[Row] = (
     Row(
         "invalid-field",
         "more than the deployment's maximum",
-        field="timeout_seconds",
+        field=r"(.*\.)?timeout_seconds",
         documented="At most what the deployment allows",
     ),
     # The clock.

@@ -30,6 +30,7 @@ BATCH_MAX = 40
 CLOCKS_DIFFER_MS = 2 * SKEW_MS
 CROWD_EVERY_SECONDS = 30
 PRIORITIES = (None, None, "high", "low")  # None: that of the business
+TIMEOUTS = (None,) * 5 + (5, 15, 25)  # in seconds; None: that of the business
 TOLERANCES = (None,) * 8 + (0, 1, 20, 60)  # in seconds; None: that of the business
 
 Story = Callable[[], Coroutine[Any, Any, None]]
@@ -53,6 +54,7 @@ class Clients:
         has_order: bool = True,
         has_labels: bool = True,
         has_long_work: bool = True,
+        has_timeouts: bool = True,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
@@ -66,6 +68,8 @@ class Clients:
         self.has_labels = has_labels
         self._has_long_work = has_long_work
         self._chance_of_work = Random(seed)  # beside, likewise
+        self.timeouts: Sequence[int | None] = TIMEOUTS if has_timeouts else (None,)
+        self._chance_of_timeout = Random(seed)
         self._service = service
         self._chance = Random(seed)
         self._chance_of_priority = Random(seed)  # beside, so that all else stays as it was
@@ -323,6 +327,7 @@ class Clients:
             kind = "works"
         tolerance = self._chance.choice(self.tolerances)
         priority = self._chance_of_priority.choice(self.priorities)
+        timeout = self._chance_of_timeout.choice(self.timeouts)
         flow_key = (
             self._chance.choice((*KEYS, None)) if self.has_keys and biz_type == KEYED else None
         )
@@ -334,7 +339,10 @@ class Clients:
             "delay_seconds": round(in_seconds, 3),
             "payload": {"n": self.begun},
             **({"labels": labels_of(self.begun)} if self.has_labels else {}),
-            "callback": {"url": f"https://{self._chance.choice(HOSTS)}/{kind}"},
+            "callback": {
+                "url": f"https://{self._chance.choice(HOSTS)}/{kind}",
+                **({} if timeout is None else {"timeout_seconds": timeout}),
+            },
             "retry": RETRY,
         }
 

@@ -73,6 +73,7 @@ class Receiver:
         by = current.get()
         assert by is not None
         by.must_live(began)
+        self._check_timeout(callback, timeout)
         is_down = any(
             self._faults.is_down(what, began) for what in ("receiver", _host_of(callback.url))
         )
@@ -117,6 +118,7 @@ class Receiver:
         by = current.get()
         assert by is not None
         by.must_live(began)
+        self._check_timeout(callback, timeout)
         tasks = document["tasks"]
         self._check(headers, document)
         is_down = any(
@@ -149,6 +151,11 @@ class Receiver:
         await by.environment.thawed()
         by.must_live(asyncio.get_running_loop().time())
         return answer if trouble is None else None
+
+    def _check_timeout(self, callback: HttpCallback, timeout: float) -> None:
+        own = getattr(callback, "timeout_seconds", None)  # a release before has none
+        if own not in (None, timeout):
+            self.wrong.append(f"a call may take {timeout:g} s, and its callback says {own:g} s")
 
     def _check(self, headers: Mapping[str, str], document: Mapping[str, Any]) -> None:
         batch_id, tasks = document["batch_id"], document["tasks"]

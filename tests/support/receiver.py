@@ -24,6 +24,7 @@ class Received:
     headers: Mapping[str, str]
     body: bytes | None
     url: str
+    timeout_seconds: float = 0
 
     @property
     def batch(self) -> list[dict[str, Any]]:
@@ -52,7 +53,7 @@ class Receiver:
         body: bytes | None,
         timeout_seconds: float,
     ) -> Outcome:
-        return self.answer(self._received(callback, headers, body))
+        return self.answer(self._received(callback, headers, body, timeout_seconds))
 
     async def reply(
         self,
@@ -61,17 +62,26 @@ class Receiver:
         body: bytes | None,
         timeout_seconds: float,
     ) -> Outcome | Reply:
-        return self.answer_to_batch(self._received(callback, headers, body))
+        return self.answer_to_batch(self._received(callback, headers, body, timeout_seconds))
 
     def outcome_of(self, reply: Reply) -> Outcome:
         now_ms = self.clock.now_ms()
         return outcome_of_answer(reply.status_code, reply.headers, reply.body_start, now_ms)
 
     def _received(
-        self, callback: HttpCallback, headers: Mapping[str, str], body: bytes | None
+        self,
+        callback: HttpCallback,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_seconds: float,
     ) -> Received:
         received = Received(
-            headers["webhook-id"], self.clock.now_ms(), dict(headers), body, callback.url
+            headers["webhook-id"],
+            self.clock.now_ms(),
+            dict(headers),
+            body,
+            callback.url,
+            timeout_seconds,
         )
         self.received.append(received)
         self.callbacks.append(callback)

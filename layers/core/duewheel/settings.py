@@ -75,6 +75,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             Scope.of_stack(self.stack_id),
             self.target_arns,
             self.own_names,
+            self.business_defaults.timeout_seconds_max,
         )
 
     @property

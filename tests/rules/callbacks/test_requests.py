@@ -4,8 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.json import encode
 from msgspec.structs import replace
 
+from duewheel.interface.callbacks.callback_view import callback_view
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets, Scope
 from duewheel.rules.callbacks.aws.eventbridge import EventBridgeCallback
 from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
@@ -56,8 +58,12 @@ def body(callback: dict[str, Any], **more: Any) -> str:
     return json.dumps({"biz_type": "orders", "delay_seconds": 5, "callback": callback, **more})
 
 
-def callback_of(callback: dict[str, Any], **more: Any) -> Callback:
-    return single_request(body(callback, **more), NOW_MS, ALLOWED).callback
+def callback_of(
+    callback: dict[str, Any], allowed: AllowedTargets = ALLOWED, **more: Any
+) -> Callback:
+    found = single_request(body(callback, **more), NOW_MS, allowed).callback
+    assert found is not None
+    return found
 
 
 def refused(callback: dict[str, Any], allowed: AllowedTargets = ALLOWED, **more: Any) -> Refusal:
@@ -157,6 +163,31 @@ def test_an_invalid_callback_is_refused_by_its_field(callback: dict[str, Any], f
     refusal = refused(callback)
     assert isinstance(refusal, InvalidField)
     assert refusal.field == f"callback.{field}"
+
+
+BOUNDED = replace(ALLOWED, timeout_seconds_max=30)
+TYPES = [HTTP, LAMBDA, SQS, SNS, EVENT, STATES]
+
+
+@each_case("callback", TYPES)
+@each_case("seconds", [0.1, 12.5, 30])
+def test_a_callback_of_each_type_may_have_a_timeout_up_to_that_of_the_deployment(
+    callback: dict[str, Any], seconds: float
+) -> None:
+    with_timeout = callback_of({**callback, "timeout_seconds": seconds}, BOUNDED)
+    assert with_timeout == replace(callback_of(callback, BOUNDED), timeout_seconds=seconds)
+    assert with_timeout != callback_of(callback, BOUNDED)
+    shown = json.loads(encode(callback_view(with_timeout)))
+    assert shown["timeout_seconds"] == seconds
+    assert "timeout_seconds" not in json.loads(encode(callback_view(callback_of(callback))))
+
+
+@each_case("callback", TYPES)
+@each_case("seconds", [0, 0.09, -1, 30.001, 1e9, "5", True, None])
+def test_another_timeout_is_refused_by_its_field(callback: dict[str, Any], seconds: Any) -> None:
+    refusal = refused({**callback, "timeout_seconds": seconds}, BOUNDED)
+    assert isinstance(refusal, InvalidField)
+    assert refusal.field == "callback.timeout_seconds"
 
 
 def test_attributes_are_limited_in_bytes() -> None:

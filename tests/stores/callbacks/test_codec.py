@@ -18,17 +18,20 @@ from tests.support.cases import each_case
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 pairs = st.lists(st.tuples(texts, texts), max_size=3).map(tuple)
+timeouts = st.none() | st.floats(0.1, 450)
 callbacks = st.one_of(
-    st.builds(HttpCallback, texts, st.sampled_from(["GET", "POST"]), pairs, st.booleans()),
-    st.builds(LambdaCallback, texts, st.booleans()),
+    st.builds(
+        HttpCallback, texts, st.sampled_from(["GET", "POST"]), pairs, st.booleans(), timeouts
+    ),
+    st.builds(LambdaCallback, texts, st.booleans(), timeout_seconds=timeouts),
     st.builds(
         SqsCallback, texts, group_id=st.none() | texts, attributes=pairs, is_raw=st.booleans()
     ),
     st.builds(
         SnsCallback, texts, group_id=st.none() | texts, attributes=pairs, is_raw=st.booleans()
     ),
-    st.builds(EventBridgeCallback, texts, texts, texts),
-    st.builds(StepFunctionsCallback, texts),
+    st.builds(EventBridgeCallback, texts, texts, texts, timeout_seconds=timeouts),
+    st.builds(StepFunctionsCallback, texts, timeout_seconds=timeouts),
 )
 
 
@@ -45,6 +48,11 @@ def test_a_callback_is_read_as_it_was_written(callback: Callback) -> None:
         (
             HttpCallback("https://a.example", "PUT", (("x-a", "1"),)),
             {"url": "https://a.example", "method": "PUT", "headers": (("x-a", "1"),)},
+        ),
+        (HttpCallback(method="", timeout_seconds=2.5), {"timeout_seconds": 2.5}),
+        (
+            SqsCallback("q", timeout_seconds=2.0),
+            {"type": "sqs", "queue": "q", "timeout_seconds": 2.0},
         ),
         (LambdaCallback("f"), {"type": "lambda", "function": "f"}),
         (LambdaCallback("f", is_async=True), {"type": "lambda", "function": "f", "async": True}),
@@ -76,6 +84,9 @@ def test_default_members_are_left_out_of_the_row(callback: Callback, row: dict[s
         {"type": "sns", "topic": "t", "attributes": [["a"]]},
         {"type": "eventbridge", "bus": "b", "source": "s"},
         {"url": "a", "raw": "yes"},
+        {"url": "a", "timeout_seconds": "5"},
+        {"url": "a", "timeout_seconds": -1},
+        {"type": "lambda", "function": "f", "timeout_seconds": -1},
     ],
 )
 def test_a_row_that_is_never_written_is_invalid(row: dict[str, Any]) -> None:

@@ -238,7 +238,7 @@ def test_a_pool_that_was_not_used_makes_no_request(world: World) -> None:
     def change(wanted: Wanted) -> Taken:
         raise AssertionError
 
-    asyncio.run(Pool(world.clock, change, "a", 1_000).close())
+    asyncio.run(Pool(world.clock, change, "a").close())
 
 
 def test_who_waits_for_a_permit_until_the_run_ends_is_too_late(world: World) -> None:
@@ -249,9 +249,9 @@ def test_who_waits_for_a_permit_until_the_run_ends_is_too_late(world: World) -> 
         return Taken(Holding(min(1, wanted.count), until_ms), 1)
 
     async def lived() -> None:
-        pool = Pool(world.clock, change, "a", 1_000)
-        assert (await pool.acquire(task, task.due_ms, latest_ms)).state is SlotState.FREE
-        waiting = asyncio.create_task(pool.acquire(task, task.due_ms, latest_ms))
+        pool = Pool(world.clock, change, "a")
+        assert (await pool.acquire(task, task.due_ms, latest_ms, 1_000)).state is SlotState.FREE
+        waiting = asyncio.create_task(pool.acquire(task, task.due_ms, latest_ms, 1_000))
         await asyncio.sleep(0)
         world.clock.set_ms(latest_ms)
         assert (await waiting).state is SlotState.TOO_LATE
@@ -270,12 +270,12 @@ def test_a_permit_is_renewed_until_its_call_begins(world: World) -> None:
         return Taken(Holding(wanted.count, wanted.until_ms), wanted.count)
 
     async def lived() -> None:
-        pool = Pool(world.clock, change, "a", 1_000)
-        grant = await pool.acquire(task, task.due_ms, latest_ms)
+        pool = Pool(world.clock, change, "a")
+        grant = await pool.acquire(task, task.due_ms, latest_ms, 1_000)
         for _ in range(10):
             world.clock.advance_ms(rules.BEGIN_MS - rules.SURE_MS)
             await asyncio.sleep(0.05)
-            assert pool.is_sure(grant)
+            assert pool.is_sure(grant, 1_000)
         pool.begins()
         pool.release(100)
         await pool.close()
@@ -290,11 +290,11 @@ def test_no_call_begins_by_a_permit_that_has_expired_and_was_taken_again(world: 
         return Taken(Holding(wanted.count, wanted.until_ms), wanted.count)
 
     async def lived() -> None:
-        pool = Pool(world.clock, change, "a", 1_000)
-        first = await pool.acquire(task, task.due_ms, latest_ms)
+        pool = Pool(world.clock, change, "a")
+        first = await pool.acquire(task, task.due_ms, latest_ms, 1_000)
         world.clock.advance_ms(30_000)  # it freezes
-        second = await pool.acquire(task, task.due_ms, latest_ms)
-        assert (pool.is_sure(first), pool.is_sure(second)) == (False, True)
+        second = await pool.acquire(task, task.due_ms, latest_ms, 1_000)
+        assert (pool.is_sure(first, 1_000), pool.is_sure(second, 1_000)) == (False, True)
         for _ in range(2):
             pool.release(None)
         await pool.close()

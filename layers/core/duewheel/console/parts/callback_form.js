@@ -2,19 +2,20 @@
 
 import { choiceOfFields } from "./choice_of_fields.js";
 import { area, choice, text } from "./form.js";
+import { typedNumber } from "./numbers.js";
 import { Problem } from "./service.js";
 
 // The address is the first member of each.
 export const MEMBERS = {
-  http: ["url", "method", "headers", "body"],
-  lambda: ["function", "invocation", "complete_within_seconds"],
-  sqs: ["queue_url", "group_id", "attributes", "body", "complete_within_seconds"],
-  sns: ["topic_arn", "group_id", "attributes", "body", "complete_within_seconds"],
-  eventbridge: ["event_bus", "source", "detail_type", "complete_within_seconds"],
-  stepfunctions: ["state_machine_arn"],
+  http: ["url", "method", "headers", "body", "timeout_seconds"],
+  lambda: ["function", "invocation", "complete_within_seconds", "timeout_seconds"],
+  sqs: ["queue_url", "group_id", "attributes", "body", "complete_within_seconds", "timeout_seconds"],
+  sns: ["topic_arn", "group_id", "attributes", "body", "complete_within_seconds", "timeout_seconds"],
+  eventbridge: ["event_bus", "source", "detail_type", "complete_within_seconds", "timeout_seconds"],
+  stepfunctions: ["state_machine_arn", "timeout_seconds"],
 };
 const LINES = new Set(["headers", "attributes"]);
-const NUMBERS = new Set(["complete_within_seconds"]);
+const NUMBERS = new Set(["complete_within_seconds", "timeout_seconds"]);
 const ONE_A_LINE = "One a line: name: value";
 const FIELDS = {
   url: (name, value) => text(name, "URL", value ?? "", { type: "url", placeholder: "https://" }),
@@ -32,6 +33,7 @@ const FIELDS = {
   state_machine_arn: (name, value) => text(name, "State machine ARN", value ?? "", { hint: "With an alias or a version if wanted" }),
   detail_type: (name, value) => text(name, "Detail type", value ?? ""),
   complete_within_seconds: (name, value) => text(name, "Complete within, seconds", value ?? "", { type: "number", min: 1, max: 86400, hint: "Only if its receiver reports the end of its work" }),
+  timeout_seconds: (name, value) => text(name, "Time-out of a call, seconds", value ?? "", { inputmode: "decimal", hint: "Nothing: as the business says" }),
 };
 
 // `none`: the text for a missing callback. Members have the names of the request: `callback.url`.
@@ -50,7 +52,7 @@ export function callbackOf(name, values) {
 }
 
 function read(name, member, value) {
-  if (NUMBERS.has(member)) return Number(value);
+  if (NUMBERS.has(member)) return typedNumber(value);
   return LINES.has(member) ? pairs(`${name}.${member}`, value) : value;
 }
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.secret_headers import shown_value
+from duewheel.rules.callbacks.timeouts import timeout_said
 from duewheel.rules.callbacks.types import AwsCallback, Callback, OnOutcome, Told
 from duewheel.rules.fields import RequestBody, says
 
@@ -27,6 +28,7 @@ class ShownHttpCallback(Struct, kw_only=True):
     method: str | None
     headers: _Headers
     body: Literal["json", "raw"] | UnsetType = UNSET
+    timeout_seconds: float | UnsetType = UNSET
 
 
 class OnOutcomeView(Struct, kw_only=True):
@@ -56,6 +58,7 @@ def callback_view(callback: Callback | None) -> ShownHttpCallback | RequestBody 
         method=callback.method or None,
         headers=_joined(callback.headers),
         body="raw" if callback.is_raw else UNSET,
+        timeout_seconds=timeout_said(callback.timeout_seconds),
     )
 
 

@@ -49,6 +49,7 @@ from duewheel.rules.callbacks.signature import (
     SECRETS_MAX,
     secret_from,
 )
+from duewheel.rules.callbacks.timeouts import TimeoutSeconds, checked_timeout
 from duewheel.rules.callbacks.url import PATTERNS_MAX, host_pattern
 from duewheel.rules.fields import (
     RequestBody,
@@ -64,7 +65,6 @@ from duewheel.rules.priority import PriorityField
 from duewheel.rules.query_string import Query
 from duewheel.rules.tolerance import ToleranceSeconds
 
-TIMEOUT_SECONDS_MIN = 0.1
 BURST_MAX = 1_000_000
 
 _Rate = Annotated[float, Meta(ge=RATE_MIN, le=RATE_MAX)]
@@ -132,10 +132,6 @@ _PausedKeys = Annotated[
         f"At most {PAUSED_MAX} together."
     ),
 ]
-_Timeout = Annotated[
-    float,
-    says("At most what the deployment allows.", minimum=TIMEOUT_SECONDS_MIN),
-]
 
 
 class BusinessChangeBody(RequestBody):
@@ -147,7 +143,7 @@ class BusinessChangeBody(RequestBody):
     retention_days: (
         Annotated[int, Meta(ge=RETENTION_DAYS_MIN, le=RETENTION_DAYS_MAX)] | UnsetType | None
     ) = UNSET
-    timeout_seconds: _Timeout | UnsetType | None = UNSET
+    timeout_seconds: TimeoutSeconds | UnsetType | None = UNSET
     allowed_hosts: _Hosts | UnsetType | None = UNSET
     trusted_origins: _Origins | UnsetType | None = UNSET
     retry_statuses: StatusList | UnsetType | None = UNSET
@@ -180,7 +176,9 @@ def business_change(
         "retry": retry_policy,
         "calls_per_second": partial(_call_limit, "calls_per_second"),
         "calls_in_flight": partial(_call_limit, "calls_in_flight"),
-        "timeout_seconds": lambda seconds, where: _timeout(seconds, defaults, where),
+        "timeout_seconds": lambda seconds, where: checked_timeout(
+            seconds, defaults.timeout_seconds_max, where
+        ),
         "allowed_hosts": lambda texts, where: _patterns(texts, host_pattern, where),
         "trusted_origins": lambda texts, where: _patterns(
             texts, trusted_origins.origin_pattern, where
@@ -204,13 +202,6 @@ def business_change(
 
 def _call_limit(name: str, value: float, where: str) -> float:
     return checked_limit(name, value, where, "to stop its calls, pause the business")
-
-
-def _timeout(seconds: float, defaults: Defaults, where: str) -> float:
-    largest = defaults.timeout_seconds_max
-    if not TIMEOUT_SECONDS_MIN <= seconds <= largest:
-        raise invalid(where, f"must be from {TIMEOUT_SECONDS_MIN} to {largest}.")
-    return seconds
 
 
 def _patterns(texts: Iterable[str], pattern_of: Callable[[str], str], path: str) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ Settings are read when they are used, never copied into tasks: a change applies 
 too.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -128,10 +127,6 @@ class Business(Struct, frozen=True):
         """The deployment's limit may be stricter now than when this was set."""
         own = self.own.timeout_seconds or self.defaults.timeout_seconds
         return min(own, self.defaults.timeout_seconds_max)
-
-    @property
-    def timeout_ms(self) -> int:
-        return math.ceil(self.timeout_seconds * 1000)
 
     @property
     def statuses(self) -> StatusLists:

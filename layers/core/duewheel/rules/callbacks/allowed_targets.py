@@ -4,6 +4,7 @@ The lists are the template parameters from which the notifier's policy is built.
 than IAM does, so IAM does not refuse a resource that passes here.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -36,11 +37,13 @@ class Scope(Struct, frozen=True):
 
 
 class AllowedTargets(Struct, frozen=True):
-    """ARNs, with `*` and `?` as in IAM. A type without ARNs is not enabled."""
+    """ARNs, with `*` and `?` as in IAM. A type without ARNs is not enabled.
+    `timeout_seconds_max`: the bound for a call of any type."""
 
     scope: Scope = Scope()
     arns: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by environment variable
     own_names: tuple[str, ...] = ()  # of the deployment's queues and functions
+    timeout_seconds_max: float = math.inf
 
     def is_own(self, arn: str) -> bool:
         """`arn`: of a queue, or of a function without version and alias."""

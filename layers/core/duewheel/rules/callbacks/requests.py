@@ -23,6 +23,7 @@ from duewheel.rules.callbacks.secret_headers import (
     is_shown_form,
     wrong_reference,
 )
+from duewheel.rules.callbacks.timeouts import TimeoutSeconds, timeout_from
 from duewheel.rules.callbacks.types import Callback, HttpCallback, OnOutcome, Told
 from duewheel.rules.callbacks.url import URL, URL_LENGTH_MAX, parse_callback_url
 from duewheel.rules.fields import (
@@ -121,14 +122,21 @@ class HttpCallbackBody(RequestBody):
     method: Method | UnsetType = UNSET
     headers: _Headers | UnsetType = UNSET
     body: BodyMode | UnsetType = UNSET
+    timeout_seconds: TimeoutSeconds | UnsetType = UNSET
 
 
-def http_callback(body: HttpCallbackBody, path: str) -> HttpCallback:
+def http_callback(body: HttpCallbackBody, allowed: AllowedTargets, path: str) -> HttpCallback:
     url = given(body.url, "")
     if url:
         checked_url(url, joined_path(path, "url"))
     headers = _headers(given(body.headers, {}), joined_path(path, "headers"))
-    return HttpCallback(url, given(body.method, ""), headers, body.body == "raw")
+    return HttpCallback(
+        url,
+        given(body.method, ""),
+        headers=headers,
+        is_raw=body.body == "raw",
+        timeout_seconds=timeout_from(body, allowed, path),
+    )
 
 
 def checked_method(method: str, path: str) -> str:
@@ -219,7 +227,7 @@ def callback_from(
     target = BY_TYPE.get(decode(body, _Typed, path).type)
     if target is not None:
         return target.callback_from(body, allowed, path)
-    return http_callback(decode(body, HttpCallbackBody, path), path)
+    return http_callback(decode(body, HttpCallbackBody, path), allowed, path)
 
 
 def whole_callback_from(body: Raw, allowed: AllowedTargets, path: str) -> Callback:

@@ -12,16 +12,20 @@ KEPT_BYTES_MAX = 2_048  # of an answer's body
 
 class HttpCallback(Struct, frozen=True):
     """`url` and `method` are empty if a task uses those of its business. `is_raw`: the payload is a
-    string, and its text is the body."""
+    string, and its text is the body. `timeout_seconds` None: that of its business."""
 
     url: str = ""
     method: str = "POST"
     headers: tuple[tuple[str, str], ...] = ()
     is_raw: bool = False
+    timeout_seconds: float | None = None
 
 
-class AwsCallback(Struct, frozen=True, tag_field="type", omit_defaults=True):
-    """Each target has a class of its own (`aws/`), with the tag and names of its stored form."""
+class AwsCallback(Struct, frozen=True, tag_field="type", omit_defaults=True, kw_only=True):
+    """Each target has a class of its own (`aws/`), with the tag and names of its stored form.
+    `timeout_seconds` None: that of its business."""
+
+    timeout_seconds: Annotated[float, Meta(ge=0)] | None = None
 
 
 # Where and what to deliver: data, not a function.

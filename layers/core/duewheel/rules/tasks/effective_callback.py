@@ -4,6 +4,8 @@ Create and change check here that there will be a callback; the notifier gets it
 rule, so a refused callback is never called, and an accepted one is called while it is allowed.
 """
 
+import math
+
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.settings import Business
@@ -29,6 +31,7 @@ def completed(callback: Callback | None, business: Business) -> Callback | None:
             callback,
             url=callback.url or usual.url,
             method=callback.method or usual.method,
+            timeout_seconds=_timeout(callback, usual),
         )
         if callback.url and business.trusts(callback):
             headers = _with_others(callback.headers, usual.headers)
@@ -43,6 +46,24 @@ def whole(callback: Callback | None) -> Callback | None:
     if not callback.url:
         return None
     return replace(callback, method=callback.method or METHOD_DEFAULT)
+
+
+def timeout_ms(task: Task, business: Business) -> int:
+    """How long its call may take: by its callback, as it is completed, or else by the setting of
+    its business. The deployment's limit may be stricter now than when this was set."""
+    if task.notice_of is not None:
+        callback, usual = task.callback or business.on_dead, None
+    else:
+        callback, usual = task.callback or business.callback, business.callback
+    own = None if callback is None else _timeout(callback, usual)
+    seconds = business.timeout_seconds if own is None else own
+    return math.ceil(min(seconds, business.defaults.timeout_seconds_max) * 1000)
+
+
+def _timeout(callback: Callback, usual: Callback | None) -> float | None:
+    seconds = callback.timeout_seconds
+    is_completed = isinstance(callback, HttpCallback) and isinstance(usual, HttpCallback)
+    return usual.timeout_seconds if seconds is None and usual and is_completed else seconds
 
 
 def check_callback(callback: Callback | None, payload: str | None, business: Business) -> None:

@@ -33,6 +33,7 @@ class _HttpRow(Struct, omit_defaults=True):
     method: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     raw: bool = False
+    timeout_seconds: Duration | None = None
 
 
 class _Typed(Struct):

@@ -21,7 +21,7 @@ from duewheel.rules.delivery.batches import form_of
 from duewheel.rules.delivery.circuit_breaker import may_be_postponed
 from duewheel.rules.delivery.priority import order_ms
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.effective_callback import callback_to_make
+from duewheel.rules.tasks.effective_callback import callback_to_make, timeout_ms
 from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import Attempt, Status, Task
 from duewheel.targets.by_type import Targets
@@ -67,7 +67,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
 
     async def __call__(self, call: Call, run: BusinessRun) -> bool:
         """False if it is too late to begin."""
-        latest_ms = run.page.deadline_ms - run.business.timeout_ms - SETTLE_RESERVE_MS
+        latest_ms = _latest_ms(call, run)
         if max(call.from_ms, self.clock.now_ms()) > latest_ms:
             return False
         confirmed = await self._confirm(call, call.from_ms, run)
@@ -75,6 +75,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             return True
         # A batch is served as the first of its tasks.
         order = min(order_ms(task, run.business) for task in confirmed.in_request)
+        latest_ms = _latest_ms(confirmed, run)
         async with run.call_slots.slot(confirmed.task, order, call.from_ms, latest_ms) as permit:
             if permit.state is SlotState.TOO_LATE:
                 return False
@@ -92,9 +93,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
                 if confirmed is None:
                     return True
                 started_ms = self.clock.now_ms()
-                if started_ms > latest_ms or not run.page.is_sure or not permit.is_sure:
-                    return False
-                if run.call_slots.lacks_new_limit(confirmed.task.flow_key):
+                if not _may_begin(confirmed, started_ms, permit, run):
                     return False
                 attempt = await self._attempt(confirmed, started_ms, run, slot)
         if attempt is not None:
@@ -185,7 +184,8 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
     async def _answered(
         self, call: Call, callback: Callback, run: BusinessRun, started_ms: int
     ) -> BatchOutcome:
-        timeout_seconds, secrets = run.business.timeout_seconds, run.secrets or ()
+        timeout_seconds = timeout_ms(call.task, run.business) / 1000
+        secrets = run.secrets or ()
         form = form_of(call.task, run.business)
         if call.others or (form is not None and form.has_document):
             return await self.targets.call_batch(
@@ -264,3 +264,17 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             biz_type=run.business.biz_type,
             count=len(changes),
         )
+
+
+def _may_begin(call: Call, now_ms: int, permit: Slot, run: BusinessRun) -> bool:
+    if now_ms > _latest_ms(call, run) or not run.page.is_sure:
+        return False
+    if not permit.is_sure(timeout_ms(call.task, run.business)):
+        return False
+    return not run.call_slots.lacks_new_limit(call.task.flow_key)
+
+
+def _latest_ms(call: Call, run: BusinessRun) -> int:
+    """When it has to begin, to end and be settled in this invocation. A timer may get a callback
+    with another time-out while its occurrence waits."""
+    return run.page.deadline_ms - timeout_ms(call.task, run.business) - SETTLE_RESERVE_MS

@@ -24,7 +24,7 @@ from duewheel.rules.delivery.circuit_breaker import (
     signal_of,
 )
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.effective_callback import callback_to_make
+from duewheel.rules.tasks.effective_callback import callback_to_make, timeout_ms
 from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import PostponedBy, Task
 from duewheel.stores.businesses.cache import BusinessCache
@@ -135,8 +135,8 @@ class CircuitBreaker(Gate):
                 (c for c in calls if rules.is_probe_due(breaker, max(now_ms, c.from_ms))), None
             )
         if breaker is not None and ready is not None:
-            timeout_ms = round(business.timeout_seconds * 1000)
-            mine = rules.claimed(breaker, ready.task, timeout_ms, now_ms, self._mark())
+            call_ms = timeout_ms(ready.task, business)
+            mine = rules.claimed(breaker, ready.task, call_ms, now_ms, self._mark())
             await in_thread(self._move, business.biz_type, breaker, mine)
             breaker = self._breaker(business.biz_type, host)
             if breaker == mine:

@@ -21,6 +21,7 @@ from duewheel.rules.businesses.flow import IN_FLIGHT_MAX
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery import permits as rules
 from duewheel.rules.delivery.permits import Holding, Wanted
+from duewheel.rules.tasks.effective_callback import timeout_ms
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.permits import PermitStore
@@ -60,15 +61,14 @@ class Taken(Struct, frozen=True):
 
 class Pool:
     """`change` brings the record to what is wanted, as far as permits are free, and returns how
-    many of those held may be used for further calls."""
+    many of those held may be used for further calls. Permits are held for the longest of the
+    time-outs of the calls that want some."""
 
-    def __init__(
-        self, clock: Clock, change: Callable[[Wanted], Taken], owner: str, timeout_ms: int
-    ) -> None:
+    def __init__(self, clock: Clock, change: Callable[[Wanted], Taken], owner: str) -> None:
         self._clock = clock
         self._change = change
         self._owner = owner
-        self._timeout_ms = timeout_ms
+        self._timeout_ms = 0
         self._held = 0
         self._share = 0
         self._until_ms = 0
@@ -85,8 +85,9 @@ class Pool:
         self._is_unsure = False  # a write may have been carried out
         self._keeper: SideBySide[None] | None = None
 
-    async def acquire(self, task: Task, order: int, latest_ms: int) -> Grant:
+    async def acquire(self, task: Task, order: int, latest_ms: int, timeout_ms: int) -> Grant:
         """A free slot has to be released. Its permit is renewed until its call begins."""
+        self._timeout_ms = max(self._timeout_ms, timeout_ms)
         if self._keeper is None:
             self._keeper = SideBySide()
             self._keeper.begin(self._keep())
@@ -102,10 +103,10 @@ class Pool:
         self._moved.set()
         return await slot
 
-    def is_sure(self, grant: Grant) -> bool:
+    def is_sure(self, grant: Grant, timeout_ms: int) -> bool:
         """Whether a call that begins now ends before its permit expires. After permits have
         expired others may have them, though this run renews its own."""
-        is_in_time = self._clock.now_ms() <= self._until_ms - self._timeout_ms
+        is_in_time = self._clock.now_ms() <= self._until_ms - timeout_ms
         return is_in_time and grant.lapses == self._lapses
 
     def begins(self) -> None:
@@ -245,9 +246,8 @@ class Slot(Struct, kw_only=True):
         for pool, _ in self.grants:
             pool.begins()
 
-    @property
-    def is_sure(self) -> bool:
-        return all(pool.is_sure(grant) for pool, grant in self.grants)
+    def is_sure(self, timeout_ms: int) -> bool:
+        return all(pool.is_sure(grant, timeout_ms) for pool, grant in self.grants)
 
 
 class CallSlots:
@@ -284,7 +284,8 @@ class CallSlots:
         try:
             for scope in scopes:
                 pool = self._pool(scope, task.flow_key)
-                grant = await pool.acquire(task, order, latest_ms)
+                longest_ms = timeout_ms(task, self._business)
+                grant = await pool.acquire(task, order, latest_ms, longest_ms)
                 if grant.state is not SlotState.FREE:
                     yield Slot(state=grant.state, scope=scope)
                     return
@@ -331,7 +332,7 @@ class TakePermits(Struct, frozen=True, kw_only=True):
 
     def _pool(self, business: Business, scope: str, flow_key: str | None) -> Pool:
         change = partial(self._changed, business.biz_type, scope, flow_key)
-        return Pool(self.clock, change, self.random_bytes().hex(), business.timeout_ms)
+        return Pool(self.clock, change, self.random_bytes().hex())
 
     def _changed(self, biz_type: str, scope: str, flow_key: str | None, wanted: Wanted) -> Taken:
         """By the limit that holds now."""

@@ -27,6 +27,7 @@ export async function newTaskPage({ place, query, signal }) {
       text("callback.url", "Callback URL", "", { hint: "Nothing: where the business says", inputmode: "url" }),
       choice("callback.method", "Method", METHODS, "", { hint: "The business's, else POST" }),
     ),
+    text("callback.timeout_seconds", "A call may take (seconds)", "", { hint: "Nothing: what the business says", inputmode: "decimal" }),
     text("tolerance_seconds", "Called later by up to (seconds)", "", { hint: "To share a second with others, which costs less; nothing: what the business says", inputmode: "numeric" }),
     choice("priority", "Priority", [["", "as the business says"], "high", "normal", "low"], "", { hint: "Which tasks are served first where there is no room for all" }),
     text("flow_key", "Flow key", "", { hint: "Whose limits and pause it follows; nothing: only those of the business" }),
@@ -53,9 +54,9 @@ function sender() {
 
 // The payload goes in as the text that it is, once it is known to be one value and nothing behind it.
 function bodyOf(given, due) {
-  const url = given["callback.url"];
-  const method = given["callback.method"];
-  const callback = url || method ? { callback: { ...(url && { url }), ...(method && { method }) } } : {};
+  const said = ["url", "method", "timeout_seconds"].map((name) => [name, given[`callback.${name}`]]).filter(([, value]) => value !== "");
+  const named = said.map(([name, value]) => [name, name === "timeout_seconds" ? typedNumber(value) : value]);
+  const callback = said.length > 0 && { callback: Object.fromEntries(named) };
   const tolerance = given.tolerance_seconds && { tolerance_seconds: typedNumber(given.tolerance_seconds) };
   const asked = given.on_outcome && { on_outcome: onOutcomeOf(given.on_outcome) };
   const flow = given.flow_key && { flow_key: given.flow_key };

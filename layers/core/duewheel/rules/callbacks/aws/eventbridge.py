@@ -14,6 +14,7 @@ from duewheel.rules.callbacks.batch import BatchLimits, BatchOutcome, noted
 from duewheel.rules.callbacks.completion import TOKEN_BYTES, WithinSeconds
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
+from duewheel.rules.callbacks.timeouts import TimeoutSeconds
 from duewheel.rules.callbacks.types import AwsCallback
 from duewheel.rules.fields import PRINTABLE, RequestBody, given, invalid, joined_path, whole_text
 
@@ -49,6 +50,7 @@ class EventBridgeCallbackBody(RequestBody, kw_only=True):
         ),
     ]
     complete_within_seconds: WithinSeconds | UnsetType = UNSET
+    timeout_seconds: TimeoutSeconds | UnsetType = UNSET
 
 
 class EventBridgeCallback(

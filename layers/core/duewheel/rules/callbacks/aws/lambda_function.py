@@ -30,6 +30,7 @@ from duewheel.rules.callbacks.batch import (
 from duewheel.rules.callbacks.completion import WithinSeconds
 from duewheel.rules.callbacks.outcome import ANSWER_BYTES_MAX, Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
+from duewheel.rules.callbacks.timeouts import TimeoutSeconds
 from duewheel.rules.callbacks.types import AwsCallback
 from duewheel.rules.fields import RequestBody, given, invalid, joined_path
 
@@ -46,6 +47,7 @@ class LambdaCallbackBody(RequestBody, kw_only=True):
     ]
     invocation: Literal["sync", "async"] = "sync"
     complete_within_seconds: WithinSeconds | UnsetType = UNSET
+    timeout_seconds: TimeoutSeconds | UnsetType = UNSET
 
 
 class LambdaCallback(

@@ -24,6 +24,7 @@ from duewheel.rules.callbacks.payload_encoding import (
     deduplication_id,
     text_of,
 )
+from duewheel.rules.callbacks.timeouts import TimeoutSeconds
 from duewheel.rules.callbacks.types import AwsCallback
 from duewheel.rules.fields import (
     RequestBody,
@@ -84,6 +85,7 @@ class MessageBody(RequestBody, kw_only=True):
     attributes: _Attributes | UnsetType = UNSET
     body: BodyMode | UnsetType = UNSET
     complete_within_seconds: WithinSeconds | UnsetType = UNSET
+    timeout_seconds: TimeoutSeconds | UnsetType = UNSET
 
 
 class MessageCallback(

@@ -8,12 +8,13 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.aws.target import AwsTarget, status_of
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, deduplication_id, envelope
+from duewheel.rules.callbacks.timeouts import TimeoutSeconds
 from duewheel.rules.callbacks.types import AwsCallback
 from duewheel.rules.fields import RequestBody, joined_path, whole_text
 
@@ -32,6 +33,7 @@ class StepFunctionsCallbackBody(RequestBody, kw_only=True):
             description="a state machine's ARN, with or without an alias or a version",
         ),
     ]
+    timeout_seconds: TimeoutSeconds | UnsetType = UNSET
 
 
 class StepFunctionsCallback(

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Raw, Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets, is_covered
 from duewheel.rules.callbacks.batch import BatchedTask, BatchLimits, BatchOutcome
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.payload_encoding import NOT_IN_A_MESSAGE, TaskData
+from duewheel.rules.callbacks.timeouts import timeout_from, timeout_said
 from duewheel.rules.callbacks.types import AwsCallback
 from duewheel.rules.fields import RequestBody, decode, invalid, joined_path
 from duewheel.rules.refusals import TargetNotEnabled
@@ -44,12 +45,13 @@ class AwsBatch(Struct, frozen=True, kw_only=True):
 
 
 class AwsTarget(Struct, frozen=True, kw_only=True):
-    """`body`: the callback of a request, whose `type` names the target. `members`: of a
-    callback, as `body` has them. `kind`: what is before the name in an ARN. `operation`: of the
-    SDK's client, which takes what `request` returns. `item_version`: the `v` of stored tasks that
-    have such a callback, newer than that of the releases that do not know it. `accepted_codes`:
-    errors by which AWS says that it has accepted this very call before. `stop_codes`: errors that
-    another attempt would meet again. `batch` None: each task has a request of its own."""
+    """`body`: the callback of a request, whose `type` names the target. `read` and `members`: all
+    of a callback but its time-out. `kind`: what is before the name in an
+    ARN. `operation`: of the SDK's client, which takes what `request` returns. `item_version`: the
+    `v` of stored tasks that have such a callback, newer than that of the releases that do not know
+    it. `accepted_codes`: errors by which AWS says that it has accepted this very call before.
+    `stop_codes`: errors that another attempt would meet again. `batch` None: each task has a
+    request of its own."""
 
     body: type[RequestBody]
     callback: type[AwsCallback]
@@ -74,7 +76,8 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
 
     def shown(self, callback: AwsCallback) -> RequestBody:
         """In the form of a request."""
-        return self.body(**self.members(callback))
+        timeout = {"timeout_seconds": timeout_said(callback.timeout_seconds)}
+        return self.body(**self.members(callback) | timeout)
 
     @property
     def environment_variable(self) -> str:
@@ -88,7 +91,9 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
                 f"Its template parameter {self.parameter} names no resource.",
                 where,
             )
-        return self.read(decode(body, self.body, path), allowed, path)
+        read: Any = decode(body, self.body, path)
+        timeout_seconds = timeout_from(read, allowed, path)
+        return replace(self.read(read, allowed, path), timeout_seconds=timeout_seconds)
 
     def named(self, text: str, where: str, allowed: AllowedTargets) -> tuple[str, str]:
         """Name and ARN of a resource that is given by either. A name alone is one of this

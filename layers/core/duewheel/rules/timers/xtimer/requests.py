@@ -100,7 +100,7 @@ def new_timer(body: str, now_ms: int) -> NewTimer:
     callback = HttpCallback(
         checked_url(read.param.url, "notifyHTTPParam.url"),
         checked_method(read.param.method.upper(), "notifyHTTPParam.method"),
-        checked_headers(_headers(read.param), "notifyHTTPParam.header"),
+        headers=checked_headers(_headers(read.param), "notifyHTTPParam.header"),
         is_raw=True,
     )
     values = {
