@@ -149,3 +149,10 @@ def test_a_task_that_is_put_aside_again_may_be_woken_from_its_first_instant() ->
     assert flow_order.waits_in_line(twice, NOON_MS + 9_000)
     retried = replace(twice, next_ms=NOON_MS + 60_000)
     assert not flow_order.waits_in_line(retried, NOON_MS + 9_000)
+
+
+def test_a_task_that_falls_due_soon_is_not_woken() -> None:
+    """By a clock that is ahead its call may be under way."""
+    waiting = lifecycle.put_in_line(task(), NOON_MS + 8_000, NOON_MS)
+    assert flow_order.waits_in_line(waiting, NOON_MS + 8_000 - flow_order.SOON_MS - 1)
+    assert not flow_order.waits_in_line(waiting, NOON_MS + 8_000 - flow_order.SOON_MS)
