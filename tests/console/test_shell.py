@@ -1,5 +1,6 @@
 """The parts of every page of the console: start page, security policy, navigation."""
 
+import pytest
 from playwright.sync_api import Route, expect
 
 from tests.console.viewer import Viewer
@@ -46,3 +47,11 @@ def test_a_page_that_was_left_before_it_loaded_is_not_shown(viewer: Viewer) -> N
     # It returns after the next turn of the event loop.
     viewer.page.evaluate("() => import(document.querySelector('script').src)")
     expect(viewer.page.locator("main h1")).to_have_text("Help")
+
+
+@pytest.mark.parametrize("address", ["nowhere", "tasks/a/b", "wheel/1", "%"])
+def test_an_unknown_page_says_that_there_is_none(viewer: Viewer, address: str) -> None:
+    viewer.open(address)
+    expect(viewer.page.locator("main h1")).to_have_text("There is no such page")
+    viewer.page.get_by_role("link", name="To the first page").click()
+    expect(viewer.page.locator("main h1")).not_to_have_text("There is no such page")

@@ -111,11 +111,11 @@ def test_a_dead_task_is_redriven(
     expect(viewer.button("Cancel the task")).to_have_count(0)
     viewer.press("Redrive")
     viewer.agree("Redrive it")
-    expect(viewer.section("Timeline")).to_contain_text("Attempt before the redrive")
+    expect(viewer.section("Attempts")).to_contain_text("Attempt before the redrive")
     service.advance(3)
     still.clock.run_for(3000)
     expect(viewer.page.locator(".standing")).to_have_text("delivered")
-    expect(viewer.section("Timeline")).to_contain_text("Attempt 1 delivered")
+    expect(viewer.section("Attempts")).to_contain_text("Attempt 1 delivered")
 
 
 def test_a_cancelled_task_is_redriven_to_its_due_instant(

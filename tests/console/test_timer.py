@@ -172,7 +172,7 @@ def test_a_deleted_timer_keeps_its_changes(viewer: Viewer, service: Service) -> 
     viewer.agree("Delete")
     expect(viewer.page.locator(".empty")).to_contain_text("deleted has no timers.")
     open_timer(viewer, timer)
-    expect(viewer.page.locator(".problem")).to_contain_text("timer")
+    expect(viewer.page.locator(".empty")).to_contain_text("There is no such timer.")
     expect(viewer.rows("Changes").nth(0)).to_contain_text("deleted version 2")
     expect(viewer.page.get_by_role("heading", name="Runs")).to_be_hidden()
 
@@ -188,10 +188,17 @@ def test_a_timer_changed_by_another_user_is_not_disabled(viewer: Viewer, service
     expect(viewer.fact("Misfires")).to_contain_text("all are called")
 
 
-def test_an_unknown_timer_is_reported(viewer: Viewer) -> None:
-    viewer.open("timers/1234567890")
-    expect(viewer.page.get_by_role("alert").first).to_contain_text("timer")
-    expect(viewer.page.get_by_role("heading", name="Runs")).to_be_hidden()
+@pytest.mark.parametrize("more", ["", "/runs", "/edit"])
+@pytest.mark.parametrize("timer_id", ["1234567890", "nothing"])
+def test_an_unknown_timer_is_reported_once_under_a_heading(
+    viewer: Viewer, timer_id: str, more: str
+) -> None:
+    viewer.open(f"timers/{timer_id}{more}")
+    expect(viewer.page.locator("main .empty")).to_contain_text(
+        f"There is no such timer.{timer_id} is not the id of a timer."
+    )
+    expect(viewer.page.get_by_role("heading")).to_have_text(["Timer"])
+    expect(viewer.page.get_by_role("alert")).to_have_count(0)
 
 
 def test_a_failed_part_leaves_the_rest_of_the_page(

@@ -105,11 +105,6 @@ def test_two_editors_do_not_overwrite_each_other(viewer: Viewer, service: Servic
     expect(page.locator("main h1")).to_have_text("mine enabled")
 
 
-def test_an_unknown_timer_cannot_be_edited(viewer: Viewer) -> None:
-    viewer.open("timers/1234567890/edit")
-    expect(viewer.page.locator(".problem")).to_contain_text("timer")
-
-
 def test_markup_in_the_form_is_shown_as_text(viewer: Viewer, service: Service) -> None:
     headers = {"x-text": MARKUP}
     callback = {"url": "https://example.com/<img>", "headers": headers}

@@ -239,3 +239,30 @@ def test_the_form_fits_a_phone(viewer: Viewer, page: Page) -> None:
     page.locator("[name='retry']").select_option("backoff")
     expect(viewer.rows(AHEAD)).to_have_count(10)
     assert is_within(page)
+
+
+def test_what_was_said_of_a_schedule_goes_once_it_is_corrected(
+    viewer: Viewer, service: Service
+) -> None:
+    page = viewer.page
+    open_filled_form(viewer, service, "corrected")
+    page.get_by_label("interval").fill("")
+    page.get_by_label("Cron expression").fill("0 0 30 2 *")
+    expect(page.locator(".field-problem")).to_have_count(1)
+    viewer.press("Make the timer")
+    expect(page.get_by_label("Cron expression")).to_be_focused()
+    expect(page.locator(".field-problem")).to_have_count(1)
+    page.get_by_label("Cron expression").fill("0 0 28 2 *")
+    expect(viewer.rows(AHEAD)).to_have_count(10)
+    expect(page.locator(".field-problem")).to_have_count(0)
+    expect(page.locator("[aria-invalid]")).to_have_count(0)
+
+
+def test_what_was_said_of_a_field_goes_when_it_is_edited(viewer: Viewer, service: Service) -> None:
+    page = viewer.page
+    open_filled_form(viewer, service, "edited")
+    page.get_by_label("Payload").fill("{")
+    viewer.press("Make the timer")
+    expect(page.locator("[data-field='payload'] .field-problem")).to_have_count(1)
+    page.get_by_label("Payload").fill("{}")
+    expect(page.locator(".field-problem")).to_have_count(0)

@@ -1,13 +1,14 @@
 // Begins the console: lets the viewer in, then shows the page that the address means.
 
 import { entered, isShutOut } from "./access.js";
-import { fill } from "./parts/elements.js";
+import { el, fill } from "./parts/elements.js";
+import { findBox, onSlash } from "./parts/find_box.js";
 import { Router } from "./parts/router.js";
 import { onRefusedAccess } from "./parts/service.js";
-import { problem } from "./parts/states.js";
+import { empty, problem } from "./parts/states.js";
 
 const PAGES = {
-  wheel: page("wheel/wheel", "wheelPage"), // and whatever is no page
+  wheel: page("wheel/wheel", "wheelPage"),
   tasks: page("task/tasks", "tasksPage"),
   "tasks/new": page("task/new_task", "newTaskPage"),
   "tasks/:id": page("task/task", "taskPage"),
@@ -22,7 +23,10 @@ const PAGES = {
   "businesses/:name": page("business/business", "businessPage"),
   "businesses/:name/dead": page("business/business_dead", "businessDeadPage"),
   "businesses/:name/edit": page("business/business_form", "businessFormPage"),
+  find: page("find/find", "findPage"),
   help: page("help/help", "helpPage"),
+  "help/:name": page("help/document", "documentPage"),
+  "help/:folder/:name": page("help/document", "documentPage"),
 };
 
 // Its module comes when the page is first opened: each file is a request, and a run of a function. After that the page
@@ -37,12 +41,23 @@ function page(file, name) {
 
 const main = document.getElementById("main");
 const corner = document.getElementById("access");
-const router = new Router(main, PAGES, (place, error) => fill(place, problem(error)));
+const finding = document.getElementById("finding");
+const router = new Router(main, PAGES, unknownPage, failedPage);
+
+function failedPage(place, error) {
+  fill(place, place.querySelector("h1") ?? el("h1", {}, "This page cannot be shown"), problem(error));
+}
+
+function unknownPage({ place }) {
+  fill(place, el("h1", {}, "There is no such page"), empty("The address names none of the console's pages.", el("p", {}, el("a", { href: "#/" }, "To the first page"))));
+}
 
 async function begin() {
   onRefusedAccess(() => {}); // the way in sees for itself
   router.close();
+  finding.replaceChildren();
   await entered(main, corner);
+  findBox(finding);
   onRefusedAccess(check);
   await router.start();
 }
@@ -55,4 +70,5 @@ async function check() {
   else onRefusedAccess(check);
 }
 
+document.addEventListener("keydown", onSlash);
 await begin();

@@ -57,7 +57,8 @@ export function form(fields, verb, submit, { also = [], ...attributes } = {}) {
       button.disabled = false;
     }
   };
-  const element = el("form", { ...attributes, novalidate: true, on: { submit: send } }, fields, general, el("div", { class: "buttons" }, button, also));
+  const edited = ({ target }) => forgetAt(target.closest("[data-field]"));
+  const element = el("form", { ...attributes, novalidate: true, on: { submit: send, input: edited } }, fields, general, el("div", { class: "buttons" }, button, also));
   return element;
 }
 
@@ -100,6 +101,11 @@ function placeOf(form, name) {
 
 function forget(form, general) {
   fill(general);
-  for (const note of form.querySelectorAll(".field-problem")) note.remove();
-  for (const control of form.querySelectorAll("[aria-invalid]")) control.removeAttribute("aria-invalid");
+  forgetAt(form);
+}
+
+// Removes what was said of former values, at one field or at all within `place`.
+export function forgetAt(place) {
+  for (const note of place?.querySelectorAll(".field-problem") ?? []) note.remove();
+  for (const control of place?.querySelectorAll("[aria-invalid]") ?? []) control.removeAttribute("aria-invalid");
 }

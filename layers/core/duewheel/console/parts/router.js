@@ -2,9 +2,11 @@
 
 // Pages by their paths, `tasks/:id`. A page is a function of {place, parameters, query, signal}.
 export class Router {
-  constructor(place, pages, failed) {
+  // The first one is that of an address without a path, `unknown` that of any other path.
+  constructor(place, pages, unknown, failed) {
     this.place = place;
     this.pages = Object.entries(pages).map(([path, page]) => [path.split("/"), page]);
+    this.unknown = unknown;
     this.failed = failed;
     this.leaving = new AbortController();
     this.moved = () => this.open();
@@ -43,7 +45,7 @@ export class Router {
       const parameters = match(path, parts);
       if (parameters !== null) return [page, parameters];
     }
-    return [this.pages[0][1], {}];
+    return [parts.length === 0 ? this.pages[0][1] : this.unknown, {}];
   }
 }
 
@@ -82,8 +84,11 @@ function decoded(part) {
 }
 
 function markCurrent(first) {
-  for (const anchor of document.querySelectorAll("header nav a")) {
-    if (anchor.hash === `#/${first ?? "wheel"}`) anchor.setAttribute("aria-current", "page");
+  const nav = document.querySelector("header nav");
+  for (const anchor of nav.querySelectorAll("a")) {
+    const isCurrent = whereabouts(anchor.hash).parts[0] === (first ?? "wheel");
+    if (isCurrent) nav.scrollLeft = anchor.offsetLeft - (nav.clientWidth - anchor.offsetWidth) / 2; // it may be wider than a telephone
+    if (isCurrent) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
   }
 }

@@ -5,6 +5,7 @@ import { link } from "../../parts/router.js";
 import { call } from "../../parts/service.js";
 import { loading, problem } from "../../parts/states.js";
 import { facts, table } from "../../parts/table.js";
+import { documentHref } from "./document.js";
 import { callDetails, wordsOf } from "./help_call.js";
 import { prose } from "./help_schema.js";
 
@@ -13,10 +14,13 @@ const PROBLEM = "urn:duewheel:problem:";
 const KEYS = [
   ["Tab, Shift+Tab", "go from one thing to the next, and back; the first stop of each page leads past the navigation"],
   ["Enter", "follows a link, presses a button, sends a form, opens what is folded"],
-  ["Esc", "leaves a dialog, and does nothing"],
+  ["/", "goes to the search box; the arrow keys choose among what it suggests"],
+  ["Esc", "leaves a dialog, and does nothing; leaves the search box"],
   ["← →", "go from point to point of a chart; Page Up and Page Down by tens, Home and End to its ends"],
 ];
 const DOCS = [
+  ["docs/quickstart.md", "the first task, and what comes after it"],
+  ["docs/concepts.md", "how the parts belong together"],
   ["docs/api.md", "the calls, with examples; problems; limits"],
   ["docs/delivery.md", "how callbacks are made, signed, retried and held back"],
   ["docs/timers.md", "what schedules mean"],
@@ -24,6 +28,8 @@ const DOCS = [
   ["docs/reliability.md", "what is promised, and what keeps it"],
   ["docs/client.md", "the Python client"],
   ["docs/cli.md", "the command line"],
+  ["docs/operations.md", "what to do about alarms, and how to look after a deployment"],
+  ["docs/glossary.md", "the words"],
 ];
 
 let document_ = null; // it is the same for as long as the console is open
@@ -35,7 +41,7 @@ export async function helpPage({ place, query, signal }) {
     el("h1", {}, "Help"),
     facts([["Version", version], ["API", "/v1 of the address that this page came from"]]),
     el("h2", {}, "Keys of the keyboard"), facts(KEYS),
-    el("h2", {}, "Documents, in the repository"), facts(DOCS.map(([path, about]) => [el("code", {}, path), about])),
+    el("h2", {}, "Documents of this release"), facts(DOCS.map(([path, about]) => [el("a", { class: "mono", href: documentHref(path) }, path), about])),
     el("h2", {}, "Calls"), calls,
     problems,
   );

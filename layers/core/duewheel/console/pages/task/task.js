@@ -8,10 +8,10 @@ import { link } from "../../parts/router.js";
 import { call, Problem } from "../../parts/service.js";
 import { empty, loading, problem } from "../../parts/states.js";
 import { taskActions } from "./task_actions.js";
+import { attempts } from "./task_attempts.js";
 import { lastAnswer, taskFacts, taskCallback, taskHead } from "./task_facts.js";
 import { payloadView } from "./task_payload.js";
-import { timeline } from "./task_timeline.js";
-import { waiting } from "./task_waiting.js";
+import { path } from "./task_path.js";
 
 const EVERY_MS = 3000;
 const ENDED = new Set(["delivered", "cancelled", "expired"]); // a dead one is redriven sooner, also by another
@@ -53,14 +53,14 @@ export async function taskPage({ place, parameters, signal }) {
 function taskView({ members: task }, actions, payload, failed) {
   return [
     taskHead(task),
-    waiting(task),
+    path(task),
     failed && el("div", { "data-key": "problem" }, problem(failed)),
     actions,
     el(
       "div",
       { class: "columns", "data-key": "columns" },
       el("div", {}, section("Facts", taskFacts(task)), section("Callback", taskCallback(task))),
-      el("div", {}, section("Timeline", timeline(task)), section("Payload", payload), task.answer && section("Last answer", lastAnswer(task))),
+      el("div", {}, section("Attempts", attempts(task)), section("Payload", payload), task.answer && section("Last answer", lastAnswer(task))),
     ),
   ];
 }

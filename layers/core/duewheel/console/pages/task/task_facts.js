@@ -30,8 +30,6 @@ export function taskFacts(task) {
     task.notice_id && ["Told by", el("a", { href: link(["tasks", task.notice_id]), class: "mono" }, task.notice_id)],
     task.on_outcome && ["Told of outcomes", shownOnOutcome(task.on_outcome)],
     ["Due", instant(task.due_at, { milliseconds: true })],
-    task.next_at && ["Next attempt", instant(task.next_at, { milliseconds: true })],
-    ["Attempts", String(task.attempts)],
     task.redrives && ["Redriven", `${task.redrives} ${task.redrives === 1 ? "time" : "times"}; it was ${task.redriven_from} before`],
     task.lateness_ms !== null && ["Late by", span(task.lateness_ms)],
     task.running?.note && ["Progress", task.running.note],
@@ -41,10 +39,7 @@ export function taskFacts(task) {
     task.expires_after_seconds !== undefined && ["Expires after", `${span(task.expires_after_seconds * 1000)} from its due instant`],
     task.tolerance_seconds !== undefined && ["Tolerance", task.tolerance_seconds === 0 ? "none" : `called up to ${span(task.tolerance_seconds * 1000)} later, at a shared second`],
     task.priority !== undefined && ["Priority", task.priority],
-    ["Created", instant(task.created_at)],
     ["Changed", instant(task.updated_at)],
-    task.settled_at && ["Settled", instant(task.settled_at)],
-    task.expires_at && ["Record kept until", instant(task.expires_at)],
   ]);
 }
 

@@ -6,11 +6,11 @@ import { repeatedly } from "../../parts/refresh.js";
 import { link } from "../../parts/router.js";
 import { section } from "../../parts/section.js";
 import { call } from "../../parts/service.js";
-import { problem } from "../../parts/states.js";
 import { upcomingTable } from "../../parts/upcoming.js";
 import { Actions } from "./timer_actions.js";
 import { counters, head, settings } from "./timer_settings.js";
 import { runsTable } from "./timer_runs.js";
+import { isUnknownTimer, unknownTimer } from "./timer_unknown.js";
 
 const EVERY_MS = 5000;
 const LATEST_RUNS = 10;
@@ -25,9 +25,9 @@ export async function timerPage({ place, parameters: { id }, signal }) {
     try {
       known = await call("GET", path, { signal });
     } catch (error) {
-      if (error.type !== "unknown-timer") throw error;
+      if (!isUnknownTimer(error)) throw error;
       known = null; // deleted, perhaps while it was looked at
-      return problem(error);
+      return unknownTimer(id);
     }
     return definition(known, actions);
   });
@@ -35,7 +35,14 @@ export async function timerPage({ place, parameters: { id }, signal }) {
     part("Ahead", async () => aheadOf(known.members, (await read("upcoming")).upcoming)),
     part("Runs", async () => latest((await read("runs", { limit: LATEST_RUNS })).tasks, path)),
   ];
-  const changes = part("Changes", async () => changesTable((await read("changes")).changes)); // kept for a while after it
+  const changes = part("Changes", async () => {
+    try {
+      return changesTable((await read("changes")).changes);
+    } catch (error) {
+      if (known !== null || !isUnknownTimer(error)) throw error;
+      changes.whole.hidden = true; // of a deleted timer they are kept for a while
+    }
+  });
   fill(place, [timer, ...living, changes].map(({ whole }) => whole));
 
   const refresh = async () => {

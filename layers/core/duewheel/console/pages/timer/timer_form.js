@@ -9,6 +9,7 @@ import { go, link } from "../../parts/router.js";
 import { call, Problem } from "../../parts/service.js";
 import { loading, problem } from "../../parts/states.js";
 import { Preview } from "./timer_preview.js";
+import { isUnknownTimer, unknownTimer } from "./timer_unknown.js";
 import { BLANK, bodyOf, saidMembers, timerFields, typedMembers } from "./timer_fields.js";
 
 export async function newTimerPage({ place, query, signal }) {
@@ -26,7 +27,9 @@ export async function newTimerPage({ place, query, signal }) {
 export async function editTimerPage({ place, parameters: { id }, signal }) {
   fill(place, el("h1", {}, "Timer"), loading());
   const path = ["timers", id];
-  const { members: timer, text, etag } = await call("GET", path, { signal });
+  const found = await readTimer(path, signal);
+  if (found === null) return fill(place, unknownTimer(id));
+  const { members: timer, text, etag } = found;
   const payload = timer.payload === null ? "" : rawMember(text, "payload");
   const stale = el("div", { role: "alert" });
   const loadAnew = async () => {
@@ -52,6 +55,16 @@ export async function editTimerPage({ place, parameters: { id }, signal }) {
   const preview = new Preview(timer);
   const fields = [timerFields(timer, payload, { business: null, preview, signal }), stale];
   show(place, { title: `Change ${timer.name}`, fields, verb: "Save", submit: change, back: path, preview, signal });
+}
+
+// null where there is none.
+async function readTimer(path, signal) {
+  try {
+    return await call("GET", path, { signal });
+  } catch (error) {
+    if (isUnknownTimer(error)) return null;
+    throw error;
+  }
 }
 
 // null where nothing is changed.

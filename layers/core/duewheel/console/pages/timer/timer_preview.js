@@ -2,7 +2,7 @@
 
 import { changedMembers } from "../../parts/changed_members.js";
 import { el, fill } from "../../parts/elements.js";
-import { notedAt, values } from "../../parts/form.js";
+import { forgetAt, notedAt, values } from "../../parts/form.js";
 import { call } from "../../parts/service.js";
 import { problem } from "../../parts/states.js";
 import { upcomingTable } from "../../parts/upcoming.js";
@@ -10,6 +10,7 @@ import { saidMembers, typedSchedule } from "./timer_fields.js";
 
 const AFTER_MS = 300; // of no typing
 const COUNT = 10;
+const SCHEDULE = ["cron", "every_seconds", "timezone", "start_at", "end_at", "max_runs", "dst_gap", "dst_overlap", "exclude"];
 
 export class Preview {
   // `timer` is null for one that is yet to be made.
@@ -76,18 +77,16 @@ export class Preview {
 
   refuse(error) {
     this.forget();
-    this.noted = notedAt(this.form, error);
-    fill(this.content, this.noted === null ? problem(error) : el("p", { class: "hint" }, "There is no preview of this."));
+    fill(this.content, notedAt(this.form, error) === null ? problem(error) : el("p", { class: "hint" }, "There is no preview of this."));
   }
 
+  // The service has taken the schedule, so nothing that was said of it holds, by the preview or by a refused save.
   show(...children) {
     this.forget();
     fill(this.content, children);
   }
 
   forget() {
-    this.noted?.note.remove();
-    this.noted?.control.removeAttribute("aria-invalid");
-    this.noted = null;
+    for (const name of SCHEDULE) forgetAt(this.form.querySelector(`[data-field="${name}"]`));
   }
 }

@@ -8,6 +8,7 @@ import { section } from "../../parts/section.js";
 import { call } from "../../parts/service.js";
 import { empty } from "../../parts/states.js";
 import { badge, pager, table } from "../../parts/table.js";
+import { isUnknownTimer, unknownTimer } from "./timer_unknown.js";
 
 const EVERY_MS = 5000;
 const PAGE = 25;
@@ -16,15 +17,22 @@ const STATUSES = [["", "any"], "pending", "delivered", "dead", "cancelled", "exp
 export async function timerRunsPage({ place, parameters: { id }, query: { status = "", cursor }, signal }) {
   const path = ["timers", id];
   const name = section(null, EVERY_MS, signal, async () => {
-    const { members } = await call("GET", path, { signal });
-    return el("h1", {}, "Runs of ", el("a", { href: link(path) }, members.name));
+    try {
+      const { members } = await call("GET", path, { signal });
+      return el("h1", {}, "Runs of ", el("a", { href: link(path) }, members.name));
+    } catch (error) {
+      if (!isUnknownTimer(error)) throw error;
+      listing.hidden = true;
+      return unknownTimer(id);
+    }
   });
   const runs = section(null, EVERY_MS, signal, async () => {
     const { members } = await call("GET", [...path, "runs"], { query: { status, cursor, limit: PAGE }, signal });
     return [listed(members, cursor), pager(cursor, members.cursor, (cursor) => link([...path, "runs"], { status, cursor }))];
   });
   const filters = el("div", { class: "filters" }, choice("status", "Status", STATUSES, status));
-  fill(place, name.whole, form(filters, "Show", (values) => go([...path, "runs"], values), { "aria-label": "Which runs" }), runs.whole);
+  const listing = el("div", {}, form(filters, "Show", (values) => go([...path, "runs"], values), { "aria-label": "Which runs" }), runs.whole);
+  fill(place, name.whole, listing);
   await Promise.all([name.run(), runs.run()]);
 }
 
@@ -41,7 +49,7 @@ export function runsTable(tasks, none) {
 const COLUMNS = [
   ["Occurrence", ({ occurrence_at }) => instant(occurrence_at)],
   ["Number", ({ number }) => (number === null ? el("span", { class: "quiet" }, "by hand") : `${number}`)],
-  ["Outcome", outcome],
+  ["Outcome", outcome, "state"],
   ["Attempts", ({ attempts }) => `${attempts}`],
   ["Lateness", ({ lateness_ms }) => span(lateness_ms)],
   ["Task", ({ task_id }) => el("a", { class: "mono", href: link(["tasks", task_id]) }, task_id)],

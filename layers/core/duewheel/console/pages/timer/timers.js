@@ -2,6 +2,7 @@
 
 import { businessField } from "../../parts/business_field.js";
 import { el, fill } from "../../parts/elements.js";
+import { folded } from "../../parts/fold.js";
 import { choice, form, text } from "../../parts/form.js";
 import { instant } from "../../parts/instants.js";
 import { labelField, labelLinks, labelTexts } from "../../parts/labels.js";
@@ -22,7 +23,7 @@ export async function timersPage({ place, query, signal }) {
   fill(
     place,
     el("div", { class: "head" }, el("h1", {}, "Timers"), el("a", { class: "button primary", href: link(["timers", "new"], { biz_type }) }, "New timer")),
-    filters(query, signal),
+    folded("Filter", filters(query, signal)),
     list.whole,
   );
   await list.run();
@@ -63,8 +64,8 @@ function columns(timers, query) {
 }
 
 const COLUMNS = [
-  ["Name", ({ timer_id, name }) => el("a", { href: link(["timers", timer_id]) }, name)],
+  ["Name", ({ timer_id, name }) => el("a", { href: link(["timers", timer_id]) }, name), "name"],
   ["Schedule", schedule],
-  ["State", ({ state, disabled_reason }) => [badge(state), disabled_reason && ` ${disabled_reason}`]],
+  ["State", ({ state, disabled_reason }) => [badge(state), disabled_reason && ` ${disabled_reason}`], "state"],
   ["Next", ({ next_at }) => instant(next_at)],
 ];

@@ -33,7 +33,7 @@ function named({ name, problem }, asked) {
     "div",
     {},
     el("a", { href: link(["businesses", name]) }, name),
-    !asked.biz_type && [" ", el("a", { class: "only", href: only, "aria-label": `Only ${name}` }, "only this")],
+    !asked.biz_type && [" ", el("a", { class: "only", href: only, "aria-label": `only this: ${name}` }, "only this")],
     problem && el("p", { class: "field-problem" }, refusalText(problem)),
   );
 }

@@ -1,4 +1,4 @@
-// What has become of a task, in the order in which it came.
+// The attempts at a task, in the order in which they were made, and the next one.
 
 import { countdown } from "../../parts/countdown.js";
 import { el } from "../../parts/elements.js";
@@ -6,14 +6,11 @@ import { instant, span } from "../../parts/instants.js";
 import { badge } from "../../parts/table.js";
 
 const HISTORY_MAX = 10;
-const KINDS = { delivered: "good", retry: "warn", stop: "bad" };
 
-export function timeline(task) {
-  return el("ol", { class: "timeline" }, created(task), forgotten(task), task.history.map((attempt, index) => tried(task, attempt, index)), ahead(task), settled(task), ends(task));
-}
-
-function created({ created_at }) {
-  return step("created", created_at, "Created");
+export function attempts(task) {
+  const next = ahead(task);
+  if (task.history.length === 0 && !next) return el("p", { class: "quiet" }, "None was made.");
+  return el("ol", { class: "attempts" }, forgotten(task), task.history.map((attempt, index) => tried(task, attempt, index)), next);
 }
 
 function forgotten({ history, attempts }) {
@@ -32,7 +29,7 @@ function tried({ attempts, history }, attempt, index) {
   return step(
     `attempt ${number}`,
     attempt.at,
-    [number > 0 ? `Attempt ${number} ` : "Attempt before the redrive ", badge(attempt.outcome, KINDS[attempt.outcome])],
+    [number > 0 ? `Attempt ${number} ` : "Attempt before the redrive ", badge(attempt.outcome)],
     el("span", { class: "quiet" }, details),
     attempt.note && el("span", { class: "note" }, attempt.note),
   );
@@ -42,14 +39,6 @@ function ahead({ status, parked, next_at }) {
   if (status !== "pending") return null;
   if (parked) return step("ahead", null, ["Parked ", el("span", { class: "quiet" }, "until its business is resumed")]);
   return step("ahead", next_at, ["Next attempt ", countdown(next_at)]);
-}
-
-function settled({ settled_at, status, reason }) {
-  return settled_at && step("settled", settled_at, ["Settled ", badge(status)], reason && el("span", { class: "quiet" }, reason));
-}
-
-function ends({ expires_at }) {
-  return expires_at && step("ends", expires_at, el("span", { class: "quiet" }, "The record may be deleted"));
 }
 
 function step(key, at, what, ...more) {
