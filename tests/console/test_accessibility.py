@@ -1,4 +1,4 @@
-"""axe-core finds nothing to object to on any page of the console, in either theme, at a desk or on a telephone."""
+"""axe-core finds nothing to object to on any page, in either theme, at a desk or on a telephone."""
 
 from typing import Any, Literal
 

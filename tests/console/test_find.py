@@ -1,7 +1,6 @@
 """The search box of every page, and the page of what is found."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,11 +14,11 @@ REQUESTS_MAX = 25
 
 
 @pytest.fixture
-def asked(page: Page) -> Iterator[list[str]]:
+def asked(page: Page) -> list[str]:
     """The requests for data that the page makes."""
     paths: list[str] = []
     page.on("request", lambda sent: paths.append(sent.url) if "/v1/" in sent.url else None)
-    yield paths
+    return paths
 
 
 def box(viewer: Viewer) -> Locator:

@@ -160,7 +160,7 @@ def test_links_stay_in_the_console_and_the_named_documents_exist(viewer: Viewer)
         "a[href]", "all => all.map(a => a.getAttribute('href'))"
     )
     assert [href for href in hrefs if not href.startswith("#")] == []
-    documents = viewer.page.locator("dt code").all_inner_texts()
+    documents = viewer.page.locator("dt a.mono").all_inner_texts()
     assert documents
     assert [name for name in documents if not (Path(__file__).parents[2] / name).is_file()] == []
 

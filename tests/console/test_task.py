@@ -16,9 +16,7 @@ ODD = r'{"b":1e400, "a" : 12345678901234567890,"a":"\u003c\"}{","c":[ ],"d":{"b"
 # Its state
 
 
-def test_the_attempts_are_shown_in_order(
-    viewer: Viewer, service: Service, business: str
-) -> None:
+def test_the_attempts_are_shown_in_order(viewer: Viewer, service: Service, business: str) -> None:
     service.call("PUT", f"/_local/received/{business}", {"status": 503, "times": 1})
     retry = {"attempts": 3, "delays_seconds": [5]}
     task = created(service, business, 1, retry=retry, key="order-17")
