@@ -21,6 +21,7 @@ GOALS = {
     "scheduler": 1.25,
     "notifier": 1.25,
     "sweeper": 1.25,
+    "bulk": 1.5,
     "authorizer": 1.25,
     "ingest": 1.5,
 }

@@ -132,7 +132,7 @@ def test_the_record_of_who_created_is_counted_as_it_is_written() -> None:
 
 def test_observability_costs_what_is_stated(model: CostModel) -> None:
     """docs/operations.md and the template say so."""
-    assert model.observability == pytest.approx(5.00)
+    assert model.observability == pytest.approx(5.20)
 
 
 def test_a_create_is_billed_for_its_share_of_a_processor_and_its_waiting(

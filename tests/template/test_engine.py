@@ -28,6 +28,7 @@ TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 SOURCE: dict[str, Any] = source_of(TEMPLATE)
 PARAMETERS: dict[str, Any] = SOURCE["Parameters"]
 FUNCTIONS = ("api", "scheduler", "notifier", "sweeper", "bulk", "ingest", "timer_resource")
+WITHOUT_REQUESTS = ("scheduler", "notifier", "sweeper", "bulk")  # that create tasks
 OF_TIMER_RESOURCE = {"TIMER_RESOURCE_BUSINESSES"}
 OF_INGEST = {"INGEST_QUEUE_URL", "INGEST_DEAD_LETTER_QUEUE_URL", "INGEST_BUSINESSES"}
 
@@ -54,7 +55,7 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     variables = {v for v in resources.environment(function) if not v.startswith("POWERTOOLS_")}
 
     by_lambda = {"NOTIFIER_FUNCTION"} if function == "notifier" else set()  # its own name
-    for_requests = {"OWN_NAMES"} if function in ("scheduler", "notifier", "sweeper") else set()
+    for_requests = {"OWN_NAMES"} if function in WITHOUT_REQUESTS else set()
     for_messages = OF_INGEST if function != "ingest" else set()
     for_stacks = OF_TIMER_RESOURCE if function != "timer_resource" else set()
     for_operations = {"BULK_FUNCTION"} if function not in ("api", "sweeper") else set()

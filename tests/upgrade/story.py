@@ -6,6 +6,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
+from duewheel.rules.bulk.operation import Page
 from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
 from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
@@ -22,6 +25,7 @@ from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.secrets import CURSOR, read_or_record
 from infra.operate.admin_key import issued
 from tests.support import timers
+from tests.support.operations import ALL, asked_for, done
 from tests.support.receiver import BUSY, GONE, OK, Outcome, Received
 from tests.support.world import CALLER, World
 
@@ -45,6 +49,7 @@ def tell(world: World) -> None:
     _parked_and_to_be_released(world)
     _begun_pages(world)
     _direct(world)
+    _operations(world)
 
 
 def answer(received: Received) -> Outcome:
@@ -219,3 +224,16 @@ def _minute(world: World) -> None:
     world.drain()
     world.sweep_once()
     world.drain()
+
+
+def _operations(world: World) -> None:
+    """One that is done, with a refused task, and one whose page is under way."""
+    tasks = [world.created(in_ms=7_000_000 + n * 1_000, biz_type="moved") for n in range(3)]
+    absent = world.placed(world.new(7_000_000, biz_type="moved"))
+    ids = [task.task_id for task in (*tasks, absent)]
+    done(world, "reschedule", biz_type="moved", ids=ids, shift_seconds=60)
+    begun = asked_for(world, "cancel", biz_type="moved", filter=ALL)
+    claimed = world.operations.claim(begun, "a worker")
+    assert claimed is not None
+    page = Page((tasks[0].home.name,), 1, None)
+    assert world.operations.write(claimed, replace(claimed, page=page)) is not None

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.bulk.operation import State
 from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
 from duewheel.rules.refusals import NewerItem, UnreadableItem
 from duewheel.rules.sweep import horizon
@@ -20,6 +21,7 @@ from tests.support import timers
 from tests.support.clock import ManualClock
 from tests.support.damage import edit, entry_key, key_of
 from tests.support.minutes import minutes_pass
+from tests.support.operations import ALL, as_it_is, asked_for
 from tests.support.receiver import BUSY, OK
 from tests.support.world import World
 
@@ -181,6 +183,24 @@ def test_a_message_of_a_newer_version_is_left_in_the_queue_for_the_newer_release
     record = {"messageId": "newer", "receiptHandle": "handle", "body": body}
     answer = notifier.handler({"Records": [record]}, Context())
     assert answer == {"batchItemFailures": [{"itemIdentifier": "newer"}]}
+
+
+def test_an_operation_with_an_action_of_a_newer_release_is_left_to_it(world: World) -> None:
+    (task,) = [world.created(in_ms=3_600_000)]
+    newer = asked_for(world, "cancel", filter=ALL)
+    usual = asked_for(world, "cancel", filter=ALL)
+    key = registry_keys.operation(newer.biz_type, newer.mark)
+    values = {":wish": {"S": '{"action":"archive","more":1}'}}
+    table = world.settings.registry_table
+    update = {"UpdateExpression": "SET wish = :wish", "ExpressionAttributeValues": values}
+    world.unrecorded.update_item(TableName=table, Key=key, **update)
+    before = world.unrecorded.get_item(TableName=table, Key=key)["Item"]
+    world.run_operations.run(lambda: 900_000)
+    assert world.unrecorded.get_item(TableName=table, Key=key)["Item"] == before
+    assert as_it_is(world, usual).state is State.DONE
+    assert world.read(task).status is Status.CANCELLED
+    assert world.operations.read(newer.biz_type, newer.mark) is None
+    assert world.operations.open_ones().ended == []
 
 
 def test_an_unknown_member_of_a_message_is_ignored() -> None:
