@@ -255,6 +255,15 @@ def test_a_deleted_resource_without_readable_properties_is_gone(stack: StackOfAT
         assert stack.delete()["Status"] == "SUCCESS"
 
 
+@pytest.mark.parametrize("member", ["biz_type", "name"])
+def test_a_refused_name_is_not_looked_for_when_its_create_is_rolled_back(
+    stack: StackOfATeam, member: str
+) -> None:
+    """DynamoDB refuses a read by so long a key."""
+    with refusing("Query"):
+        assert stack.create({**DAILY, member: "n" * 3_000})["Status"] == "FAILED"
+
+
 # ---------------------------------------------------------------- timers of others
 
 

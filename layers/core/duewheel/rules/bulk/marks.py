@@ -1,15 +1,16 @@
 """Marks: which bulk operations have changed a task, so that none changes it twice.
 
 An operation writes its mark in the same write as its change. A task with its mark is done: when its
-page is carried out again after a crash, and when the walk meets it at another place. The last few
-are kept, so operations over the same tasks do not hide each other's.
+page is carried out again after a crash, and when the walk meets it at another place. As many are
+kept as a business has open operations, so those over the same tasks do not hide each other's.
 """
 
 from msgspec.structs import replace
 
+from duewheel.rules.bulk.operation import OPEN_MAX
 from duewheel.rules.tasks.task import Task
 
-MARKS_MAX = 3
+MARKS_MAX = OPEN_MAX
 
 
 class AlreadyMarked(Exception):

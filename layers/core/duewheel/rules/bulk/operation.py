@@ -81,8 +81,8 @@ class Filter(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Wish(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is to be done. Stored as it is; a release that does not know the action leaves the
-    operation to another. `total`: the number of ids."""
+    """What is to be done. Stored as it is; a release that does not know the action, or a member,
+    leaves the operation to another. `total`: the number of ids."""
 
     action: Action
     due_ms: int | None = None

@@ -20,7 +20,7 @@ from duewheel.rules.callbacks.aws.registry import BY_TYPE
 from duewheel.rules.callbacks.requests import HttpCallbackBody
 from duewheel.rules.fields import decode, inspect, invalid
 from duewheel.rules.instants import rfc3339
-from duewheel.rules.names import TIMER_ID
+from duewheel.rules.names import BIZ_TYPE, KEY, TIMER_ID
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.timers.requests import NamedTimer, TimerByNameBody, named_timer
 from duewheel.rules.timers.timer import Timer
@@ -160,9 +160,11 @@ def definition(request: StackRequest, allowed: AllowedTargets) -> NamedTimer:
 
 
 def name_in(request: StackRequest) -> tuple[str, str] | None:
-    """Business and name, if they are texts."""
+    """Business and name, if a timer can have them."""
     biz_type, name = (request.properties.get(one) for one in ("biz_type", "name"))
-    return (biz_type, name) if isinstance(biz_type, str) and isinstance(name, str) else None
+    if not isinstance(biz_type, str) or not isinstance(name, str):
+        return None
+    return (biz_type, name) if BIZ_TYPE.fullmatch(biz_type) and KEY.fullmatch(name) else None
 
 
 def _text(members: _Properties, name: str) -> str:

@@ -10,6 +10,7 @@ from duewheel.rules.bulk.operation import (
     IDS_MAX,
     Action,
     Counts,
+    Filter,
     Operation,
     Page,
     RefusedItem,
@@ -68,6 +69,8 @@ class _PageRow(Struct, array_like=True):
 
 _page = Decoder(_PageRow)
 _wish = Decoder(dict[str, Any])
+_OF_A_WISH = frozenset(Wish.__struct_fields__)
+_OF_A_FILTER = frozenset(Filter.__struct_fields__)
 _ids = Decoder(tuple[str, ...])
 _refused: Decoder[Any] = Decoder(list[tuple[str, str, str, int, str, str | None]])
 
@@ -124,8 +127,8 @@ AT_TIMES = (
 
 
 def operation_from(item: Item) -> Operation | None:
-    """None for one with an action of a newer release, which carries it out. Raises UnreadableItem,
-    and reports it, for a damaged one."""
+    """None for one with an action or a member of a newer release, which carries it out. Raises
+    UnreadableItem, and reports it, for a damaged one."""
     try:
         row = attributes(item, _Row)
         wish = _wish_from(row.wish.S)
@@ -166,11 +169,19 @@ def _biz_type_of(row: _Row) -> str:
 def _wish_from(source: str) -> Wish | None:
     try:
         members = _wish.decode(source)
-        if members.get("action") not in set(Action):
+        if members.get("action") not in set(Action) or _has_more(members):
             return None
         return convert(members, Wish)
     except NOT_UNDERSTOOD as error:
         raise InvalidAttribute("wish") from error
+
+
+def _has_more(members: dict[str, Any]) -> bool:
+    """Than this release knows. Without a member of its filter an operation would change tasks that
+    are not meant."""
+    chosen = members.get("filter")
+    names = set(chosen) if isinstance(chosen, dict) else set[str]()
+    return not (set(members) <= _OF_A_WISH and names <= _OF_A_FILTER)
 
 
 def _page_text(page: Page) -> str:

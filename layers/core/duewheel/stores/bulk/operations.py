@@ -22,6 +22,7 @@ from duewheel.rules.bulk.operation import (
     State,
 )
 from duewheel.rules.bulk.requests import named_operation
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
 from duewheel.stores.bulk import codec
 from duewheel.stores.dynamodb import Item, Written, get_batch, transact, write_if, written
@@ -88,7 +89,7 @@ class OperationStore(Struct, frozen=True):
         self, biz_type: str, behind: str | None, limit: int
     ) -> tuple[list[tuple[str, Operation | None]], bool]:
         """The latest first: marks with their operations, and whether there may be more. None for
-        one that this release does not know, or that has expired."""
+        one that this release does not know, that has expired, or that is damaged."""
         start: dict[str, Any] = {}
         if behind is not None:
             start["ExclusiveStartKey"] = registry_keys.operation(biz_type, behind)
@@ -106,7 +107,7 @@ class OperationStore(Struct, frozen=True):
         found = [
             (
                 str(item["record"]["S"]),
-                None if self._is_gone(item) else codec.operation_from(item),
+                None if self._is_gone(item) else _readable(item),
             )
             for item in answer["Items"]
         ]
@@ -148,10 +149,11 @@ class OperationStore(Struct, frozen=True):
         return answer["Count"]
 
     def open_ones(self) -> OpenOnes:
+        """Without those that are damaged, which are reported."""
         ids = self._markers()
         keys = [registry_keys.operation(*named_operation(one)) for one in ids]
         items = get_batch(self.client, self.clock, self.table, keys) if keys else []
-        found = {_id_of(item): codec.operation_from(item) for item in items}
+        found = {_id_of(item): _readable(item) for item in items}
         known = [one for one in found.values() if one is not None]
         ended = [one.operation_id for one in known if not one.state.is_open]
         ended += [one for one in ids if one not in found]
@@ -283,6 +285,14 @@ class OperationStore(Struct, frozen=True):
 
     def _put(self, item: dict[str, Any], **condition: Any) -> dict[str, Any]:
         return {"Put": {"TableName": self.table, "Item": item, **condition}}
+
+
+def _readable(item: Item) -> Operation | None:
+    """None also for a damaged one, which must not stop the others."""
+    try:
+        return codec.operation_from(item)
+    except UnreadableItem:  # reported
+        return None
 
 
 def _id_of(item: Item) -> str:

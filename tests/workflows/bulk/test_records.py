@@ -1,0 +1,99 @@
+"""Records of operations that are damaged, or of a newer release: nothing else suffers from them."""
+
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from duewheel.rules.access.grants import ANYTHING
+from duewheel.rules.bulk.operation import OPEN_MAX, Operation, State
+from duewheel.rules.bulk.requests import OperationsQuery
+from duewheel.rules.refusals import UnknownOperation, UnreadableItem
+from duewheel.rules.tasks.task import Status
+from duewheel.stores import registry_keys
+from duewheel.wiring import bulk
+from tests.support.operations import ALL, as_it_is, asked_for, numbers, worked_on
+from tests.support.world import World
+
+HOUR_MS = 3_600_000
+
+
+def overwrite(world: World, operation: Operation, name: str, value: dict[str, Any]) -> None:
+    world.unrecorded.update_item(
+        TableName=world.settings.registry_table,
+        Key=registry_keys.operation(operation.biz_type, operation.mark),
+        UpdateExpression="SET #name = :value",
+        ExpressionAttributeNames={"#name": name},
+        ExpressionAttributeValues={":value": value},
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("changed", {"S": "x"}), ("page", {"S": "{"}), ("state", {"S": "paused"})]
+)
+def test_a_damaged_operation_does_not_stop_the_others(
+    world: World, name: str, value: dict[str, Any]
+) -> None:
+    task = world.created(HOUR_MS)
+    damaged = asked_for(world, "cancel", filter=ALL, biz_type="shop")
+    sound = asked_for(world, "cancel", filter=ALL)
+    overwrite(world, damaged, name, value)
+    world.wake_workers()
+    assert len(world.invocations) == 1
+    assert worked_on(world, sound).state is State.DONE
+    assert world.read(task).status is Status.CANCELLED
+    with pytest.raises(UnreadableItem):
+        as_it_is(world, damaged)
+    world.invocations.clear()
+    world.wake_workers()
+    assert world.invocations == [], "a worker could do nothing"
+
+
+def test_a_damaged_operation_is_left_out_of_lists(world: World) -> None:
+    damaged, sound = (asked_for(world, "cancel", filter=ALL) for _ in range(2))
+    overwrite(world, damaged, "changed", {"S": "x"})
+    page = world.read_operations.page(OperationsQuery(biz_type="orders"), "orders")
+    assert [one.operation_id for one in page.operations] == [sound.operation_id]
+
+
+@pytest.mark.parametrize(
+    "newer", [{"max_changes": 5}, {"filter": {"status": "pending", "priority": "low"}}]
+)
+def test_an_operation_that_says_what_only_a_newer_release_knows_is_left_to_it(
+    world: World, newer: dict[str, Any]
+) -> None:
+    """Without the member it could change tasks that are not meant."""
+    task = world.created(HOUR_MS)
+    operation = asked_for(world, "cancel", filter=ALL)
+    wish = {"action": "cancel", "filter": {"status": "pending"}, **newer}
+    overwrite(world, operation, "wish", {"S": json.dumps(wish)})
+    world.run_operations.run(lambda: 900_000)
+    assert world.read(task).is_live
+    with pytest.raises(UnknownOperation):
+        world.read_operations.find(operation.operation_id, ANYTHING)
+    wish = {"action": "cancel", "filter": {"status": "pending"}}
+    overwrite(world, operation, "wish", {"S": json.dumps(wish)})
+    assert numbers(worked_on(world, operation)) == (1, 0, 0), "it is still open"
+
+
+def test_as_many_operations_as_may_be_open_do_not_hide_each_others_changes(world: World) -> None:
+    """The first dies when it has changed its page, and goes on when all others have ended."""
+    tasks = [world.created(HOUR_MS + n * 1_000) for n in range(2)]
+    ids = [task.task_id for task in tasks]
+    operations = [
+        asked_for(world, "reschedule", ids=ids, shift_seconds=60) for _ in range(OPEN_MAX)
+    ]
+    first = operations[0]
+    claimed = world.operations.claim(first, "a worker that dies")
+    assert claimed is not None
+    work = bulk.task_work()
+    page = work.source(claimed, None)
+    assert world.operations.write(claimed, replace(claimed, page=page)) is not None
+    assert all(work.change(claimed, item) for item in page.items)
+    for other in operations[1:]:
+        assert numbers(worked_on(world, other)) == (2, 0, 0)
+    world.clock.advance_ms(200_000)
+    assert numbers(worked_on(world, first)) == (2, 0, 0)
+    moved = OPEN_MAX * 60_000
+    assert [world.read(task).due_ms for task in tasks] == [t.due_ms + moved for t in tasks]
