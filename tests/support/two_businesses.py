@@ -22,6 +22,7 @@ from tests.functions.conftest import Context, event_from
 from tests.support.clock import ManualClock
 
 MINE, THEIRS = "mine", "theirs"
+LAST_HOURS = {"from": "2027-01-15T02:00:00Z", "to": "2027-01-15T04:00:00Z", "dry_run": True}
 HOOK = {"url": "https://receiver.example/"}
 PARAM = {"url": "https://receiver.example/", "method": "POST"}
 OPERATOR = "duewheel-admin"
@@ -86,7 +87,7 @@ def owned(clock: ManualClock, biz_type: str) -> Owned:
     pending = made("POST", "/v1/tasks", {**task, "key": "order-17", "payload": {"order": 17}})
     dead = made("POST", "/v1/tasks", task)["task_id"]
     die(dead, clock.now_ms())
-    timer = {"biz_type": biz_type, "name": "close", "every_seconds": 3600, "callback": HOOK}
+    timer = {"biz_type": biz_type, "name": "close", "cron": "0 * * * *", "callback": HOOK}
     timer_id = made("POST", "/v1/timers", timer)["timer_id"]
     grants = [{"right": "read", "businesses": biz_type}]
     key_id = made("POST", "/v1/keys", {"name": "reader", "grants": grants})["key_id"]
@@ -169,6 +170,7 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("POST", "/v1/timers/{timer_id}/enable"): lambda o: (f"{_path(o)}/enable", None),
     ("POST", "/v1/timers/{timer_id}/disable"): lambda o: (f"{_path(o)}/disable", None),
     ("POST", "/v1/timers/{timer_id}/run"): lambda o: (f"{_path(o)}/run", None),
+    ("POST", "/v1/timers/{timer_id}/backfill"): lambda o: (f"{_path(o)}/backfill", LAST_HOURS),
     ("GET", "/v1/timers/{timer_id}/upcoming"): lambda o: (f"{_path(o)}/upcoming", None),
     ("GET", "/v1/timers/{timer_id}/runs"): lambda o: (f"{_path(o)}/runs", None),
     ("GET", "/v1/timers/{timer_id}/changes"): lambda o: (f"{_path(o)}/changes", None),

@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from duewheel.rules.bulk.operation import Action
 from duewheel.rules.wheel.addresses import address_named
 from duewheel.wiring.api import change_task, dead_index, redrive_task, task_walk
+from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.creating import cancel_task
 from duewheel.wiring.open_operations import operations
 from duewheel.wiring.process import clock, once, random_unit
-from duewheel.wiring.wheel import tasks
+from duewheel.wiring.wheel import entry_writer, tasks
 from duewheel.workflows.bulk.change_tasks import ChangeOneTask, TaskActions
 from duewheel.workflows.bulk.run_operations import WRITERS, RunOperations
 from duewheel.workflows.bulk.sources import ByDeath, ByDueInstant, ListedIds, TaskSource
@@ -34,7 +35,32 @@ def task_work() -> Work:
     )
 
 
-WORK: Mapping[Action, Callable[[], Work]] = dict.fromkeys(Action, task_work)
+@once
+def backfill_work() -> Work:
+    """Runs of timers. Functions that backfill none do not load what reads schedules."""
+    from duewheel.wiring.timers import backfilled_runs, run_list, timers
+    from duewheel.workflows.timers.backfill import MakeRun, RunsNotMade, instant_of
+
+    return Work(
+        source=RunsNotMade(
+            tasks=tasks(), timers=timers(), run_list=run_list(), backfilled=backfilled_runs()
+        ),
+        change=MakeRun(
+            clock=clock(),
+            tasks=tasks(),
+            timers=timers(),
+            known=business_cache(),
+            backfilled=backfilled_runs(),
+            entry_writer=entry_writer(),
+        ),
+        id_of=instant_of,
+    )
+
+
+WORK: Mapping[Action, Callable[[], Work]] = {
+    **dict.fromkeys(Action, task_work),
+    Action.BACKFILL: backfill_work,
+}
 
 
 @once

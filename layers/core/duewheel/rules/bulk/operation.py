@@ -38,6 +38,7 @@ class Action(StrEnum):
     RESCHEDULE = "reschedule"
     RUN = "run"
     REDRIVE = "redrive"
+    BACKFILL = "backfill"  # runs of a timer
 
 
 class State(StrEnum):
@@ -80,14 +81,23 @@ class Filter(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
+class Backfill(Struct, frozen=True):
+    """The runs of a timer whose instants are meant. `to_second` is exclusive. Stored."""
+
+    timer_id: str
+    from_second: int
+    to_second: int
+
+
 class Wish(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is to be done. Stored as it is; a release that does not know the action, or a member,
-    leaves the operation to another. `total`: the number of ids."""
+    leaves the operation to another. `total`: the number of ids, or of runs."""
 
     action: Action
     due_ms: int | None = None
     shift_seconds: int | None = None
     filter: Filter | None = None
+    backfill: Backfill | None = None
     total: int | None = None
     per_second: int | None = None
     dry_run: bool = False
@@ -242,7 +252,9 @@ def refusals_of(
 
 def reached_ms(operation: Operation) -> int | None:
     """The instant that the walk has reached: of dead tasks that of the death, of all others that in
-    which they are due."""
+    which they are due, of a backfill that of the schedule."""
+    if operation.position is not None and operation.wish.backfill is not None:
+        return int(operation.position) * 1000
     if operation.position is None or operation.wish.filter is None:
         return None
     words = operation.position.split(" ")

@@ -181,9 +181,13 @@ def occurrence_task(
     )
 
 
-def manual_task(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
-    """An occurrence that was requested by hand, due now."""
-    occurrence = Occurrence(timer.timer_id, placement.now_ms // 1000, manual=True)
+def manual_task(
+    timer: Timer, placement: Placement, random_bytes: bytes, second: int | None = None
+) -> Task:
+    """An occurrence that was requested by hand, due now. `second`: of the schedule, if it is made
+    afterwards."""
+    of = placement.now_ms // 1000 if second is None else second
+    occurrence = Occurrence(timer.timer_id, of, manual=True)
     due_now = _due_now(timer, placement, random_bytes)
     return replace(
         due_now,
