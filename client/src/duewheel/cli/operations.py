@@ -71,7 +71,7 @@ def start(
     }
     api = client()
     if dry_run:
-        _end(_counted(api, business, action, given))
+        end(_counted(api, business, action, given))
         return
     total = len(given["ids"]) if "ids" in given else None
     if not yes:
@@ -86,7 +86,7 @@ def start(
     if no_wait:
         output().done(begun, f"{begun.operation_id} is {begun.state}")
     else:
-        _end(_followed(api, begun.operation_id, total))
+        end(followed_to_end(api, begun.operation_id, total))
 
 
 def _selection(task_ids: Sequence[str], filters: dict[str, Any], *, is_all: bool) -> dict[str, Any]:
@@ -143,11 +143,11 @@ def _counted(api: Duewheel, business: str, action: Action, given: dict[str, Any]
             api.operations.stop(begun.operation_id)
         raise
     if counted.state != "done":
-        _end(counted)
+        end(counted)
     return counted
 
 
-def _followed(api: Duewheel, operation_id: str, total: int | None) -> Operation:
+def followed_to_end(api: Duewheel, operation_id: str, total: int | None) -> Operation:
     """Ctrl-C ends the command, and not the operation."""
     try:
         return followed(api, operation_id, total)
@@ -159,7 +159,7 @@ def _followed(api: Duewheel, operation_id: str, total: int | None) -> Operation:
         raise click.exceptions.Exit(INTERRUPTED) from None
 
 
-def _end(ended: Operation) -> None:
+def end(ended: Operation) -> None:
     """Exit code 1 unless all tasks were changed."""
     output().done(ended, sentence(ended))
     if ended.refused:
@@ -190,7 +190,7 @@ def get(operation_id: str) -> None:
 @click.argument("operation_id", metavar="OPERATION")
 def follow(operation_id: str) -> None:
     """Follow an operation to its end. Fails unless it changed all its tasks."""
-    _end(_followed(client(), operation_id, None))
+    end(followed_to_end(client(), operation_id, None))
 
 
 @operation.command()
