@@ -79,11 +79,15 @@ export function requestOf(operation) {
     ["Action", operation.dry_run ? `${action}: only counted, nothing is changed` : action],
     due && ["To the instant", instant(due)],
     shift && ["By", `${span(Math.abs(shift) * 1000)} ${shift > 0 ? "later" : "earlier"}`],
-    ["Tasks", scopeOf(operation)],
+    operation.timer_id ? ["Runs", runsOf(operation)] : ["Tasks", scopeOf(operation)],
     pace && ["Pace", `at most ${pace.toLocaleString("en-GB")} a second`],
     ["Started", [instant(operation.created_at), operation.created_by && [" by ", el("code", {}, operation.created_by)]]],
     operation.ended_at && ["Ended", instant(operation.ended_at)],
   ]);
+}
+
+function runsOf({ timer_id: id, from, to }) {
+  return ["of the timer ", el("a", { href: link(["timers", id]) }, id), " from ", instant(from), " up to ", instant(to)];
 }
 
 function scopeOf({ biz_type: business, total, filter }) {
