@@ -185,13 +185,14 @@ sbom: $(VENV)/ready $(SUPPLY)/ready ##m write what is deployed, and what the too
 PERMISSIVE := Apache-2.0;Apache Software License;Apache-2.0 OR BSD-2-Clause;Apache-2.0 OR BSD-3-Clause;BSD-2-Clause; \
   BSD-3-Clause;BSD License;MIT;MIT License;MIT-0;PSF-2.0
 OF_TOOLS := Apache-2.0 AND CNRI-Python;MIT AND PSF-2.0;MIT OR Apache-2.0;MPL-2.0;Mozilla Public License 2.0 (MPL 2.0)
+# Its metadata name no licence: it is MIT by its LICENSE file, and axe-core, which it brings, MPL-2.0.
 LICENCES = $(SUPPLY)/bin/pip-licenses --python $(IN_VENV)/python
 DEPLOYED := layers/vendor/requirements.txt
 DEPLOYED_NAMES = $$(sed -n 's/==.*//p' $(DEPLOYED))
 
 licences: $(CHECKS) $(SUPPLY)/ready ##m print the licences of what is deployed, and of tools; fails for one that is not allowed
 	@echo "What is deployed:"; $(LICENCES) --packages $(DEPLOYED_NAMES) --allow-only "$(PERMISSIVE)"
-	@echo "Tools:"; $(LICENCES) --ignore-packages $(DEPLOYED_NAMES) --allow-only "$(PERMISSIVE);$(OF_TOOLS)"
+	@echo "Tools:"; $(LICENCES) --ignore-packages $(DEPLOYED_NAMES) axe-playwright-python --allow-only "$(PERMISSIVE);$(OF_TOOLS)"
 
 advisories: $(SUPPLY)/ready ##m ask OSV for known vulnerabilities of what is pinned; fails if there is one
 	@infra/release/advisories $(DEPLOYED) $(sort $(wildcard requirements/*.txt))

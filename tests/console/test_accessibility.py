@@ -43,7 +43,9 @@ PAGES = (
     "find",
     "find?q=order",
     "find?q=nothing",
+    "operations",
     "help",
+    "help/concepts",
     "help?call=create_task",
     "no/such/page",
 )

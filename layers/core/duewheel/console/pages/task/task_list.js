@@ -55,10 +55,10 @@ function columns(tasks, query, select) {
 }
 
 const COLUMNS = [
-  ["Task", (task) => el("a", { href: link(["tasks", task.task_id]), class: "mono" }, task.key ?? task.task_id)],
-  ["Status", (task) => statusOf(task)],
+  ["Task", (task) => el("a", { href: link(["tasks", task.task_id]), class: "mono" }, task.key ?? task.task_id), "name"],
+  ["Status", (task) => statusOf(task), "state"],
   ["Due", (task) => instant(task.due_at)],
-  ["Next attempt", (task) => (task.next_at === task.due_at ? el("span", { class: "quiet" }, "when due") : instant(task.next_at))],
+  ["Next attempt", (task) => (task.next_at === task.due_at ? el("span", { class: "quiet" }, "–") : instant(task.next_at))],
   ["Attempts", (task) => String(task.attempts)],
   ["Last error", (task) => told(task)],
 ];

@@ -1,6 +1,7 @@
 // Tasks, looked for by business, status and due instant, by id, by key or by key prefix.
 
 import { el, fill } from "../../parts/elements.js";
+import { folded } from "../../parts/fold.js";
 import { inTurn, repeatedly, show } from "../../parts/refresh.js";
 import { link } from "../../parts/router.js";
 import { loading, problem } from "../../parts/states.js";
@@ -9,6 +10,7 @@ import { bulk } from "./task_bulk.js";
 import { isByKey, taskList, taskPageOf } from "./task_list.js";
 import { lookedUp, nothingFound } from "./task_lookup.js";
 import { searchForm } from "./task_search.js";
+import { taskStates } from "./task_states.js";
 
 const EVERY_MS = 10_000; // a page reads up to 500 tasks
 const NEEDS_BUSINESS = () => el("p", { class: "hint", "data-key": "hint" }, "To change many at once, name a business.");
@@ -21,7 +23,7 @@ export async function tasksPage({ place, query, signal }) {
     el("h1", {}, "Tasks"),
     el("a", { class: "button", href: link(["tasks", "new"], { biz_type: query.biz_type }) }, "New task"),
   );
-  fill(place, head, searchForm(query, signal), results);
+  fill(place, head, folded("Search", searchForm(query, signal)), taskStates(query), results);
   if (query.find) return found(results, query, signal);
   return listed(results, query, signal);
 }
