@@ -49,6 +49,7 @@ from duewheel.workflows.businesses.all_businesses import BUSINESSES_AT_ONCE
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
 from duewheel.workflows.sweep import audit
 from duewheel.workflows.sweep.delete_business import TIMERS_AT_ONCE
+from duewheel.workflows.sweep.read_overview import DEATHS_MAX, DEATHS_OF_MAX
 from duewheel.workflows.tasks.key_prefix import KEYS_AT_ONCE
 from duewheel.workflows.timers.read_xtimer import LINES_MAX
 from local.aws.template import source_of
@@ -167,6 +168,8 @@ businesses on a page of their list | {PAGE}
 tasks on a page of a list | {PAGE}, and {PAYLOADS}
 tasks that a page of a list looks at | {listing.KEYS_MAX}
 businesses that a page of a list of all looks at | {BUSINESSES_AT_ONCE}
+businesses on a page of the overview | {PAGE}
+deaths that an overview looks at | the latest {DEATHS_MAX} of each of {DEATHS_OF_MAX} businesses
 keys that a page under a prefix looks at | {PAGE}, and {PAYLOADS}
 keys that a cancel under a prefix looks at | {KEYS_AT_ONCE}, and {PAYLOADS}
 dead tasks on a page | {PAGE}, and {PAYLOADS}

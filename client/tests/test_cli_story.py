@@ -75,6 +75,24 @@ def test_commands_for_the_life_of_a_business(stack_url: str, biz_type: str, tmp_
     assert value("business", "get", biz_type)["version"] == 0
 
 
+def test_the_overview_shows_what_is_wrong_and_the_last_deaths(
+    stack_url: str, biz_type: str, tmp_path: Path
+) -> None:
+    (tmp_path / "retry.json").write_text('{"attempts": 1}')
+    done(
+        "business", "set", biz_type, "callback=http://127.0.0.1:1/", f"retry@{tmp_path}/retry.json"
+    )
+    made = value("task", "create", biz_type, "--due", "now")
+    advance(stack_url, timedelta(minutes=5))
+    assert value("business", "pause", biz_type)["paused"]
+    businesses = [one for page in values("overview") for one in page["businesses"]]
+    (shown,) = (one for one in businesses if one["biz_type"] == biz_type)
+    assert (shown["paused"], shown["hour"]["dead"]) == (True, 1)
+    text = done("overview")
+    assert "businesses looked at" in text
+    assert made["task_id"] in text
+
+
 def test_commands_show_and_audit_the_wheel(biz_type: str) -> None:
     assert "time pointer" in done("wheel")
     assert value("wheel")["profile"] == "economy"

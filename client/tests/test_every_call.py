@@ -94,6 +94,7 @@ CALLS: dict[str, Callable[[Duewheel], object]] = {
     "DELETE /v1/keys/{key_id}": lambda client: client.keys.revoke("K1"),
     "POST /v1/keys/{key_id}/rotate": lambda client: client.keys.rotate("K1"),
     "GET /v1/keys/{key_id}/changes": lambda client: client.keys.changes("K1"),
+    "GET /v1/overview": lambda client: list(client.overview()),
     "GET /v1/wheel": lambda client: client.wheel(),
     "GET /v1/audit": lambda client: list(client.audit()),
     "GET /v1/health": lambda client: client.health(),

@@ -248,6 +248,8 @@ def counting(teller: Teller) -> None:
     teller.advance(240)
     hour = "from=2030-01-31T08:00:00Z&to=2030-01-31T09:00:00Z"
     teller.example("statistics", "GET", f"/v1/businesses/orders/stats?{hour}")
+    teller.call("POST", "/v1/businesses/orders/pause")
+    teller.example("overview", "GET", "/v1/overview")
 
 
 def letting_in(teller: Teller) -> None:

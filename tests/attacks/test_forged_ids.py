@@ -84,6 +84,7 @@ def listings(timer: str, other: str) -> list[tuple[str, str, str, str]]:
         ("GET", "/v1/tasks", "biz_type=orders&limit=1", "tasks"),
         ("GET", "/v1/tasks", "biz_type=bills&limit=1", "tasks"),
         ("GET", "/v1/businesses", "limit=1", "businesses"),
+        ("GET", "/v1/overview", "limit=1", "businesses"),
         ("GET", "/v1/businesses/orders/tasks", "key_prefix=a&limit=1", "tasks"),
         ("GET", "/v1/businesses/orders/tasks", "key_prefix=b&limit=1", "tasks"),
         ("GET", "/v1/businesses/bills/tasks", "key_prefix=a&limit=1", "tasks"),
@@ -124,6 +125,7 @@ def test_a_cursor_is_accepted_only_by_its_own_list(wired: ManualClock) -> None:
     [
         ("GET", "/v1/tasks", "biz_type=orders"),
         ("GET", "/v1/businesses", ""),
+        ("GET", "/v1/overview", ""),
         ("GET", "/v1/businesses/orders/dead", ""),
         ("GET", "/v1/businesses/orders/tasks", "key_prefix=a"),
         ("DELETE", "/v1/businesses/orders/tasks", "key_prefix=a"),

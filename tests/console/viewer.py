@@ -19,7 +19,7 @@ class Viewer:
 
     def open(self, path: str = "") -> None:
         """Open a page such as `tasks?status=dead`; by default the wheel."""
-        self.page.goto(f"/console#/{path}" if path else "/console")
+        self.page.goto(f"/console#/{path or 'wheel'}")
 
     def heading(self) -> str:
         return self.page.locator("main h1").inner_text()

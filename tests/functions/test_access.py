@@ -33,6 +33,7 @@ ALL_CALLS = {(m, path): c for path, calls in api.CALLS.by_path.items() for m, c 
 CALLS = {name: call for name, call in ALL_CALLS.items() if not call.by_token}
 EACH_CALL = quick_first([(name,) for name in CALLS], pytest.mark.exhaustive, 8)
 ON_A_BUSINESS = [name for name, c in CALLS.items() if not (c.on_all or c.on_none)]
+OVERVIEW = ("GET", "/v1/overview")
 LISTS = {("GET", "/v1/businesses"): "businesses", ("GET", "/v1/keys"): "keys"}
 BY_ID = [name for name in CALLS if "_id}" in name[1]]
 NO_TASK, NO_TIMER, NO_KEY = "AQGjGGV3wAAA5Hw_zdeh9T_ceGnX", "2000000000000", "0" * 12
@@ -75,6 +76,10 @@ def test_an_admin_of_another_business_can_neither_read_nor_change(theirs: Owned)
         answer = made(f"duewheel-admin-{MINE}", name, theirs)
         if name in LISTS:
             assert answer.body == {LISTS[name]: [], "cursor": None}
+            continue
+        if name == OVERVIEW:
+            assert (answer.body["businesses"], answer.body["deaths"]["groups"]) == ([], [])
+            assert answer.body["looked_at"] == {"businesses": 0}
             continue
         assert code_of(answer) == (404 if name in BY_ID or "records" in name[1] else 403), name
         for revealed in ("callback", "receiver.example", "order-17:", "payload"):
@@ -121,7 +126,7 @@ def test_an_id_of_another_business_is_answered_like_an_unknown_id(
 
 def test_an_existing_business_out_of_reach_is_answered_like_an_unknown_one(theirs: Owned) -> None:
     for name in ON_A_BUSINESS:
-        if name in BY_ID or name in LISTS or "timerID" in REQUESTS[name](theirs)[0]:
+        if name in BY_ID or name in (*LISTS, OVERVIEW) or "timerID" in REQUESTS[name](theirs)[0]:
             continue
         unused = Owned("nobodys", NO_TASK, NO_TASK, NO_TIMER, NO_KEY)
         answers = [made(f"duewheel-admin-{MINE}", name, of) for of in (theirs, unused)]

@@ -204,6 +204,7 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("DELETE", "/v1/keys/{key_id}"): lambda o: (f"/v1/keys/{o.key_id}", None),
     ("POST", "/v1/keys/{key_id}/rotate"): lambda o: (f"/v1/keys/{o.key_id}/rotate", None),
     ("GET", "/v1/keys/{key_id}/changes"): lambda o: (f"/v1/keys/{o.key_id}/changes", None),
+    ("GET", "/v1/overview"): lambda o: ("/v1/overview", None),
     ("GET", "/v1/wheel"): lambda o: ("/v1/wheel", None),
     ("GET", "/v1/audit"): lambda o: (
         "/v1/audit?from=2027-01-15T08:00:00Z&to=2027-01-15T08:02:00Z",

@@ -119,6 +119,7 @@ class World:
     read_businesses = Part(api.read_businesses)
     read_changes = Part(api.read_changes)
     read_operations = Part(api.read_operations)
+    read_overview = Part(api.read_overview)
     read_second = Part(wheel.read_second)
     read_statistics = Part(api.read_statistics)
     read_wheel = Part(api.read_wheel)

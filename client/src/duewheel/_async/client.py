@@ -16,6 +16,7 @@ from duewheel._async.timers import AsyncTimers
 from duewheel._async.transport import AsyncTransport
 from duewheel._async.work import AsyncWork
 from duewheel.calls import reading
+from duewheel.overviews import Overview
 from duewheel.values import Finding, Health, Wheel
 
 TIMEOUT_SECONDS = 35.0  # API Gateway answers after thirty in any case
@@ -63,6 +64,12 @@ class AsyncDuewheel:
 
     async def wheel(self) -> Wheel:
         return Wheel.read(await self._transport.send(reading("/v1/wheel")))
+
+    async def overview(self, *, page_size: int = 50) -> AsyncIterator[Overview]:
+        """What is wrong now, the last hour and the latest deaths: a value for each page of the
+        businesses within reach."""
+        async for page in self._transport.pages("/v1/overview", {"limit": page_size}):
+            yield Overview.read(page)
 
     async def audit(
         self, *, begin: datetime | None = None, end: datetime | None = None

@@ -17,6 +17,7 @@ from duewheel._sync.timers import Timers
 from duewheel._sync.transport import Transport
 from duewheel._sync.work import Work
 from duewheel.calls import reading
+from duewheel.overviews import Overview
 from duewheel.values import Finding, Health, Wheel
 
 TIMEOUT_SECONDS = 35.0  # API Gateway answers after thirty in any case
@@ -64,6 +65,12 @@ class Duewheel:
 
     def wheel(self) -> Wheel:
         return Wheel.read(self._transport.send(reading("/v1/wheel")))
+
+    def overview(self, *, page_size: int = 50) -> Iterator[Overview]:
+        """What is wrong now, the last hour and the latest deaths: a value for each page of the
+        businesses within reach."""
+        for page in self._transport.pages("/v1/overview", {"limit": page_size}):
+            yield Overview.read(page)
 
     def audit(
         self, *, begin: datetime | None = None, end: datetime | None = None

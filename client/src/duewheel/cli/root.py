@@ -9,6 +9,7 @@ from duewheel.cli.framework import Group, shared_options
 from duewheel.cli.keys import key
 from duewheel.cli.local import local
 from duewheel.cli.operations import operation
+from duewheel.cli.overview import overview
 from duewheel.cli.tasks import task
 from duewheel.cli.timers import timer
 from duewheel.cli.transfer import export, import_tasks
@@ -45,6 +46,7 @@ for command in (
     business,
     operation,
     key,
+    overview,
     wheel,
     audit,
     doctor,

@@ -1,4 +1,5 @@
-"""The calls on the wheel as a whole: its state, the audit, health, and the API document."""
+"""The calls on the service as a whole: the overview, the wheel, the audit, health, and the API
+document."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,8 +11,10 @@ from duewheel.interface.http import (
     Request,
     for_all_callers,
     json_answer,
+    reads,
     reads_all,
 )
+from duewheel.interface.sweep.overview_view import OverviewView, overview_view
 from duewheel.interface.wheel.wheel_view import (
     AuditView,
     HealthView,
@@ -19,6 +22,7 @@ from duewheel.interface.wheel.wheel_view import (
     audit_view,
     wheel_view,
 )
+from duewheel.rules.query_string import PageQuery, read_query
 from duewheel.rules.sweep.audit import AuditQuery, audit_request
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
@@ -28,6 +32,11 @@ API_DOCUMENT = Path(__file__).parents[1] / "interface/openapi.json"
 
 def read_wheel(_: Request) -> Answer:
     return json_answer(wheel_view(wiring.read_wheel()()))
+
+
+def read_overview(request: Request) -> Answer:
+    query = read_query(request.query, PageQuery)
+    return json_answer(overview_view(wiring.read_overview()(query, request.access)))
 
 
 def audit(request: Request) -> Answer:
@@ -45,6 +54,7 @@ def read_api_document(_: Request) -> Answer:
 
 
 CALLS: dict[str, Mapping[str, Call]] = {
+    "/v1/overview": {"GET": reads(read_overview, OverviewView, query=PageQuery)},
     "/v1/wheel": {"GET": reads_all(read_wheel, WheelView)},
     "/v1/audit": {"GET": reads_all(audit, AuditView, query=AuditQuery)},
     "/v1/health": {"GET": for_all_callers(read_health, HealthView)},

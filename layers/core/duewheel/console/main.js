@@ -8,6 +8,7 @@ import { onRefusedAccess } from "./parts/service.js";
 import { empty, problem } from "./parts/states.js";
 
 const PAGES = {
+  overview: page("overview/overview", "overviewPage"),
   wheel: page("wheel/wheel", "wheelPage"),
   tasks: page("task/tasks", "tasksPage"),
   "tasks/new": page("task/new_task", "newTaskPage"),

@@ -64,6 +64,8 @@ from duewheel.workflows.history.read_changes import ReadChanges
 from duewheel.workflows.sweep.audit import READERS as AUDIT_READERS
 from duewheel.workflows.sweep.audit import Audit
 from duewheel.workflows.sweep.delete_business import DeleteBusiness
+from duewheel.workflows.sweep.read_overview import READERS as OVERVIEW_READERS
+from duewheel.workflows.sweep.read_overview import ReadOverview
 from duewheel.workflows.sweep.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.sweep.read_statistics import ReadStatistics
 from duewheel.workflows.tasks.change_task import ChangeTask
@@ -269,6 +271,22 @@ def read_statistics() -> ReadStatistics:
         read_second=read_second(),
         statistics=statistics(),
         readers=readers,
+    )
+
+
+@once
+def read_overview() -> ReadOverview:
+    return ReadOverview(
+        clock=clock(),
+        pointers=pointers(),
+        origin=origin(),
+        businesses=read_businesses(),
+        statistics=statistics(),
+        index=dead_index(),
+        operations=operations(),
+        tasks=tasks(),
+        readers=ThreadPoolExecutor(OVERVIEW_READERS),
+        secret=cursor_secret(),
     )
 
 

@@ -86,7 +86,7 @@ function decoded(part) {
 function markCurrent(first) {
   const nav = document.querySelector("header nav");
   for (const anchor of nav.querySelectorAll("a")) {
-    const isCurrent = whereabouts(anchor.hash).parts[0] === (first ?? "wheel");
+    const isCurrent = whereabouts(anchor.hash).parts[0] === (first ?? "overview");
     if (isCurrent) nav.scrollLeft = anchor.offsetLeft - (nav.clientWidth - anchor.offsetWidth) / 2; // it may be wider than a telephone
     if (isCurrent) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");

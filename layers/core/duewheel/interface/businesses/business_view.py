@@ -91,7 +91,7 @@ class BusinessView(Struct, kw_only=True):
     paused_flow_keys: list[FlowKey]
     keep_answers: KeepAnswersBody | None
     on_outcome: OnOutcomeView | None
-    breakers: Annotated[list[BreakerView], says("Only the call that reads one business has them.")]
+    breakers: list[BreakerView]
     own: Annotated[
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]
         says("What is set, and no default."),
@@ -157,10 +157,7 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         paused_flow_keys=list(business.paused_flow_keys),
         keep_answers=None if own.keep_answers is None else shown_keep_answers(own.keep_answers),
         on_outcome=on_outcome_view(own.on_outcome),
-        breakers=[
-            BreakerView(one.host, rfc3339(one.since_ms), rfc3339(one.until_ms))
-            for one in business.health.breakers
-        ],
+        breakers=breaker_views(business),
         own=[name for name in _SETTINGS if getattr(own, name) is not None],
         created_at=rfc3339(business.created_ms) if business.version else None,
         updated_at=rfc3339(business.updated_ms) if business.version else None,
@@ -175,18 +172,31 @@ def seen_view(seen: Seen, now_ms: int) -> BusinessView:
 
 def _usage_view(usage: Usage) -> UsageView:
     return UsageView(
-        calls=CallRateView(calls.free_in_ms, calls.waiting) if (calls := usage.calls) else None,
+        calls=call_rate_view(usage),
         creates=(
             CreateRateView(creates.taken, creates.free_in_ms)
             if (creates := usage.creates)
             else None
         ),
-        calls_in_flight=(
-            PermitsView(permits.used, permits.waiting) if (permits := usage.permits) else None
-        ),
+        calls_in_flight=permits_view(usage),
         dispatch_lag_seconds=usage.dispatch_lag_seconds,
         oldest_open_seconds=usage.oldest_open_seconds,
     )
+
+
+def breaker_views(business: Business) -> list[BreakerView]:
+    return [
+        BreakerView(one.host, rfc3339(one.since_ms), rfc3339(one.until_ms))
+        for one in business.health.breakers
+    ]
+
+
+def call_rate_view(usage: Usage) -> CallRateView | None:
+    return CallRateView(calls.free_in_ms, calls.waiting) if (calls := usage.calls) else None
+
+
+def permits_view(usage: Usage) -> PermitsView | None:
+    return PermitsView(permits.used, permits.waiting) if (permits := usage.permits) else None
 
 
 def _number(value: float | None) -> float | None:

@@ -51,15 +51,15 @@ def stats_view(biz_type: str, statistics: Statistics) -> StatisticsView:
         to=_minute(statistics.last_minute + 1),
         counted_until=rfc3339(statistics.counted_until_second * 1000),
         closed_until=rfc3339(statistics.closed_until_second * 1000),
-        total=TallyView(**_tally(statistics.total)),
+        total=TallyView(**tally_members(statistics.total)),
         minutes=[
-            MinuteView(at=_minute(stats.minute), **_tally(stats.tally))
+            MinuteView(at=_minute(stats.minute), **tally_members(stats.tally))
             for stats in statistics.minutes
         ],
     )
 
 
-def _tally(tally: Tally) -> dict[str, Any]:
+def tally_members(tally: Tally) -> dict[str, Any]:
     counts = zip(CLASSES, tally.lateness_classes, strict=True)
     return {
         "created": tally.created,

@@ -55,11 +55,13 @@ class StatisticsStore(Struct, frozen=True):
         result = write_if(self.client.put_item, TableName=self.table, Item=item, **condition)
         return isinstance(result, Written) or result.item == item  # an earlier try of this write
 
-    def between(self, biz_type: str, first_minute: int, last_minute: int) -> list[MinuteStats]:
+    def between(
+        self, biz_type: str, first_minute: int, last_minute: int, *, strongly: bool = True
+    ) -> list[MinuteStats]:
         """In the order of the minutes, both bounds included."""
         minutes: list[MinuteStats] = []
         for day in range(first_minute // MINUTES_PER_DAY, last_minute // MINUTES_PER_DAY + 1):
-            items = self._day(biz_type, day, first_minute, last_minute)
+            items = self._day(biz_type, day, first_minute, last_minute, strongly=strongly)
             minutes += [stats for item in items if (stats := _readable(item)) is not None]
         return minutes
 
@@ -77,7 +79,9 @@ class StatisticsStore(Struct, frozen=True):
         )
         return next((int(item["record"]["S"]) for item in answer["Items"]), None)
 
-    def _day(self, biz_type: str, day: int, first_minute: int, last_minute: int) -> list[Item]:
+    def _day(
+        self, biz_type: str, day: int, first_minute: int, last_minute: int, *, strongly: bool
+    ) -> list[Item]:
         # A whole day is about 400 KB, which is less than the megabyte that one query reads.
         answer = self.client.query(
             TableName=self.table,
@@ -88,7 +92,7 @@ class StatisticsStore(Struct, frozen=True):
                 ":first": {"S": registry_keys.minute_record(first_minute)},
                 ":last": {"S": registry_keys.minute_record(last_minute)},
             },
-            ConsistentRead=True,
+            ConsistentRead=strongly,
         )
         return list(answer["Items"])
 

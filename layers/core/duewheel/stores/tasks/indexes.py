@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from duewheel.fan_out import fan_out
-from duewheel.rules.tasks import dead_tasks, listing
+from duewheel.rules.tasks import dead_tasks, death_groups, listing
 from duewheel.rules.tasks.dead_tasks import Died, Part
 from duewheel.rules.tasks.listing import Listed
 from duewheel.rules.wheel.addresses import LIST_PARTITIONS, Address
@@ -66,7 +66,17 @@ class DeadIndex(Struct, frozen=True):
         found = fan_out(self.readers, read, dead_tasks.parts(biz_type, stretch))
         return dead_tasks.merged(found)
 
-    def _first(self, part: Part, count: int) -> dead_tasks.Found:
+    def latest(self, biz_type: str, stretch: dead_tasks.Stretch, count: int) -> dead_tasks.Found:
+        """The latest deaths first, and whether there may be more."""
+        share = 2 * count // LIST_PARTITIONS + _SPARE
+
+        def read(part: Part) -> dead_tasks.Found:
+            return self._first(part, share, is_ascending=False)
+
+        found = fan_out(self.readers, read, dead_tasks.parts(biz_type, stretch))
+        return death_groups.latest(found, count)
+
+    def _first(self, part: Part, count: int, *, is_ascending: bool = True) -> dead_tasks.Found:
         after = part.after
         keys = _Range(
             index="dead_by_business",
@@ -74,6 +84,7 @@ class DeadIndex(Struct, frozen=True):
             instant="settled_ms",
             low_ms=part.low_ms,
             high_ms=part.high_ms,
+            is_ascending=is_ascending,
             after=None if after is None else (after.home, after.settled_ms),
         )
         found, goes_on = _first(self, keys, count, _died)

@@ -2,6 +2,7 @@
 if it has such limits, and two for the pointers."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.businesses.settings import Business
@@ -22,18 +23,25 @@ class ReadUsage(Struct, frozen=True, kw_only=True):
     origin: int
 
     def __call__(self, business: Business) -> Usage:
+        dispatched = self.pointers.read(TIME, self.origin, strongly=False).position
+        places = self.pointers.read(SWEEP, self.origin, strongly=False).open_places
+        now_ms = self.clock.now_ms()
+        return replace(
+            self.of_limits(business),
+            dispatch_lag_seconds=timing.lag_seconds(dispatched, now_ms),
+            oldest_open_seconds=age_seconds(oldest_first(places)[0], now_ms) if places else None,
+        )
+
+    def of_limits(self, business: Business) -> Usage:
+        """Without what is of the whole service."""
         calls = creates = None
         if business.call_rate is not None or business.create_rate is not None:
             calls, creates = self.turns.cursors(business.biz_type)
         limit = business.own.calls_in_flight
         permits = Permits() if limit is None else self.permits.read(business.biz_type)
-        dispatched = self.pointers.read(TIME, self.origin, strongly=False).position
-        places = self.pointers.read(SWEEP, self.origin, strongly=False).open_places
         now_ms = self.clock.now_ms()
         return Usage(
             calls=rate_usage(business.call_rate, calls, now_ms),
             creates=rate_usage(business.create_rate, creates, now_ms),
             permits=permit_usage(limit, permits, now_ms),
-            dispatch_lag_seconds=timing.lag_seconds(dispatched, now_ms),
-            oldest_open_seconds=age_seconds(oldest_first(places)[0], now_ms) if places else None,
         )

@@ -12,9 +12,10 @@ import { empty } from "../../parts/states.js";
 import { badge, facts, table } from "../../parts/table.js";
 import { lane } from "./businesses.js";
 import { changes } from "./business_changes.js";
+import { dayByMinute } from "./business_day.js";
 import { askToDelete } from "./business_delete.js";
 import { businessHead } from "./business_head.js";
-import { lastDay, limits, numbers } from "./business_numbers.js";
+import { hasTasks, lastDay, limits, numbers } from "./business_numbers.js";
 import { settings } from "./business_settings.js";
 
 const STANDING_EVERY_MS = 5000;
@@ -31,7 +32,8 @@ export async function businessPage({ place, parameters: { name }, signal }) {
   });
   let counted = null;
   const pointing = { picked: null, hovered: null, redraw: () => day.draw(ofDay()) };
-  const ofDay = () => [numbers(counted, pointing), el("h2", {}, "Limits and their use"), limits(found?.members, counted)];
+  const minute = { ...pointing };
+  const ofDay = () => [numbers(counted, pointing), hasTasks(counted) && dayByMinute(counted, minute), el("h2", {}, "Limits and their use"), limits(found?.members, counted)];
   const day = section("The last 24 hours", REST_EVERY_MS, signal, async () => {
     counted = await lastDay(name, signal);
     return ofDay();

@@ -25,13 +25,17 @@ export async function lastDay(name, signal) {
 }
 
 export function numbers(day, state) {
-  if (day.total.created === 0 && day.total.failed_attempts === 0) return empty("None of its tasks has fallen due in the last 24 hours.");
+  if (!hasTasks(day)) return empty("None of its tasks has fallen due in the last 24 hours.");
   return [
     el("ul", { class: "figures" }, COUNTED.map(([member, said]) => el("li", {}, el("span", { class: "figure" }, day.total[member].toLocaleString("en-GB")), " ", said))),
     el("p", {}, lateness(day.total)),
     tasksOverTime(day.minutes, Date.parse(day.to), { biz_type: day.biz_type, hours: 24 }, state),
     el("p", { class: "hint" }, "Each task counts in the minute in which it first fell due; counted until ", instant(day.counted_until), ". Before ", instant(day.closed_until), " only tasks that are still pending change the figures."),
   ];
+}
+
+export function hasTasks({ total }) {
+  return total.created > 0 || total.failed_attempts > 0;
 }
 
 function lateness({ delivered, lateness: { sum_ms: sum, max_ms: max } }) {

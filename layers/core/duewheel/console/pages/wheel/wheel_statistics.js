@@ -30,7 +30,6 @@ async function listed(cursor, signal) {
   return { names: members.businesses.map(({ biz_type: name }) => name), next: members.cursor };
 }
 
-// Only the call that reads one business has its blocked hosts.
 async function settingsOf(name, signal) {
   try {
     return (await call("GET", ["businesses", name], { signal })).members;
