@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import requests
 import schemathesis
@@ -63,7 +63,8 @@ class Sent(Struct, frozen=True):
 
     @property
     def query_string(self) -> str:
-        return "&".join(f"{quote(name)}={quote(value)}" for name, value in self.query)
+        """As forms and most libraries write it: a blank is a `+`."""
+        return urlencode(self.query)
 
     def event(self) -> dict[str, Any]:
         """As API Gateway passes it on: the path is decoded, the query is not."""

@@ -95,8 +95,7 @@ export function address(path) {
 function queryOf(query) {
   const pairs = Object.entries(query).flatMap(([name, value]) => [value].flat().map((one) => [name, one])); // a list repeats its name
   const given = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  // Not by URLSearchParams: the service takes a `+` for what it is, no blank.
-  return given.length === 0 ? "" : `?${given.map((pair) => pair.map(encodeURIComponent).join("=")).join("&")}`;
+  return given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
 }
 
 function parsed(text) {
