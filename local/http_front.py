@@ -24,6 +24,7 @@ HOST = "127.0.0.1"
 BODY_MAX_BYTES = 10 * 1024 * 1024
 LINE_MAX_BYTES = 1_024
 TRAILERS_MAX = 100
+A_METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 A_LENGTH = re.compile(r"[0-9]{1,18}")
 A_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(;[^\r\n]*)?\r\n")
 
@@ -76,9 +77,15 @@ class _Handler(BaseHTTPRequestHandler):
     answer: Callable[[Request], Reply]
     server: _Server
 
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        """Every method has a handler: which are allowed is a matter of the route."""
+        if name.startswith("do_"):
+            return self.handle_any
+        raise AttributeError(name)
+
     def handle_any(self) -> None:
         target, port = self.path, self.server.server_port
-        if self.headers.defects:
+        if self.headers.defects or not A_METHOD.fullmatch(self.command):
             self._refuse(400, "Bad Request")
             return
         if (why := browsers.refused(self.command, target, self.headers, port)) is not None:
@@ -100,8 +107,6 @@ class _Handler(BaseHTTPRequestHandler):
             log.exception("%s %s failed", request.method, request.raw_path)
             reply = gateway_reply(500, "Internal Server Error")
         self._write(reply)
-
-    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = handle_any
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         self._refuse(code, message or HTTPStatus(code).phrase)

@@ -80,6 +80,19 @@ def test_a_204_has_no_body_and_no_length(
     assert (reply.read(), reply.headers["Content-Length"]) == (b"", None)
 
 
+@each_case("method", ["TRACE", "QUERY", "PROPFIND", "get", "A-Z_1"])
+def test_every_method_is_passed_on(front: HttpFront, echo: Echo, method: str) -> None:
+    """As API Gateway does, whose `ANY` is any."""
+    assert b" 200 " in asked(front, f"{method} /x HTTP/1.1\r\nContent-Length: 1", b"b")
+    assert (echo.requests[-1].method, echo.requests[-1].body) == (method, b"b")
+
+
+@each_case("method", ["G@T", "GET\x00", "(GET)", "G\xc9T"])
+def test_a_method_that_is_no_word_is_refused(front: HttpFront, echo: Echo, method: str) -> None:
+    assert asked(front, f"{method} / HTTP/1.1").startswith(b"HTTP/1.1 400")
+    assert not echo.requests
+
+
 def asked(front: HttpFront, head: str, body: bytes = b"", host: str | None = None) -> bytes:
     """Send these bytes; returns the answer up to the end of the connection."""
     own = f"127.0.0.1:{front.port}" if host is None else host

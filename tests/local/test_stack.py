@@ -105,7 +105,14 @@ def test_the_pointers_are_up_to_date_after_an_advance(service: Service) -> None:
 
 
 def test_unknown_routes_get_the_gateways_answer(service: Service) -> None:
-    assert service.call("GET", "/v2") == (404, {"message": "Not Found"})
+    for method in ("GET", "TRACE", "QUERY"):
+        assert service.call(method, "/v2") == (404, {"message": "Not Found"})
+
+
+def test_unusual_methods_reach_the_service_which_refuses_them(service: Service) -> None:
+    for method in ("TRACE", "QUERY"):
+        status, problem = service.call(method, "/v1/tasks")
+        assert (status, problem["type"]) == (405, "urn:duewheel:problem:method-not-allowed")
 
 
 def test_the_unfrozen_service_runs_by_itself(service: Service) -> None:
