@@ -324,6 +324,18 @@ def test_a_refresh_shows_changes_and_keeps_the_focus(
     expect(focused).to_be_focused()
 
 
+def test_the_column_of_errors_says_that_it_has_reasons_too(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    task = created(service, business)
+    service.call("DELETE", f"/v1/tasks/{task['task_id']}")
+    reason = service.task(task)["reason"]
+    viewer.open(f"tasks?biz_type={business}")
+    column = viewer.section("Tasks").get_by_role("columnheader").all_inner_texts()
+    cell = viewer.rows("Tasks").first.locator("td").nth(column.index("Last error or reason"))
+    expect(cell).to_have_text(reason)
+
+
 # At any width
 
 

@@ -66,5 +66,16 @@ def test_it_costs_no_request_and_without_the_setting_nothing_is_kept(world: Worl
     assert operations[0] == operations[1]
 
 
-def test_the_status_of_an_empty_answer_is_the_last_error(world: World) -> None:
-    assert answered(world, Reply(410, {}, b"")).last_error == "status 410"
+@pytest.mark.parametrize("body", [b"", b" \n"])
+def test_the_status_of_an_empty_answer_is_the_last_error(world: World, body: bytes) -> None:
+    assert answered(world, Reply(410, {}, body)).last_error == "status 410"
+
+
+def test_a_task_that_died_of_empty_answers_has_their_status(world: World) -> None:
+    task = answered(world, Reply(500, {}, b""), Reply(500, {}, b""))
+    assert (task.status, task.last_error) == (Status.PENDING, "status 500")
+    world.clock.set_ms(task.next_ms)
+    world.come_up(task)
+    dead = world.read(task)
+    assert (dead.status, dead.reason) == (Status.DEAD, "attempts exhausted")
+    assert dead.last_error == "status 500"

@@ -60,7 +60,7 @@ const COLUMNS = [
   ["Due", (task) => instant(task.due_at)],
   ["Next attempt", (task) => (task.next_at === task.due_at ? el("span", { class: "quiet" }, "–") : instant(task.next_at))],
   ["Attempts", (task) => String(task.attempts)],
-  ["Last error", (task) => told(task)],
+  ["Last error or reason", (task) => told(task)],
 ];
 
 export function statusOf(task) {
