@@ -6,10 +6,16 @@ import signal
 import sys
 from threading import Thread
 
-from duewheel.rules.instants import NoInstant, ms_from_rfc3339
-from local.aws.intrinsics import TemplateError
-from local.chaos.faults import Faults
-from local.stack import LocalStack
+try:
+    from duewheel.rules.instants import NoInstant, ms_from_rfc3339
+    from local.aws.intrinsics import TemplateError
+    from local.chaos.faults import Faults
+    from local.stack import LocalStack
+except ModuleNotFoundError as error:
+    needed = str(error.name).partition(".")[0]
+    if needed in ("duewheel", "functions", "local"):
+        raise
+    sys.exit(f"The local stack needs {needed}: pip install 'duewheel[local]'")
 
 PORT_DEFAULT = 8080
 ENDS_WITH_STDIN = "END_WITH_STDIN"

@@ -58,7 +58,45 @@ def test_the_stack_ends_with_the_command(tmp_path: Path, is_ctrl_c: bool) -> Non
 
 
 def test_a_stack_that_does_not_start_is_a_failure(tmp_path: Path) -> None:
-    process = started(tmp_path, "raise SystemExit('No module named moto')")
+    process = started(tmp_path, "raise SystemExit('The port is taken')")
     _, stderr = process.communicate(timeout=30)
-    assert (process.returncode, "No module named moto" in stderr) == (1, True)
-    assert "duewheel[local]" in stderr
+    assert (process.returncode, "The port is taken" in stderr) == (1, True)
+    assert "has ended with 1" in stderr
+
+
+# The stack of the checkout, as if these were not installed.
+WITHOUT = """
+import runpy, sys
+del sys.modules["local"]
+for name in {missing!r}:
+    sys.modules[name] = None
+sys.path[:0] = [{core!r}, {root!r}]
+runpy.run_module("local", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [["moto"], pytest.param(["msgspec", "boto3", "moto"], marks=pytest.mark.exhaustive)],
+)
+def test_the_command_without_its_extra_says_what_to_install(
+    tmp_path: Path, missing: list[str]
+) -> None:
+    root = CLIENT.parent
+    program = WITHOUT.format(missing=missing, core=str(root / "layers/core"), root=str(root))
+    _, stderr = started(tmp_path, program).communicate(timeout=60)
+    assert "pip install 'duewheel[local]'" in stderr
+    assert any(f"needs {name}:" in stderr for name in missing)
+    assert "Traceback" not in stderr
+
+
+def test_a_module_of_the_stack_itself_that_is_missing_is_not_called_a_requirement(
+    tmp_path: Path,
+) -> None:
+    root = CLIENT.parent
+    program = WITHOUT.format(
+        missing=["local.stack"], core=str(root / "layers/core"), root=str(root)
+    )
+    _, stderr = started(tmp_path, program).communicate(timeout=60)
+    assert "Traceback" in stderr
+    assert "pip install" not in stderr

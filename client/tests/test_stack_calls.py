@@ -228,6 +228,7 @@ def test_a_watchdog_is_called_when_its_beats_stop(
     assert not watchdog.stop()
     watchdog.beat()
     assert watchdog.stop()
+    assert not watchdog.stop()
 
 
 def test_a_business_is_configured_paused_and_deleted(client: Duewheel, biz_type: str) -> None:

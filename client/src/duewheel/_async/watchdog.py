@@ -4,7 +4,7 @@ from datetime import datetime
 
 from duewheel._async.creating import put_body
 from duewheel._async.transport import AsyncTransport
-from duewheel.calls import ALWAYS, by_key, changing
+from duewheel.calls import ALWAYS, by_key, changing, reading
 from duewheel.errors import AlreadySettled, UnknownTask
 from duewheel.requests import NewTask
 from duewheel.values import Task
@@ -24,9 +24,12 @@ class AsyncWatchdog:
         return Task.read(await self._transport.send(call))
 
     async def stop(self) -> bool:
-        """Cancel the task. False if there is no live task: it has been called, or there was no
-        beat. Raises `TooLate` when the call may be under way."""
+        """Cancel the task. False if there is no live task: it has been called or stopped, or there
+        was no beat. Raises `TooLate` when the call may be under way."""
         try:
+            # Read first: a task that is cancelled already is cancelled again without an error.
+            if Task.read(await self._transport.send(reading(self._path))).status != "pending":
+                return False
             await self._transport.send(changing("DELETE", self._path, repeatable_seconds=ALWAYS))
         except (UnknownTask, AlreadySettled):
             return False

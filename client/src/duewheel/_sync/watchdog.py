@@ -5,7 +5,7 @@ from datetime import datetime
 
 from duewheel._sync.creating import put_body
 from duewheel._sync.transport import Transport
-from duewheel.calls import ALWAYS, by_key, changing
+from duewheel.calls import ALWAYS, by_key, changing, reading
 from duewheel.errors import AlreadySettled, UnknownTask
 from duewheel.requests import NewTask
 from duewheel.values import Task
@@ -25,9 +25,12 @@ class Watchdog:
         return Task.read(self._transport.send(call))
 
     def stop(self) -> bool:
-        """Cancel the task. False if there is no live task: it has been called, or there was no
-        beat. Raises `TooLate` when the call may be under way."""
+        """Cancel the task. False if there is no live task: it has been called or stopped, or there
+        was no beat. Raises `TooLate` when the call may be under way."""
         try:
+            # Read first: a task that is cancelled already is cancelled again without an error.
+            if Task.read(self._transport.send(reading(self._path))).status != "pending":
+                return False
             self._transport.send(changing("DELETE", self._path, repeatable_seconds=ALWAYS))
         except (UnknownTask, AlreadySettled):
             return False

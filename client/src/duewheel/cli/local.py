@@ -25,9 +25,7 @@ def local(port: int, auth: bool, faults: float) -> None:
     process = subprocess.Popen([sys.executable, "-m", "local"], cwd=stack_root(), env=environment)
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     if code := _ended(process):
-        raise Failed(
-            f"The local stack has ended with {code}. What it needs: pip install 'duewheel[local]'"
-        )
+        raise Failed(f"The local stack has ended with {code}.")
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> int:
