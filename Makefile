@@ -12,7 +12,7 @@ UV := $(IN_VENV)/uv
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak fuzz prove bench bench-cpu bench-modules bench-patches bench-catch-up bench-crowd bench-slow-lane bench-priorities \
+.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak fuzz prove bench bench-cpu bench-modules bench-patches bench-advance bench-catch-up bench-crowd bench-slow-lane bench-priorities \
   audit admin-key move-secrets roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
 
 help: ## list what can be made
@@ -118,6 +118,9 @@ bench-cpu: $(VENV)/ready ##m print what a delivered task costs in CPU, singly an
 
 bench-patches: $(VENV)/ready ##m print what each patch of moto and of the SDK saves tests, in CPU time
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m bench.moto_patches
+
+bench-advance: $(VENV)/ready ##m print what a run costs when the movable clock is advanced (HOURS=n)
+	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m bench.advance
 
 bench-modules: $(VENV)/ready ##m print which modules of the core a warm create and the delivery of a page pass
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.modules_passed

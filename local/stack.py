@@ -8,10 +8,11 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import boto3
@@ -26,6 +27,7 @@ from local.aws.environments import Caller, no_caller
 from local.aws.functions import Function, environment_of_all, load_functions, one_at_a_time
 from local.aws.http_api import Gateway, Reply, Request, routes_of
 from local.aws.invocations import Invocations, retries_of
+from local.aws.loop_watch import LoopWatch
 from local.aws.metrics import FilteredLog, Metrics, filters_of
 from local.aws.permissions import hold_functions_to_their_roles
 from local.aws.policies import Role, roles_of
@@ -45,6 +47,9 @@ from local.control.routes import PREFIX, LocalRoutes, Wheelwright
 from local.control.time_travel import TimeTravel
 from local.control.wheel_pointers import WheelPointers
 from local.http_front import HttpFront
+
+if TYPE_CHECKING:
+    from duewheel.targets.by_type import Targets
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "template.yaml"
@@ -143,7 +148,8 @@ class LocalStack:
         schedules = Schedules(schedules_of(resources, functions), self.clock)
         caller_here = partial(_caller_here, roles["notifier"])
         mapped = mapped_queues(resources, functions)
-        pollers = [self._poller(queue, sqs, caller_here) for queue in mapped]
+        has_visible = emulator.has_visible if emulator else _may_have
+        pollers = [self._poller(queue, sqs, caller_here, has_visible) for queue in mapped]
         invocations = Invocations(
             functions, retries_of(resources), self.clock, caller_here, self.faults.events
         )
@@ -207,11 +213,15 @@ class LocalStack:
         return self.faults.functions(loaded, self.clock)
 
     def _poller(
-        self, mapped: Mapped, sqs: Any, caller_here: Callable[[], Caller | None]
+        self,
+        mapped: Mapped,
+        sqs: Any,
+        caller_here: Callable[[], Caller | None],
+        has_visible: Callable[[str], bool],
     ) -> QueuePoller:
         makes_calls = mapped.function.folder == "notifier"
         caller = caller_here if makes_calls else no_caller
-        return QueuePoller(mapped, sqs, self.clock, caller, self.faults.batches)
+        return QueuePoller(mapped, sqs, self.clock, caller, self.faults.batches, has_visible)
 
     def _run_all(
         self,
@@ -249,7 +259,29 @@ def _caller_here(role: Role) -> Caller:
     from duewheel.wiring.notifier import notifier
 
     asking.set(role)
-    return notifier().deliver.deliver_entries.attempt_call.targets
+    wired = notifier()
+    targets = wired.deliver.deliver_entries.attempt_call.targets
+    return NotifierHere(targets, LoopWatch(wired.loop))
+
+
+@dataclass(frozen=True, slots=True)
+class NotifierHere:
+    """What the notifier of an environment is doing."""
+
+    targets: "Targets"
+    loop: LoopWatch
+
+    @property
+    def calls_in_flight(self) -> int:
+        return self.targets.calls_in_flight
+
+    @property
+    def is_idle(self) -> bool:
+        return self.loop.is_idle and not self.calls_in_flight
+
+
+def _may_have(_: str) -> bool:
+    return True
 
 
 def _log_at_the_templates_level(started: ExitStack) -> None:

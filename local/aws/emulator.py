@@ -53,6 +53,7 @@ from local.aws.patches.touched_items import transactions_within_their_items
 from local.aws.patches.update_expressions import update_expressions_read_once
 from local.aws.template import ACCOUNT_ID, REGION
 from local.aws.time_to_live import Item, delete_expired
+from local.aws.written_keys import WrittenKeys
 from local.chaos.partial_reads import cut_where_large
 
 FORGET_EVERY_CALLS = 1_000
@@ -81,6 +82,7 @@ class Emulator:
         self._lock = RLock()
         self._calls = 0
         self._last_call = 0.0
+        self._written: dict[str, WrittenKeys] = {}  # by table
         self._undo = ExitStack()
         self.accept_invocation: Callable[[Invocation], None] | None = None
         self.answer_invocation: Callable[[Invocation], Answer] | None = None
@@ -134,14 +136,31 @@ class Emulator:
         with self._lock:
             table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
             return [
-                {
-                    name: item.attrs[name].to_json()
-                    for name in (item.attrs if attributes is None else attributes)
-                    if name in item.attrs
-                }
+                _attributes_of(item, attributes)
                 for partition in table.items.values()
                 for item in (partition.values() if table.has_range_key else [partition])
             ]
+
+    def written_partitions(
+        self, table_name: str, attributes: Collection[str]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """The partitions of a table with a range key that were written since this was last asked,
+        each with all its items, as `items` has them. The first time: every one."""
+        with self._lock:
+            table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
+            known = self._written.get(table_name)
+            if known is None:
+                self._written[table_name] = WrittenKeys(table_name, table.hash_key_attr)
+                keys = {key.value for key in table.items}
+            else:
+                keys = known.take()
+            return {
+                key: [
+                    _attributes_of(item, attributes)
+                    for item in table.items.get(DynamoType({"S": key}), {}).values()
+                ]
+                for key in keys
+            }
 
     def delete_expired(
         self, is_its_time: Callable[[Item, int], bool] = lambda _, __: True
@@ -150,10 +169,13 @@ class Emulator:
         with self._lock:
             tables: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables
             now_seconds = self._clock.now_ms() / 1000
-            return {
+            gone = {
                 name: list(delete_expired(table, now_seconds, is_its_time))
                 for name, table in tables.items()
             }
+            for name, written in self._written.items():
+                written.add(gone[name])
+            return gone
 
     def has_partition(self, table_name: str, key: str) -> bool:
         """Whether an item was ever stored under this partition key."""
@@ -167,6 +189,9 @@ class Emulator:
             queue = sqs_backends[ACCOUNT_ID][REGION].queues[queue_url.rsplit("/", 1)[-1]]
             return [max(m.visible_at, m.delayed_until) for m in queue._messages]
 
+    def has_visible(self, queue_url: str) -> bool:
+        return any(ms <= self._clock.now_ms() for ms in self.messages_visible_at_ms(queue_url))
+
     def quiet_seconds(self) -> float:
         """How long ago, in real time, the last call ended; reads of a queue do not count."""
         return time.monotonic() - self._last_call
@@ -178,11 +203,14 @@ class Emulator:
             if self._calls % FORGET_EVERY_CALLS == 0:
                 reset_model_data()  # moto keeps every item it ever copied, for a dashboard
             reply = answer or answered_the_short_way(request) or self._handle(request)
-            if _operation(request) != "ReceiveMessage":
+            operation = _operation(request)
+            if operation != "ReceiveMessage":
                 self._last_call = time.monotonic()
+            for written in self._written.values():
+                written.note(operation, request.body)
             if reply is None:
                 return None
-            if _operation(request) == "BatchGetItem":
+            if operation == "BatchGetItem":
                 reply = cut_where_large(request.body, reply, _hash_key)
             status, headers, body = reply
             return status, dict(self._on_the_clock(headers)), body
@@ -217,6 +245,12 @@ class Emulator:
         queue: Any = sqs_backends[ACCOUNT_ID][REGION].get_queue(queue_name)
         ends_ms = message.sent_timestamp + queue.message_retention_period * 1000
         return bool(ends_ms > self._clock.now_ms())
+
+
+def _attributes_of(item: Any, names: Collection[str] | None) -> dict[str, Any]:
+    attributes = item.attrs
+    kept = attributes if names is None else [name for name in names if name in attributes]
+    return {name: attributes[name].to_json() for name in kept}
 
 
 def _private_key(key_spec: str) -> Any:

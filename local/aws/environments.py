@@ -20,6 +20,10 @@ class Caller(Protocol):
     @property
     def calls_in_flight(self) -> int: ...
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it certainly does nothing until the clock is moved."""
+
 
 def no_caller() -> Caller | None:
     return None
@@ -52,9 +56,10 @@ class Environments:
         with self.changed:
             return any(e.is_calling for e in self._busy) or self.awake() > 0
 
-    def has_waiting(self) -> bool:
+    def has_restless(self) -> bool:
+        """Whether one waits for the clock that may do something before."""
         with self.changed:
-            return bool(self._busy)
+            return any(not e.is_idle for e in self._busy)
 
     def stop(self, timeout_seconds: float) -> None:
         with self.changed:
@@ -83,6 +88,10 @@ class _Environment:
     @property
     def is_calling(self) -> bool:
         return self._caller is not None and self._caller.calls_in_flight > 0
+
+    @property
+    def is_idle(self) -> bool:
+        return self._caller is not None and self._caller.is_idle
 
     def end(self) -> None:
         self.work.put(None)

@@ -118,8 +118,8 @@ class Invocations:
     def is_at_work(self) -> bool:
         return self._environments.is_at_work()
 
-    def has_waiting(self) -> bool:
-        return self._environments.has_waiting()
+    def has_restless(self) -> bool:
+        return self._environments.has_restless()
 
     def next_ms(self) -> int | None:
         """When the next accepted invocation begins."""

@@ -100,7 +100,8 @@ def as_they_are(messages: list[Message], _: Hide) -> list[list[Message]]:
 
 
 class QueuePoller:
-    """`batches` splits the messages of one poll into invocations."""
+    """`batches` splits the messages of one poll into invocations. A queue without a visible message
+    is not asked for one."""
 
     def __init__(
         self,
@@ -109,8 +110,10 @@ class QueuePoller:
         clock: MovableClock,
         caller_here: Callable[[], Caller | None] = no_caller,
         batches: Batches = as_they_are,
+        has_visible: Callable[[str], bool] = lambda _: True,
     ) -> None:
         self._batches = batches
+        self._has_visible = has_visible
         self.mapped = mapped
         self._sqs = sqs
         self._clock = clock
@@ -141,9 +144,9 @@ class QueuePoller:
         with self._changed:
             return self._is_receiving or self._environments.is_at_work()
 
-    def has_waiting(self) -> bool:
-        """Whether an invocation waits for the clock."""
-        return self._environments.has_waiting()
+    def has_restless(self) -> bool:
+        """Whether an invocation waits for the clock that may do something before."""
+        return self._environments.has_restless()
 
     def _run(self) -> None:
         while True:
@@ -164,6 +167,8 @@ class QueuePoller:
                     self._changed.wait(LOOK_EVERY_SECONDS)
 
     def _receive(self) -> list[Message]:
+        if not self._has_visible(self.mapped.queue_url):
+            return []
         try:
             answer = self._sqs.receive_message(
                 QueueUrl=self.mapped.queue_url,

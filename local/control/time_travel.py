@@ -24,8 +24,8 @@ from local.control.clock import MovableClock
 from local.control.wheel_contents import WheelContents
 from local.control.wheel_pointers import WheelPointers
 
-LOOK_EVERY_SECONDS = 0.002
-# A page that waits for its next millisecond may be about to call, or be settling.
+LOOK_EVERY_SECONDS = 0.001
+# A page that waits for its next millisecond may be settling, if its event loop is not seen idle.
 QUIET_SECONDS = 0.05
 EXPIRE_EVERY_MS = 3_600_000
 FREEZE_SECONDS_MAX = 60.0
@@ -60,9 +60,9 @@ class _Look:
         occupied = self.next_occupied
         if occupied is None:
             return None
-        is_ahead = occupied != tried_ahead_of
-        first_ms = self.contents.first_ms.get(occupied, occupied * 1000)
-        return max(occupied * 1000 - AHEAD_MS if is_ahead else first_ms, self.now_ms)
+        if occupied != tried_ahead_of:
+            return max(occupied * 1000 - AHEAD_MS, self.now_ms)
+        return max(self.contents.first_ms(occupied), self.now_ms)
 
     def sweep_ms(self, swept_ms: int) -> int | None:
         """If items remain behind the time pointer the sweeper runs each minute."""
@@ -93,6 +93,7 @@ class TimeTravel:
         self._one_at_a_time = Lock()
         self._swept_ms = clock.now_ms()
         self._expired_ms = clock.now_ms()
+        self._known = WheelContents()
         self._delivered_gone = 0
         self._tried_ahead_of: int | None = None  # the second for which a scheduler ran before it
 
@@ -152,7 +153,7 @@ class TimeTravel:
             next_ms = min(ms for ms in [*happens_ms, target_ms + 1] if ms is not None)
             self._clock.set_ms(min(next_ms, target_ms))
             self._expire()
-            self._skip_empty_stretch(look)
+            self._skip_empty_stretch(look, is_dispatched=dispatch_ms == next_ms)
         if next_ms > target_ms:
             return False
         if dispatch_ms == next_ms:
@@ -181,17 +182,22 @@ class TimeTravel:
             time.sleep(LOOK_EVERY_SECONDS)
 
     def _is_quiet(self) -> bool:
+        if self._is_at_work():  # before the queues are looked at, which the work itself needs
+            return False
         waiting_ms = self._waiting_ms()
         if waiting_ms is not None and waiting_ms <= self._clock.now_ms():
             for worker in self._workers:
                 worker.nudge()
             return False
-        if any(worker.is_at_work() for worker in self._workers):
+        if self._is_at_work():  # a message may have been received meanwhile
             return False
-        if not any(worker.has_waiting() for worker in self._workers):
+        if not any(worker.has_restless() for worker in self._workers):
             return True
         quiet_seconds = min(self._emulator.quiet_seconds(), self._clock.quiet_seconds())
         return quiet_seconds >= QUIET_SECONDS
+
+    def _is_at_work(self) -> bool:
+        return any(worker.is_at_work() for worker in self._workers)
 
     def _waiting_ms(self) -> int | None:
         """When the next message may be received, or the next invocation begins."""
@@ -208,17 +214,23 @@ class TimeTravel:
         return _Look(self._clock.now_ms(), *self._pointers.positions(), self._contents())
 
     def _contents(self) -> WheelContents:
-        items = self._emulator.items(self._settings.wheel_table, wheel_contents.ATTRIBUTES)
-        return wheel_contents.contents_of(items)
+        written = self._emulator.written_partitions(
+            self._settings.wheel_table, wheel_contents.ATTRIBUTES
+        )
+        for slot, items in written.items():
+            self._known.replace(slot, items)
+        return self._known
 
-    def _skip_empty_stretch(self, look: _Look) -> None:
-        """Neither pointer passes a pending task; the sweep keeps its distance."""
-        up_to = self._clock.now_ms() // 1000
+    def _skip_empty_stretch(self, look: _Look, *, is_dispatched: bool) -> None:
+        """Neither pointer passes a pending task; the sweep keeps its distance. A scheduler that
+        dispatches ahead would probe the empty seconds before the next task, and find nothing."""
+        now = up_to = self._clock.now_ms() // 1000
         if look.next_occupied is not None:
-            up_to = min(up_to, look.next_occupied - 1)
+            ahead = look.next_occupied - 1
+            up_to = ahead if is_dispatched else min(now, ahead)
         if up_to > look.time_pointer:
             self._pointers.skip_time_to(up_to)
-        distant = up_to - self._settings.sweep_delay_seconds
+        distant = min(now, up_to) - self._settings.sweep_delay_seconds
         if look.first_behind is not None:
             distant = min(distant, look.first_behind - 1)
         if distant > look.sweep_pointer:

@@ -211,7 +211,7 @@ def test_a_page_does_not_wait_for_releases_in_its_batch(
         {**page, "messageId": f"part {part}", "body": encode(ReleaseMessage("orders", part))}
         for part in range(9)
     ]
-    loop = notifier_wiring.notifier()._loop
+    loop = notifier_wiring.notifier().loop
     loop.set_default_executor(ThreadPoolExecutor(3))
     answer = notifier.handler({"Records": [*releases, page]}, Context())
     assert answer == {"batchItemFailures": []}

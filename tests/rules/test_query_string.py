@@ -18,7 +18,7 @@ from tests.support.cases import each_case
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-INSTANTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=OFFSETS)  # noqa: DTZ001
+INSTANTS = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=OFFSETS)
 
 
 class Named(Query):
@@ -47,7 +47,7 @@ def test_a_plus_sign_is_a_blank(query: str, kind: type[Query], field: str, read:
 
 
 @each_case(
-    "kind, names",
+    ("kind", "names"),
     [
         (TasksQuery, ("due_from", "due_to")),
         (DeadQuery, ("since", "until")),

@@ -54,7 +54,7 @@ class Queues:
         self.worker = Worker()
         function = Function("notifier", "notifier", "arn:notifier", 60_000, 128, self.worker)
         mapped = Mapped(function, self.url, "arn:work", 10, reports_item_failures=True)
-        self.poller = QueuePoller(mapped, self.sqs, clock)
+        self.poller = QueuePoller(mapped, self.sqs, clock, has_visible=emulator.has_visible)
         self.poller.start()
 
     def send(self, *bodies: str) -> None:

@@ -107,14 +107,14 @@ class Notifier:
 
     def __init__(self) -> None:
         self.generation = generation()
-        self._loop = asyncio.new_event_loop()
+        self.loop = asyncio.new_event_loop()
         keep_hold = KeepHold(clock(), in_threads_of(ThreadPoolExecutor(_HOLDS)))
         self.hide_messages = HideMessages(clock(), queues(), keep_hold)
         beside = in_threads_of(ThreadPoolExecutor(PARKED_SLOTS))
         self.deliver = deliver(keep_hold, beside, targets(), businesses_with_health())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run_until_complete(work)
+        return self.loop.run_until_complete(work)
 
 
 def notifier() -> Notifier:
