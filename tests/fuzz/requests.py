@@ -25,6 +25,7 @@ from tests.support.api_document import DOCUMENT
 
 Name = tuple[str, str]  # method and path template
 
+_EXACT = 2**53  # a float has every smaller integer
 _NOT_SENT = {"authorization", "user-agent", "content-length", "accept-encoding", "connection"}
 
 
@@ -106,7 +107,21 @@ def cases(draw: st.DrawFn, name: Name, mode: GenerationMode) -> Case:
             if members is path or mode is GenerationMode.POSITIVE:
                 choice = draw(st.sampled_from([None, *2 * EXISTING[member]]))
                 members[member] = members[member] if choice is None else choice
+    if draw(st.booleans()):
+        case.body = _with_fractions(case.body)
     return case
+
+
+def _with_fractions(value: Any) -> Any:
+    """Whole numbers as `60.0`, which is an integer by JSON Schema."""
+    match value:
+        case dict():
+            return {name: _with_fractions(one) for name, one in value.items()}
+        case list():
+            return [_with_fractions(one) for one in value]
+        case int() if not isinstance(value, bool) and abs(value) < _EXACT:
+            return float(value)
+    return value
 
 
 def sent(case: Case, name: Name, made: Any) -> Sent:

@@ -50,7 +50,12 @@ from duewheel.rules.callbacks.signature import (
     secret_from,
 )
 from duewheel.rules.callbacks.timeouts import TimeoutSeconds, checked_timeout
-from duewheel.rules.callbacks.url import PATTERNS_MAX, host_pattern
+from duewheel.rules.callbacks.url import (
+    HOST_PATTERN,
+    ORIGIN_PATTERN,
+    PATTERNS_MAX,
+    host_pattern,
+)
 from duewheel.rules.fields import (
     RequestBody,
     decode,
@@ -71,9 +76,8 @@ _Rate = Annotated[float, Meta(ge=RATE_MIN, le=RATE_MAX)]
 # Checked with a word on pausing.
 _CallRate = Annotated[float, says(minimum=RATE_MIN, maximum=RATE_MAX)]
 _InFlight = Annotated[int, says(minimum=1, maximum=IN_FLIGHT_MAX)]
-_Pattern = Annotated[str, says(minLength=1)]
 _Hosts = Annotated[
-    tuple[_Pattern, ...],
+    tuple[Annotated[str, says(pattern=HOST_PATTERN)], ...],
     Meta(
         min_length=1,
         max_length=PATTERNS_MAX,
@@ -81,7 +85,7 @@ _Hosts = Annotated[
     ),
 ]
 _Origins = Annotated[
-    tuple[_Pattern, ...],
+    tuple[Annotated[str, says(pattern=ORIGIN_PATTERN)], ...],
     Meta(
         min_length=1,
         max_length=PATTERNS_MAX,

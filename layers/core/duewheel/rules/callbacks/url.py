@@ -22,12 +22,14 @@ _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
 _HOST_LENGTH_MAX = 253
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 _AUTHORITY_END = re.compile(r"[/?#]")
-# For the API document: as much of the rule as a pattern can express.
+# For the API document: as much of the rules as a pattern can express.
 _LABEL = r"(?:[0-9A-Za-z_-]|[^\x00-\x7f])+"
-URL = (
-    rf"^[hH][tT][tT][pP][sS]?://(?:\[[0-9A-Fa-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::[0-9]{{1,5}})?"
-    r'(?:[/?][!"$-~]*)?$'
-)
+_NAME = rf"{_LABEL}(?:\.{_LABEL})*\.?"
+_SCHEME = "[hH][tT][tT][pP][sS]?://"
+_AUTHORITY = rf"(?:\[[0-9A-Fa-f:.]+\]|{_NAME})(?::[0-9]{{1,5}})?"
+URL = rf'^{_SCHEME}{_AUTHORITY}(?:[/?][!"$-~]*)?$'
+HOST_PATTERN = rf"^(?:\*\.)?{_NAME}$"
+ORIGIN_PATTERN = rf"^{_SCHEME}(?:\*\.)?{_AUTHORITY}$"
 # IDNA 2003 and 2008 map these to different names, which may have different owners.
 _IDNA_DEVIATIONS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
 
