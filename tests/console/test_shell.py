@@ -35,14 +35,14 @@ def test_an_injected_script_does_not_run(viewer: Viewer, complaints: list[str]) 
 
 def test_a_page_that_was_left_before_it_loaded_is_not_shown(viewer: Viewer) -> None:
     held: list[Route] = []
-    viewer.page.route("**/pages/wheel/wheel.js", lambda route: held.append(route))
+    viewer.page.route("**/pages/overview/overview.js", lambda route: held.append(route))
     viewer.page.goto("/console", wait_until="commit")
-    expect(viewer.page.get_by_role("link", name="Wheel", exact=True)).to_have_attribute(
+    expect(viewer.page.get_by_role("link", name="Overview", exact=True)).to_have_attribute(
         "aria-current", "page"
     )
     viewer.page.get_by_role("link", name="Help", exact=True).click()
     expect(viewer.page.locator("main h1")).to_have_text("Help")
-    with viewer.page.expect_response("**/pages/wheel/wheel.js"):
+    with viewer.page.expect_response("**/pages/overview/overview.js"):
         held[0].continue_()
     # It returns after the next turn of the event loop.
     viewer.page.evaluate("() => import(document.querySelector('script').src)")
