@@ -46,7 +46,7 @@ def test_the_menu_is_one_line_and_leads_to_what_is_owed(phone: Viewer) -> None:
     tops = menu.evaluate_all("all => all.map((link) => link.getBoundingClientRect().top)")
     assert len(set(tops)) == 1
     menu.filter(has_text="Tasks").click()
-    statuses = phone.page.get_by_role("navigation", name="Status")
+    statuses = phone.page.get_by_role("navigation", name="By status")
     expect(statuses.get_by_role("link", name="Pending")).to_have_attribute("aria-current", "true")
     statuses.get_by_role("link", name="All").click()
     expect(phone.page.get_by_role("heading", name="Tasks")).to_be_visible()

@@ -8,5 +8,5 @@ const STATES = [["pending", "Pending"], ["dead", "Dead"], ["delivered", "Deliver
 
 export function taskStates({ status = "", cursor, find, ...query }) {
   const way = ([state, name]) => el("a", { href: link(["tasks"], { ...query, status: state }), "aria-current": state === status ? "true" : null }, icon(state), name);
-  return el("nav", { class: "tabs states", "aria-label": "Status" }, STATES.map(way));
+  return el("nav", { class: "tabs states", "aria-label": "By status" }, STATES.map(way));
 }
