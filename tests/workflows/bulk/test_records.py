@@ -58,7 +58,12 @@ def test_a_damaged_operation_is_left_out_of_lists(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "newer", [{"max_changes": 5}, {"filter": {"status": "pending", "priority": "low"}}]
+    "newer",
+    [
+        {"max_changes": 5},
+        {"filter": {"status": "pending", "priority": "low"}},
+        {"backfill": {"timer_id": "t", "from_second": 1, "to_second": 2, "at_most": 1}},
+    ],
 )
 def test_an_operation_that_says_what_only_a_newer_release_knows_is_left_to_it(
     world: World, newer: dict[str, Any]

@@ -9,6 +9,7 @@ from msgspec.structs import astuple
 from duewheel.rules.bulk.operation import (
     IDS_MAX,
     Action,
+    Backfill,
     Counts,
     Filter,
     Operation,
@@ -70,7 +71,10 @@ class _PageRow(Struct, array_like=True):
 _page = Decoder(_PageRow)
 _wish = Decoder(dict[str, Any])
 _OF_A_WISH = frozenset(Wish.__struct_fields__)
-_OF_A_FILTER = frozenset(Filter.__struct_fields__)
+_WITHIN = {
+    "filter": frozenset(Filter.__struct_fields__),
+    "backfill": frozenset(Backfill.__struct_fields__),
+}
 _ids = Decoder(tuple[str, ...])
 _refused: Decoder[Any] = Decoder(list[tuple[str, str, str, int, str, str | None]])
 
@@ -179,9 +183,10 @@ def _wish_from(source: str) -> Wish | None:
 def _has_more(members: dict[str, Any]) -> bool:
     """Than this release knows. Without a member of its filter an operation would change tasks that
     are not meant."""
-    chosen = members.get("filter")
-    names = set(chosen) if isinstance(chosen, dict) else set[str]()
-    return not (set(members) <= _OF_A_WISH and names <= _OF_A_FILTER)
+    return not set(members) <= _OF_A_WISH or any(
+        isinstance(inner := members.get(name), dict) and not set(inner) <= known
+        for name, known in _WITHIN.items()
+    )
 
 
 def _page_text(page: Page) -> str:
