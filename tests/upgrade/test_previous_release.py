@@ -276,6 +276,7 @@ NEW_RECORDS = {
     ("operation", "x"),
     ("operation", "ids"),
     ("operation", "refused#0000000001"),
+    ("backfilled", "000000000001"),
 }  # since the last release
 
 
