@@ -331,6 +331,7 @@ def test_the_column_of_errors_says_that_it_has_reasons_too(
     service.call("DELETE", f"/v1/tasks/{task['task_id']}")
     reason = service.task(task)["reason"]
     viewer.open(f"tasks?biz_type={business}")
+    expect(viewer.rows("Tasks")).to_have_count(1)
     column = viewer.section("Tasks").get_by_role("columnheader").all_inner_texts()
     cell = viewer.rows("Tasks").first.locator("td").nth(column.index("Last error or reason"))
     expect(cell).to_have_text(reason)
