@@ -19,6 +19,7 @@ OPTIONS = {"resultTypes": ["violations"], "rules": RULES}
 Theme = Literal["light", "dark"]
 
 PAGES = (
+    "overview",
     "wheel",
     "wheel?biz_type=orders&hours=24",
     "tasks",
