@@ -119,7 +119,7 @@ def test_metrics_cost_what_is_stated(model: CostModel) -> None:
     """docs/observability.md and the template say so."""
     log_cost = model.log_cost
     dollars = [n * price("metric_month") for n in (log_cost.when_busy, log_cost.at_most)]
-    assert dollars == pytest.approx([1.50, 6.00])
+    assert dollars == pytest.approx([1.50, 6.30])
     assert model.bill(IDLE).metrics == 0
     assert model.bill(Load(1)).metrics == dollars[0]
 
