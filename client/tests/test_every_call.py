@@ -26,6 +26,8 @@ CALLS: dict[str, Callable[[Duewheel], object]] = {
     "PATCH /v1/tasks/{task_id}": lambda client: client.tasks.change("AQ", delay=HOUR),
     "DELETE /v1/tasks/{task_id}": lambda client: client.tasks.cancel("AQ"),
     "POST /v1/tasks/{task_id}/run": lambda client: client.tasks.run("AQ"),
+    "POST /v1/tasks/{task_id}/pause": lambda client: client.tasks.pause("AQ"),
+    "POST /v1/tasks/{task_id}/resume": lambda client: client.tasks.resume("AQ"),
     "POST /v1/tasks/{task_id}/redrive": lambda client: client.tasks.redrive("AQ"),
     "POST /v1/tasks/{task_id}/complete": lambda client: client.work("AQ", "T").complete(),
     "POST /v1/tasks/{task_id}/fail": lambda client: client.work("AQ", "T").fail(),

@@ -112,6 +112,10 @@ def changing(teller: Teller) -> None:
     teller.example("change", "PATCH", path_of(task), change)
     task = created(teller, delay_seconds=1800, callback={"url": f"{INBOX}/orders"})
     teller.advance(600)
+    teller.example(
+        "task-pause", "POST", f"{path_of(task)}/pause", {"until": "2030-02-28T00:00:00Z"}
+    )
+    teller.example("task-resume", "POST", f"{path_of(task)}/resume")
     teller.example("run", "POST", f"{path_of(task)}/run")
 
 

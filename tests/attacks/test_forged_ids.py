@@ -21,6 +21,8 @@ WAYS = (
     ("PATCH", "", {"callback": HOOK}),
     ("DELETE", "", None),
     ("POST", "/run", None),
+    ("POST", "/pause", None),
+    ("POST", "/resume", None),
     ("POST", "/redrive", None),
 )
 NOWHERE = (

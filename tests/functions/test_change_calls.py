@@ -75,3 +75,46 @@ def test_only_dead_tasks_are_redriven(wired: ManualClock) -> None:
     status, problem = call("POST", f"/v1/tasks/{task['task_id']}/redrive")
     assert (status, problem["type"]) == (409, "urn:duewheel:problem:not-redrivable")
     assert call("POST", "/v1/tasks/AAAA/redrive")[0] == 400
+
+
+def test_a_task_is_paused_and_resumed_however_often_it_is_requested(wired: ManualClock) -> None:
+    task = create()
+    path = f"/v1/tasks/{task['task_id']}"
+    status, paused = call("POST", f"{path}/pause", {"until": "2027-02-01T00:00:00Z"})
+    assert status == 200
+    assert paused["next_at"] == paused["paused"]["until"] == "2027-02-01T00:00:00.000Z"
+    assert (paused["status"], paused["due_at"]) == ("pending", task["due_at"])
+    assert paused["paused"]["by"]
+    assert call("POST", f"{path}/pause") == (200, paused)
+    waiting = call("GET", path)[1]["waiting"]
+    assert waiting == {
+        "reason": "paused",
+        "expected_at": paused["next_at"],
+        "since": paused["paused"]["since"],
+        "until": paused["next_at"],
+    }
+    for _ in range(2):
+        status, resumed = call("POST", f"{path}/resume")
+        assert (status, resumed["next_at"]) == (200, task["next_at"])
+        assert "paused" not in resumed
+
+
+@each_case(
+    ("body", "field"),
+    [
+        ({"until": "2027-01-15T07:59:59Z"}, "until"),
+        ({"until": "2028-02-15T00:00:00Z"}, "until"),
+        ({"until": None}, "until"),
+        ({"untill": "2027-02-01T00:00:00Z"}, "untill"),
+        ([], None),
+    ],
+)
+def test_an_invalid_pause_is_refused_with_its_field(
+    wired: ManualClock, body: Any, field: str | None
+) -> None:
+    task = create()
+    path = f"/v1/tasks/{task['task_id']}"
+    status, problem = call("POST", f"{path}/pause", body)
+    assert 400 <= status < 500
+    assert problem.get("field") == field
+    assert call("GET", path)[1] == task

@@ -46,7 +46,11 @@ ROWS: Sequence[Row] = (
     ),
     Row("unknown-api-key", "no such API key", calls=r".*/keys/\{key_id\}.*"),
     Row("malformed-task-id", "an id of a task says where it stands", calls=r".*\{task_id\}.*"),
-    Row("unknown-task", "no such task", calls=r"POST /v1/tasks/\{task_id\}/(run|redrive)"),
+    Row(
+        "unknown-task",
+        "no such task",
+        calls=r"POST /v1/tasks/\{task_id\}/(run|redrive|pause|resume)",
+    ),
     Row("already-settled", "the task has ended", calls=r".*/tasks/\{(task_id|key)\}.*"),
     Row("too-late", "the task's cut-off has passed", calls=r".*/tasks.*"),
     Row("not-redrivable", "the task is not dead", calls=r"POST /v1/tasks/\{task_id\}/redrive"),

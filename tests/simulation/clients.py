@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from duewheel.rules.instants import ms_from_rfc3339
+from duewheel.rules.instants import ms_from_rfc3339, rfc3339
 from duewheel.rules.tasks.lifecycle import REDRIVABLE_AFTER_MS
 from duewheel.rules.wheel.timing import SKEW_MS
 from tests.simulation.faults import FLAKY_HOST
@@ -55,6 +55,7 @@ class Clients:
         has_labels: bool = True,
         has_long_work: bool = True,
         has_timeouts: bool = True,
+        has_pauses: bool = True,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
         self.ledger = Ledger()
@@ -70,6 +71,8 @@ class Clients:
         self._chance_of_work = Random(seed)  # beside, likewise
         self.timeouts: Sequence[int | None] = TIMEOUTS if has_timeouts else (None,)
         self._chance_of_timeout = Random(seed)
+        self._has_pauses = has_pauses
+        self._chance_of_pause = Random(seed)
         self._service = service
         self._chance = Random(seed)
         self._chance_of_priority = Random(seed)  # beside, so that all else stays as it was
@@ -173,6 +176,8 @@ class Clients:
     async def _steered(self) -> None:
         """Created, and then moved, run or cancelled, some of it too late."""
         known = await self._create(self._chance.uniform(0, 60))
+        if self._has_pauses and known is not None and self._chance_of_pause.random() < 0.5:
+            await self._paused(known)
         for _ in range(self._chance.randint(0, 4)):
             await asyncio.sleep(self._chance.uniform(0, 15))
             if known is None:
@@ -187,6 +192,17 @@ class Clients:
                     known.dues.append(_due(asked, AT_ONCE_MS))
                 case _:
                     await self._move(known, path, self._chance.uniform(0, 60))
+
+    async def _paused(self, known: Known) -> None:
+        """For a while; sometimes nobody resumes it."""
+        until_ms = self._now_ms() + 40_000
+        path = f"/v1/tasks/{known.task_id}"
+        asked, _ = await self._ask("POST", f"{path}/pause", {"until": rfc3339(until_ms)})
+        known.dues.append(_due(asked, until_ms))
+        await asyncio.sleep(self._chance_of_pause.uniform(0, 20))
+        if self._chance_of_pause.random() < 0.7:
+            asked, _ = await self._ask("POST", f"{path}/resume")
+            known.dues.append(_due(asked, AT_ONCE_MS))
 
     async def _watched_waiting(self) -> None:
         """Created, and read until it has ended; its first calls mostly fail."""

@@ -147,6 +147,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
             has_labels=all(release.has("rules.labels") for release in releases),
             has_long_work=all(release.has("rules.callbacks.completion") for release in releases),
             has_timeouts=all(release.has("rules.callbacks.timeouts") for release in releases),
+            has_pauses=all(release.has("rules.tasks.pause") for release in releases),
         )
         service.receiver.works = Workers(service, soak.seed + 3).begin
         expiry = Expiry(service, soak.day_seconds)

@@ -121,6 +121,16 @@ class Promises:
         with self._asked(told, self.world.clock.now_ms()) as answered:
             answered(self.world.change.run(told.task.task_id))
 
+    def pause_task(self, told: Told) -> None:
+        """For ten minutes."""
+        until_ms = self.world.clock.now_ms() + 600_000
+        with self._asked(told, until_ms) as answered:
+            answered(self.world.pause_task(told.task.task_id, until_ms, CALLER))
+
+    def resume_task(self, told: Told) -> None:
+        with self._asked(told, self.world.clock.now_ms()) as answered:
+            answered(self.world.pause_task.resume(told.task.task_id))
+
     def redrive(self, told: Told) -> None:
         """Until it is answered a cancelled task may be called, or not; a cancel beside it may have
         been before or after it."""

@@ -20,7 +20,7 @@ key = st.sampled_from(KEYS)
 create = st.tuples(st.just("create"), in_ms)
 upsert = st.tuples(st.just("upsert"), in_ms, key)
 move = st.tuples(st.just("move"), some, in_ms)
-other = st.tuples(st.sampled_from(("run", "cancel", "redrive")), some)
+other = st.tuples(st.sampled_from(("run", "cancel", "redrive", "pause_task", "resume_task")), some)
 report = st.tuples(st.sampled_from(("complete", "fail", "progress")), some)
 paused = st.tuples(st.sampled_from(("pause", "resume")))
 asked = st.one_of(create, move, move, move, upsert, other, report, paused)
@@ -63,7 +63,14 @@ class Sequence:
             case ("move", number, ms):
                 return self._of_some(number, lambda told: story.move(told, ms))
             case (
-                "run" | "cancel" | "redrive" | "complete" | "fail" | "progress" as name,
+                "run"
+                | "cancel"
+                | "redrive"
+                | "pause_task"
+                | "resume_task"
+                | "complete"
+                | "fail"
+                | "progress" as name,
                 number,
             ):
                 return self._of_some(number, getattr(story, name))

@@ -124,6 +124,8 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("PATCH", "/v1/tasks/{task_id}"): lambda o: (f"/v1/tasks/{o.task_id}", {"delay_seconds": 9}),
     ("DELETE", "/v1/tasks/{task_id}"): lambda o: (f"/v1/tasks/{o.task_id}", None),
     ("POST", "/v1/tasks/{task_id}/run"): lambda o: (f"/v1/tasks/{o.task_id}/run", None),
+    ("POST", "/v1/tasks/{task_id}/pause"): lambda o: (f"/v1/tasks/{o.task_id}/pause", None),
+    ("POST", "/v1/tasks/{task_id}/resume"): lambda o: (f"/v1/tasks/{o.task_id}/resume", None),
     ("POST", "/v1/tasks/{task_id}/redrive"): lambda o: (f"/v1/tasks/{o.dead_id}/redrive", None),
     ("POST", "/v1/tasks/{task_id}/complete"): lambda o: (f"/v1/tasks/{o.running_id}/complete", {}),
     ("POST", "/v1/tasks/{task_id}/fail"): lambda o: (f"/v1/tasks/{o.running_id}/fail", {}),

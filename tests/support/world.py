@@ -113,6 +113,7 @@ class World:
     origin = Part(process.origin)
     pages = Part(wheel.pages)
     parking_records = Part(wired_businesses.parking_records)
+    pause_task = Part(api.pause_task)
     pausing = Part(wired_businesses.pausing)
     pointers = Part(process.pointers)
     queues = Part(process.queues)

@@ -16,7 +16,7 @@ from duewheel.instants import Seconds, plain, seconds_of
 Priority = Literal["high", "normal", "low"]
 Outcome = Literal["delivered", "dead", "expired", "cancelled", "missed", "disabled"]
 Status = Literal["pending", "delivered", "dead", "cancelled", "expired"]
-Action = Literal["cancel", "reschedule", "run", "redrive"]
+Action = Literal["cancel", "reschedule", "run", "redrive", "pause", "resume"]
 OperationState = Literal["running", "stopping", "stopped", "done", "failed"]
 
 

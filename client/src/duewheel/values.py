@@ -58,6 +58,15 @@ class Running(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Paused(Value):
+    """Put aside by a caller. If it is not resumed by `until`, it is called then."""
+
+    since: datetime = field(metadata=INSTANT)
+    by: str
+    until: datetime = field(metadata=INSTANT)
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkState(Value):
     """What a receiver learns of a task that it reported on."""
 
@@ -104,6 +113,7 @@ class Task(Value):
     redriven_from: str | None = field(default=None, repr=False)
     answer: KeptAnswer | None = field(default=None, repr=False, metadata=read_by(KeptAnswer.read))
     running: Running | None = field(default=None, repr=False, metadata=read_by(Running.read))
+    paused: Paused | None = field(default=None, repr=False, metadata=read_by(Paused.read))
     result: str | None = field(default=None, repr=False)
     notice_id: str | None = field(default=None, repr=False)
     on_outcome: Mapping[str, Any] | None = field(default=None, repr=False)

@@ -25,7 +25,7 @@ from tests.support.operations import (
     refused,
     worked_on,
 )
-from tests.support.world import World
+from tests.support.world import CALLER, World
 
 HOUR_MS = 3_600_000
 
@@ -113,6 +113,17 @@ def test_tasks_that_are_run_are_due_now_and_called_once(world: World) -> None:
     world.drain()
     assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
     assert len(world.receiver.received) == 30
+
+
+def test_tasks_are_paused_and_resumed_each_once(world: World) -> None:
+    tasks = spread(world, 30)
+    world.pause_task(tasks[0].task_id, None, CALLER)
+    assert numbers(done(world, "pause", filter=ALL)) == (29, 1, 0)
+    assert all(world.read(task).paused for task in tasks)
+    assert dues(world, tasks) == [task.due_ms for task in tasks]
+    world.cancel(tasks[0].task_id)
+    assert numbers(done(world, "resume", ids=[task.task_id for task in tasks])) == (29, 0, 1)
+    assert [world.read(task).next_ms for task in tasks[1:]] == [one.due_ms for one in tasks[1:]]
 
 
 def test_dead_tasks_are_redriven_also_without_a_list_index(world: World) -> None:

@@ -143,6 +143,21 @@ class AsyncTasks:
         path = f"/v1/tasks/{part(task_id)}/run"
         return Task.read(await self._transport.send(changing("POST", path)))
 
+    async def pause(self, task_id: str, *, until: datetime | None = None) -> Task:
+        """It is not called before it is resumed, or until then: by default for a year."""
+        path = f"/v1/tasks/{part(task_id)}/pause"
+        body = {} if until is None else {"until": plain(until)}
+        return Task.read(
+            await self._transport.send(changing("POST", path, body, repeatable_seconds=ALWAYS))
+        )
+
+    async def resume(self, task_id: str) -> Task:
+        """It is called at its instant, or now if that has passed."""
+        path = f"/v1/tasks/{part(task_id)}/resume"
+        return Task.read(
+            await self._transport.send(changing("POST", path, repeatable_seconds=ALWAYS))
+        )
+
     async def redrive(self, task_id: str) -> Task:
         """Give a dead task new attempts, beginning now."""
         path = f"/v1/tasks/{part(task_id)}/redrive"

@@ -16,6 +16,8 @@ _DONE: Mapping[str, str] = {
     "run": "called now",
     "redrive": "called again",
     "backfill": "made",
+    "pause": "paused",
+    "resume": "resumed",
 }
 
 

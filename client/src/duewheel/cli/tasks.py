@@ -165,6 +165,29 @@ def run(name: str) -> None:
 
 @task.command()
 @click.argument("name", metavar="TASK")
+@click.option(
+    "--until", type=arguments.instant, metavar="TIME", help="When it is called all the same."
+)
+def pause(name: str, until: datetime | None) -> None:
+    """Put a pending task aside: it is not called until it is resumed."""
+    api = client()
+    paused = api.tasks.pause(task_id_of(api, name), until=until)
+    output().done(
+        paused, f"{paused.task_id} is paused until {here(paused.next_at or paused.due_at)}"
+    )
+
+
+@task.command()
+@click.argument("name", metavar="TASK")
+def resume(name: str) -> None:
+    """Take a paused task back: it is called at its instant, or now if that has passed."""
+    api = client()
+    resumed = api.tasks.resume(task_id_of(api, name))
+    output().done(resumed, f"{resumed.task_id} is due {here(resumed.next_at or resumed.due_at)}")
+
+
+@task.command()
+@click.argument("name", metavar="TASK")
 def redrive(name: str) -> None:
     """Call a task that has ended again, now or at its due instant."""
     api = client()
@@ -190,6 +213,8 @@ def _state_text(found: Task) -> str:
     words = [found.status, f"attempts {found.attempts}"]
     if found.parked:
         words.append("parked")
+    if found.paused:
+        words.append("paused")
     if found.next_at:
         words.append(f"next {here(found.next_at)}")
     if found.history:

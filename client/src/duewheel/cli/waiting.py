@@ -17,6 +17,7 @@ _REASONS = {
     "calling": "a notifier has it, and calls it now",
     "running": "its receiver works on it",
 }
+_UNTIL = {"open-breaker": "probed from {} on", "running": "to report by {}"}
 _STAGES = {
     "dispatch": "the scheduler has not come to its second",
     "notifier": "no notifier has begun its page",
@@ -27,15 +28,15 @@ _STAGES = {
 
 def why(waiting: Waiting) -> str:
     """A reason of a newer service is shown as it is."""
-    words = [_REASONS.get(waiting.reason, waiting.reason)]
+    is_by_itself = waiting.reason == "paused" and waiting.until is not None
+    words = ["it is paused" if is_by_itself else _REASONS.get(waiting.reason, waiting.reason)]
     if waiting.stage is not None:
         words.append(_STAGES.get(waiting.stage, waiting.stage))
     if waiting.host is not None:
         words.append(f"host {waiting.host}")
     if waiting.until is not None:
         until = here(waiting.until)
-        is_running = waiting.reason == "running"
-        words.append(f"to report by {until}" if is_running else f"probed from {until} on")
+        words.append(_UNTIL.get(waiting.reason, "until {}").format(until))
     if waiting.since is not None:
         words.append(f"since {here(waiting.since)}")
     if waiting.expected_at is not None:

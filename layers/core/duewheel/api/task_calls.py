@@ -17,6 +17,7 @@ from duewheel.rules.query_string import read_query
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.idempotency import HEADER, idempotent_request
 from duewheel.rules.tasks.listing import TasksQuery, list_request
+from duewheel.rules.tasks.pause import PAUSE_BYTES_MAX, PauseBody, until_from
 from duewheel.rules.tasks.requests import (
     BATCH_BYTES_MAX,
     SINGLE_BYTES_MAX,
@@ -106,6 +107,15 @@ def change_task(request: Request, task_id: str) -> Answer:
 
 def run_task(request: Request, task_id: str) -> Answer:
     return _changed(wiring.change_task().run(task_id, request.permit))
+
+
+def pause_task(request: Request, task_id: str) -> Answer:
+    until_ms = until_from(request.optional_text(PAUSE_BYTES_MAX), process.clock().now_ms())
+    return _changed(wiring.pause_task()(task_id, until_ms, request.caller, request.permit))
+
+
+def resume_task(request: Request, task_id: str) -> Answer:
+    return _changed(wiring.pause_task().resume(task_id, request.permit))
 
 
 def redrive_task(request: Request, task_id: str) -> Answer:
@@ -200,6 +210,18 @@ CALLS: dict[str, Mapping[str, Call]] = {
     "/v1/tasks/{task_id}/run": {
         "POST": writes(run_task, TaskView, *_BY_ID, *_STEERING, refusals.OfATimer)
     },
+    "/v1/tasks/{task_id}/pause": {
+        "POST": writes(
+            pause_task,
+            TaskView,
+            *_BY_ID,
+            *_STEERING,
+            refusals.OfATimer,
+            body=PauseBody,
+            needs_body=False,
+        )
+    },
+    "/v1/tasks/{task_id}/resume": {"POST": writes(resume_task, TaskView, *_BY_ID, *_STEERING)},
     "/v1/tasks/{task_id}/redrive": {
         "POST": writes(redrive_task, TaskView, *_BY_ID, refusals.NotRedrivable)
     },

@@ -101,6 +101,10 @@ class Request(Struct, frozen=True, kw_only=True):
             raise MalformedBody("The body is missing; this call takes a JSON object.")
         return self._decoded(self.body, bytes_max)
 
+    def optional_text(self, bytes_max: int) -> str | None:
+        """None without a body."""
+        return self.text(bytes_max) if self.body else None
+
     def text_by_token(self, bytes_max: int) -> str | None:
         """The body of a call whose token has been checked; None without one."""
         return self._decoded(self.body, bytes_max) if self.body else None

@@ -68,7 +68,7 @@ from duewheel.workflows.sweep.read_overview import READERS as OVERVIEW_READERS
 from duewheel.workflows.sweep.read_overview import ReadOverview
 from duewheel.workflows.sweep.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.sweep.read_statistics import ReadStatistics
-from duewheel.workflows.tasks.change_task import ChangeTask
+from duewheel.workflows.tasks.change_task import ChangeTask, PauseTask
 from duewheel.workflows.tasks.dead_tasks import DeadTasks
 from duewheel.workflows.tasks.key_prefix import KeyPrefix
 from duewheel.workflows.tasks.list_tasks import READERS, ListTasks, TaskWalk
@@ -98,6 +98,11 @@ def allowed_targets() -> AllowedTargets:
 @once
 def change_task() -> ChangeTask:
     return ChangeTask(change_pending(), admission())
+
+
+@once
+def pause_task() -> PauseTask:
+    return PauseTask(change_pending())
 
 
 @once

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.rules.bulk.operation import Action
 from duewheel.rules.wheel.addresses import address_named
-from duewheel.wiring.api import change_task, dead_index, redrive_task, task_walk
+from duewheel.wiring.api import change_task, dead_index, pause_task, redrive_task, task_walk
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.creating import cancel_task
 from duewheel.wiring.open_operations import operations
@@ -23,7 +23,7 @@ OWNER_BYTES = 8
 @once
 def task_work() -> Work:
     """The actions on tasks."""
-    actions = TaskActions(cancel_task(), change_task(), redrive_task())
+    actions = TaskActions(cancel_task(), change_task(), redrive_task(), pause_task())
     return Work(
         source=TaskSource(
             ListedIds(operations()),

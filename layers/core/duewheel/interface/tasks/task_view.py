@@ -49,12 +49,18 @@ class WaitingView(Struct, kw_only=True):
     stage: Annotated[Stage, says("Of `backlog`: what it waits for.")] | UnsetType = UNSET
     host: Annotated[str, says("Of `open-breaker`.")] | UnsetType = UNSET
     until: (
-        Annotated[Instant, says("Of `open-breaker`: when a probe is due; of `running`.")]
+        Annotated[
+            Instant,
+            says("Of `open-breaker`: when a probe is due; of `running`; of a `paused` task."),
+        ]
         | UnsetType
     ) = UNSET
     run: Annotated[str, says("Of `calling`: the run that has it.")] | UnsetType = UNSET
     since: (
-        Annotated[Instant, says("Of `calling`: when the run took it; of `running`.")] | UnsetType
+        Annotated[
+            Instant, says("Of `calling`: when the run took it; of `running`; of a `paused` task.")
+        ]
+        | UnsetType
     ) = UNSET
 
 
@@ -65,6 +71,14 @@ class RunningView(Struct, kw_only=True):
     since: Instant
     until: Annotated[Instant, says("If nothing is reported by then, the attempt has failed.")]
     note: Annotated[str, says("The latest report of progress.")] | UnsetType = UNSET
+
+
+class PausedView(Struct, kw_only=True):
+    """A caller has put the task aside."""
+
+    since: Instant
+    by: str
+    until: Annotated[Instant, says("If it is not resumed by then, it is called.")]
 
 
 class KeptAnswerView(Struct, kw_only=True):
@@ -123,6 +137,7 @@ class TaskView(Struct, kw_only=True):
         | UnsetType
     ) = UNSET
     running: RunningView | UnsetType = UNSET
+    paused: PausedView | UnsetType = UNSET
     result: Annotated[str, says("As the receiver reported it.")] | UnsetType = UNSET
     history: Annotated[
         list[AttemptView], Meta(max_length=HISTORY_MAX, description="The last attempts.")
@@ -298,6 +313,10 @@ def _add_notices(view: TaskView, task: Task) -> None:
 def _add_work(view: TaskView, task: Task) -> None:
     if task.running is not None:
         view.running = _running_view(task, task.running)
+    if (paused := task.paused) is not None:
+        view.paused = PausedView(
+            since=rfc3339(paused.since_ms), by=paused.by, until=rfc3339(paused.until_ms)
+        )
     if task.result is not None:
         view.result = task.result
 

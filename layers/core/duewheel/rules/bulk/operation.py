@@ -39,6 +39,8 @@ class Action(StrEnum):
     RUN = "run"
     REDRIVE = "redrive"
     BACKFILL = "backfill"  # runs of a timer
+    PAUSE = "pause"
+    RESUME = "resume"
 
 
 class State(StrEnum):

@@ -70,7 +70,7 @@ class NewOperationBody(RequestBody, kw_only=True):
     one of them, belongs to `reschedule` alone."""
 
     biz_type: BizType
-    action: Literal["cancel", "reschedule", "run", "redrive"]
+    action: Literal["cancel", "reschedule", "run", "redrive", "pause", "resume"]
     due_at: Annotated[Instant, says("Up to ten years ahead.")] | UnsetType = UNSET
     shift_seconds: ShiftSeconds | UnsetType = UNSET
     ids: (

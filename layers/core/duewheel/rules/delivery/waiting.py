@@ -70,7 +70,8 @@ class Facts(Struct, frozen=True, kw_only=True):
 
 class Wait(Struct, frozen=True, kw_only=True):
     """`expected_ms`: when the task is called, or tries again. `host`, `until_ms`: of an open
-    breaker. `run`, `since_ms`: of a call. `since_ms`, `until_ms`: of work that goes on after it."""
+    breaker. `run`, `since_ms`: of a call. `since_ms`, `until_ms`: of work that goes on after it,
+    and of a pause of the task itself."""
 
     reason: Reason
     expected_ms: int | None = None
@@ -109,8 +110,14 @@ def waiting(task: Task, facts: Facts) -> Wait | None:
     return _postponed(task, facts.business)
 
 
-def running(task: Task) -> Wait | None:
-    """Why a task waits whose receiver works on it; None for any other."""
+def put_aside(task: Task, now_ms: int) -> Wait | None:
+    """Why a task waits that is paused by itself, or whose receiver works on it; None for any
+    other."""
+    if (paused := task.paused) is not None and now_ms < paused.until_ms:
+        until_ms = paused.until_ms
+        return Wait(
+            reason=Reason.PAUSED, expected_ms=until_ms, since_ms=paused.since_ms, until_ms=until_ms
+        )
     if task.running is None:
         return None
     since_ms, until_ms = task.running.call.at_ms, task.running.until_ms

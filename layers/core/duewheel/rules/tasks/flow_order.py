@@ -35,6 +35,7 @@ SOON_MS = timing.SKEW_MS + 1_000
 WAIT_MS_MIN = 8_000
 WAIT_MS_MAX = 900_000
 OVERTAKING_WAIT_MS = 2_000
+PAUSED_LOOK_MS = 3_600_000  # a task behind a paused one is woken by its end, or looks again
 KEPT_SECONDS = 400 * 86_400  # an item, behind its instant; a task whose item is gone puts another
 
 
@@ -110,7 +111,8 @@ def fate_of(item: OrderItem, task: Task | None, line: Line, now_ms: int, lives_m
 def blocked_by(item: OrderItem, task: Task | None, now_ms: int, lives_ms: int) -> Blocked:
     """What a later task does if this item blocks it."""
     if task is not None and task.is_live and place_of(task) == item.place:
-        return Blocked(task.next_ms)
+        is_paused = task.paused is not None
+        return Blocked(min(task.next_ms, now_ms + PAUSED_LOOK_MS) if is_paused else task.next_ms)
     young_ms = max(0, item.written_ms + lives_ms + timing.SKEW_MS - now_ms)
     return Blocked(now_ms, young_ms + OVERTAKING_WAIT_MS)
 

@@ -110,6 +110,7 @@ def begun(
         reservation=None,
         postponement=None,
         in_line=None,
+        paused=None,
         updated_ms=now_ms,
         version=task.version + 1,
     )
@@ -213,6 +214,7 @@ def rescheduled(task: Task, reservation: Reservation, now_ms: int) -> Task:
         postponement=None,
         parked=False,
         parked_key=None,
+        paused=None,
         updated_ms=now_ms,
         version=task.version + 1,
     )
@@ -226,6 +228,7 @@ def parked(task: Task, now_ms: int, flow_key: str | None = None) -> Task:
         parked_key=flow_key,
         reservation=None,
         postponement=None,
+        paused=None,
         updated_ms=now_ms,
         version=task.version + 1,
     )
@@ -254,6 +257,7 @@ def postponed(task: Task, next_ms: int, now_ms: int, by: PostponedBy | None = No
         running=None if task.running is None else replace(task.running, until_ms=next_ms),
         reservation=None,
         postponement=None if by is None else Postponement(by, next_ms),
+        paused=None,
         updated_ms=now_ms,
         version=task.version + 1,
     )
@@ -386,6 +390,7 @@ def _with_attempt(task: Task, attempt: Attempt) -> Task:
         answer=task.answer if answer is None else answer,
         last_error=attempt.note or status,
         running=None,
+        paused=None,
         reservation=None,
         postponement=None,
         in_line=None,
@@ -402,6 +407,7 @@ def _ended(task: Task, status: Status, now_ms: int, retention_seconds: int) -> T
     return replace(
         task,
         status=status,
+        paused=None,
         settled_ms=now_ms,
         updated_ms=now_ms,
         expires_at=now_ms // 1000 + retention_seconds,

@@ -104,6 +104,16 @@ class Running(Struct, frozen=True, kw_only=True):
     note: str | None = None
 
 
+class Paused(Struct, frozen=True, kw_only=True):
+    """Put aside by a caller until `until_ms`, unless it is resumed: then it is due `from_ms`, or at
+    once. Good only while `until_ms` is the next instant of the task."""
+
+    since_ms: int
+    by: str
+    until_ms: int
+    from_ms: int
+
+
 class Occurrence(Struct, frozen=True):
     """The second of a schedule that this task is for, which jitter may postpone, and its number. An
     occurrence that was run by hand has no number. `indexed`: it is in the index of its timer;
@@ -191,6 +201,7 @@ class Task(Struct, frozen=True, kw_only=True):
     labels: Labels = NO_LABELS
     answer: KeptAnswer | None = None  # the last one that was kept
     running: Running | None = None
+    paused: Paused | None = None
     result: str | None = None  # as it was reported
     on_outcome: OnOutcome | None = None
     notice_id: str | None = None  # of the notice that reports its outcome
@@ -226,6 +237,11 @@ class Task(Struct, frozen=True, kw_only=True):
     def due_at_ms(self) -> int:
         """The due instant, as it was requested."""
         return self.due_ms if self.requested_ms is None else self.requested_ms
+
+    @property
+    def call_ms(self) -> int:
+        """When its next attempt is due, if it is not paused, or is resumed."""
+        return self.next_ms if self.paused is None else self.paused.from_ms
 
     @property
     def completion_token(self) -> str | None:

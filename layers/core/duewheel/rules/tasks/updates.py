@@ -16,6 +16,7 @@ from duewheel.rules.labels import Labels, LabelsField, labels_from
 from duewheel.rules.priority import Priority, PriorityField
 from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.tasks.flow_order import instant_of
+from duewheel.rules.tasks.pause import moved
 from duewheel.rules.tasks.requests import (
     DUE_FIELDS,
     DueBody,
@@ -64,7 +65,7 @@ def changed(task: Task, change: Change, now_ms: int, place: Place) -> Task:
         after = replace(after, tolerance_seconds=change.tolerance_seconds)
     if change.due_ms is not None:
         return due_at(after, change.due_ms, place)
-    if change.tolerance_seconds is not None and task.next_ms == task.due_ms:
+    if change.tolerance_seconds is not None and task.call_ms == task.due_ms:
         return due_at(after, task.due_at_ms, place)
     return after
 
@@ -73,22 +74,26 @@ def due_at(task: Task, requested_ms: int, place: Place) -> Task:
     """The task with this due instant."""
     due_ms = place(Window(requested_ms, task.biz_type, task.tolerance_seconds))
     return replace(
-        task,
+        moved(task, due_ms),
         due_ms=due_ms,
-        next_ms=due_ms,
         requested_ms=None if due_ms == requested_ms else requested_ms,
         ordered_ms=None,
     )
 
 
 def brought_forward(task: Task, now_ms: int) -> Task:
-    """Due now for its next attempt; its due instant stays. In the order of its flow key it has the
-    place of now, if that is an earlier one."""
+    """Due now for its next attempt, and not paused any more; its due instant stays. In the order of
+    its flow key it has the place of now, if that is an earlier one."""
     ordered_ms = task.ordered_ms
     if task.flow_key is not None and now_ms < instant_of(task):
         ordered_ms = now_ms
     return replace(
-        task, next_ms=now_ms, ordered_ms=ordered_ms, updated_ms=now_ms, version=task.version + 1
+        task,
+        paused=None,
+        next_ms=now_ms,
+        ordered_ms=ordered_ms,
+        updated_ms=now_ms,
+        version=task.version + 1,
     )
 
 

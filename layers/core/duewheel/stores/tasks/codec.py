@@ -19,17 +19,7 @@ from duewheel.rules.labels import NO_LABELS
 from duewheel.rules.names import KEY, BizType, FlowKey, TaskKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.sweep.verdict import HomeState, Reentry
-from duewheel.rules.tasks.task import (
-    InLine,
-    Occurrence,
-    PostponedBy,
-    Postponement,
-    Reservation,
-    Revival,
-    Running,
-    Status,
-    Task,
-)
+from duewheel.rules.tasks.task import Occurrence, Revival, Status, Task
 from duewheel.rules.tolerance import TOLERANCE_SECONDS_MAX
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address, Second
@@ -66,16 +56,20 @@ from duewheel.stores.tasks.attempt_codec import (
 )
 from duewheel.stores.tasks.plan_codec import TimerId, Version, plan_from, timer_attributes
 from duewheel.stores.tasks.revival_codec import ends_from, pairs_from, revival_texts, revivals_from
-from duewheel.stores.tasks.running_codec import running_from, running_text
+from duewheel.stores.tasks.running_codec import running_from
+from duewheel.stores.tasks.waiting_codec import (
+    in_line_from,
+    paused_from,
+    postponement_from,
+    reservation_of,
+    waiting_attributes,
+)
 
 UNINDEXED_VERSION = 4  # the `v` of an occurrence that a step record names
 TOMBSTONE_SECONDS = 7 * 86_400  # far longer than any create is under way
 _ITEM_BYTES_MAX = 400 * 1024
 # Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
 _PAYLOAD_BYTES_MAX = 131_072
-
-# The reservation of a task: a turn, by older releases, or a place in a line.
-_TURN, _PLACE_IN_LINE = "promise", "line"
 
 History = Annotated[str, Meta(max_length=_ITEM_BYTES_MAX)]
 _Tolerance = Annotated[int, Meta(ge=0, le=TOLERANCE_SECONDS_MAX)]
@@ -136,34 +130,16 @@ class TaskRow(HomeRow, kw_only=True):
     answer: S[Source] | None = None
     answer_body: S[Text] | None = None
     running: S[Source] | None = None
+    paused: S[Source] | None = None
     result: S[Text] | None = None
     marks: S[Text] | None = None
 
 
-_turn = Decoder(tuple[InstantMs, Version])
-_place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
-_waits_for = Decoder(tuple[Text, InstantMs])
-_in_line = Decoder(tuple[InstantMs, InstantMs])
 _tolerance = Decoder(tuple[_Tolerance | None, InstantMs | None, InstantMs])
 
 
 def compact(value: Any) -> str:
     return encode(value).decode()
-
-
-def _promise_row(reservation: Reservation) -> tuple[int, ...]:
-    row = reservation.at_ms, reservation.version
-    return row if reservation.is_turn else (*row, int(reservation.is_late))
-
-
-def _turn_from(source: str) -> Reservation:
-    """A reservation as older releases write it: always a turn."""
-    return Reservation(*_turn.decode(source), is_turn=True)
-
-
-def _place_from(source: str) -> Reservation:
-    at_ms, version, is_late = _place.decode(source)
-    return Reservation(at_ms, version, is_late=is_late == 1)
 
 
 def _tolerance_of(row: TaskRow) -> tuple[int | None, int | None]:
@@ -172,12 +148,6 @@ def _tolerance_of(row: TaskRow) -> tuple[int | None, int | None]:
     found = decoded("tolerance", row.tolerance, _tolerance.decode)
     seconds, requested_ms, due_ms = found or (None, None, None)
     return seconds, requested_ms if due_ms == row.due_ms.N else None
-
-
-def _postponement_from(source: str) -> Postponement | None:
-    """None for a word of a newer release."""
-    word, until_ms = _waits_for.decode(source)
-    return Postponement(PostponedBy(word), until_ms) if word in set(PostponedBy) else None
 
 
 def _revivals_of(row: HomeRow) -> tuple[Revival, ...]:
@@ -319,7 +289,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item
         | _plain_attributes(task)
         | _of_a_timer(task)
-        | _why_it_waits(task)
+        | waiting_attributes(task)
         | _lateness_allowed(task)
         | _in_order(task)
         | _told(task)
@@ -334,21 +304,6 @@ def _version(task: Task) -> int:
     if isinstance(task.callback, AwsCallback):
         return target_of(task.callback).item_version
     return USUAL_VERSION
-
-
-def _why_it_waits(task: Task) -> dict[str, Any]:
-    item: dict[str, Any] = {}
-    if task.reservation is not None:
-        name = _TURN if task.reservation.is_turn else _PLACE_IN_LINE
-        item[name] = {"S": compact(_promise_row(task.reservation))}
-    if task.postponement is not None:
-        row = task.postponement.by, task.postponement.until_ms
-        item["waits_for"] = {"S": compact(row)}
-    if task.running is not None:
-        item["running"] = {"S": running_text(task, task.running)}
-    if task.parked:
-        item["parked"] = {"BOOL": True}
-    return item
 
 
 def _lateness_allowed(task: Task) -> dict[str, Any]:
@@ -374,12 +329,7 @@ def _told(task: Task) -> dict[str, Any]:
 
 
 def _in_order(task: Task) -> dict[str, Any]:
-    item: dict[str, Any] = {}
-    if task.ordered_ms is not None:
-        item["ordered_ms"] = {"N": str(task.ordered_ms)}
-    if task.in_line is not None:
-        item["in_line"] = {"S": compact((task.in_line.until_ms, task.in_line.from_ms))}
-    return item
+    return {} if task.ordered_ms is None else {"ordered_ms": {"N": str(task.ordered_ms)}}
 
 
 def _of_a_timer(task: Task) -> dict[str, Any]:
@@ -416,11 +366,11 @@ def task_from(item: Mapping[str, Any]) -> Task:
         redrives=row.redrives.N if row.redrives else 0,
         revivals=_revivals_of(row),
         history=decoded("history", row.history, history_from) or (),
-        reservation=_promise(row),
-        postponement=decoded("waits_for", row.waits_for, _postponement_from),
+        reservation=reservation_of(row.promise, row.line),
+        postponement=decoded("waits_for", row.waits_for, postponement_from),
         ordered_ms=row.ordered_ms and row.ordered_ms.N,
-        in_line=decoded("in_line", row.in_line, lambda source: InLine(*_in_line.decode(source))),
-        running=_running_of(row),
+        in_line=decoded("in_line", row.in_line, in_line_from),
+        **_put_aside(row),
         parked=row.parked is not None and row.parked.BOOL,
         occurrence=_occurrence_of(row),
         plan=decoded("plan", row.plan, plan_from),
@@ -433,11 +383,17 @@ def task_from(item: Mapping[str, Any]) -> Task:
     )
 
 
-def _running_of(row: TaskRow) -> Running | None:
+def _put_aside(row: TaskRow) -> dict[str, Any]:
+    """Good only for a pending task, and for its next instant."""
     if row.status.S is not Status.PENDING:
-        return None
+        return {}
     attempts, next_ms = row.attempts.N, row.next_ms.N
-    return decoded("running", row.running, lambda text: running_from(text, attempts, next_ms))
+    return {
+        "running": decoded(
+            "running", row.running, lambda one: running_from(one, attempts, next_ms)
+        ),
+        "paused": decoded("paused", row.paused, lambda one: paused_from(one, next_ms)),
+    }
 
 
 def _notice_of(row: TaskRow) -> str | None:
@@ -486,13 +442,6 @@ def _named(item: Mapping[str, Any], name: str) -> Address:
     return item_attributes.built(
         item, name, lambda: addresses.address_named(item_attributes.text(item, name))
     )
-
-
-def _promise(row: TaskRow) -> Reservation | None:
-    """An older release that takes a turn for a task does not change its place in the line."""
-    if row.promise is not None:
-        return decoded(_TURN, row.promise, _turn_from)
-    return decoded(_PLACE_IN_LINE, row.line, _place_from)
 
 
 def _callback_of(row: TaskRow) -> Callback | None:

@@ -16,7 +16,7 @@ from duewheel.rules.tasks.task import Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.tasks.change_task import Also, CancelTask, ChangeTask
+from duewheel.workflows.tasks.change_task import Also, CancelTask, ChangeTask, PauseTask
 from duewheel.workflows.tasks.redrive import RedriveTask
 
 # The task as it is afterwards. Without the mark it was so already.
@@ -72,6 +72,7 @@ class TaskActions(Struct, frozen=True):
     cancel_task: CancelTask
     change_task: ChangeTask
     redrive_task: RedriveTask
+    pause_task: PauseTask
 
     def by_action(self) -> Mapping[Action, TaskAction]:
         return {
@@ -79,6 +80,8 @@ class TaskActions(Struct, frozen=True):
             Action.RESCHEDULE: self.reschedule,
             Action.RUN: self.run,
             Action.REDRIVE: self.redrive,
+            Action.PAUSE: self.pause,
+            Action.RESUME: self.resume,
         }
 
     def cancel(self, operation: Operation, home: Address, permit: Permit, also: Also) -> Task:
@@ -102,3 +105,9 @@ class TaskActions(Struct, frozen=True):
 
     def redrive(self, operation: Operation, home: Address, permit: Permit, also: Also) -> Task:
         return self.redrive_task.at(home, permit, also)
+
+    def pause(self, operation: Operation, home: Address, permit: Permit, also: Also) -> Task:
+        return self.pause_task.at(home, None, operation.created_by, permit, also)
+
+    def resume(self, operation: Operation, home: Address, permit: Permit, also: Also) -> Task:
+        return self.pause_task.resume_at(home, permit, also)

@@ -1,4 +1,4 @@
-"""Change, run or cancel a pending task: the change wins, or is refused as too late.
+"""Change, run, pause, resume or cancel a pending task: the change wins, or is refused as too late.
 
 A change is one conditional update of the home, begun and answered before the cut-off by
 this clock. An earlier instant gets its entry first, and the home names it in that update.
@@ -20,7 +20,7 @@ from duewheel.rules.refusals import (
     WrittenTooLate,
     no_such_task,
 )
-from duewheel.rules.tasks import lifecycle
+from duewheel.rules.tasks import lifecycle, pause
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change, brought_forward, changed, needs_new_entry
 from duewheel.rules.tolerance import Window
@@ -65,15 +65,18 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         alter: Callable[[Task, int], Task],
         permit: Permit = ANYTHING,
         write: Write | None = None,
+        is_done: Callable[[Task], bool] = lambda _: False,
     ) -> Task:
         """`alter` maps the current task and the time to the changed task. `write`: if it is not
-        written by itself."""
+        written by itself. `is_done`: of a task that is as it is to be, and stays as it is."""
         write = self._change if write is None else write
 
         def try_once() -> Task | None:
             task = self.find(home, permit)
             if not task.is_live:
                 raise AlreadySettled(f"The task is {task.status.value} already.")
+            if is_done(task):
+                return task
             if task.running is not None:
                 return self._try_running(task, alter, write)
             try_it = self._try_parked if task.parked else self._try
@@ -100,6 +103,8 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         if altered.is_live and needs_new_entry(altered, now_ms):
             entry = self.entry_writer.put(altered, altered.next_ms)
             altered = lifecycle.brought_to(altered, entry)
+        elif not altered.is_live and task.paused is not None:
+            altered = self._ended_while_paused(task, altered, now_ms)
         written = self._write(task, altered, write)
         if written is None:
             return None
@@ -112,6 +117,14 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
                 cut_off_ms=cut_off_ms,
             )
         return written
+
+    def _ended_while_paused(self, task: Task, ended: Task, now_ms: int) -> Task:
+        """Its entry may be at the end of the pause, when its record is long gone. It gets one
+        where the sweep counts it, as a task that was not paused."""
+        counts_ms = max(now_ms, task.call_ms)
+        if task.entry.instant_ms <= counts_ms:
+            return ended
+        return replace(ended, entry=self.entry_writer.put(task, counts_ms))
 
     def _try_parked(
         self, task: Task, alter: Callable[[Task, int], Task], write: Write
@@ -129,6 +142,8 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         altered = alter(task, now_ms)
         if not altered.is_live:
             altered = replace(altered, entry=self.entry_writer.put(task, now_ms))
+        elif not altered.parked:  # it is paused by itself
+            altered = replace(altered, entry=self.entry_writer.put(task, altered.next_ms))
         return self._write(task, altered, write)
 
     def _try_running(
@@ -237,6 +252,44 @@ class ChangeTask(Struct, frozen=True):
             return also(brought_forward(task, now_ms))
 
         return self.change_pending(home, altered, permit)
+
+
+class PauseTask(Struct, frozen=True):
+    """Put a pending task aside, or take it back. Either is carried out once, however often it is
+    requested."""
+
+    change_pending: ChangePendingTask
+
+    def __call__(
+        self, task_id: str, until_ms: int | None, by: str, permit: Permit = ANYTHING
+    ) -> Task:
+        return self.at(address_of_task(task_id), until_ms, by, permit)
+
+    def at(
+        self,
+        home: Address,
+        until_ms: int | None,
+        by: str,
+        permit: Permit = ANYTHING,
+        also: Also = same,
+    ) -> Task:
+        def altered(task: Task, now_ms: int) -> Task:
+            _check_own(task)
+            return also(pause.paused(task, until_ms, by, now_ms))
+
+        def is_done(task: Task) -> bool:
+            return pause.is_paused(task, until_ms)
+
+        return self.change_pending(home, altered, permit, is_done=is_done)
+
+    def resume(self, task_id: str, permit: Permit = ANYTHING) -> Task:
+        return self.resume_at(address_of_task(task_id), permit)
+
+    def resume_at(self, home: Address, permit: Permit = ANYTHING, also: Also = same) -> Task:
+        def altered(task: Task, now_ms: int) -> Task:
+            return also(pause.resumed(task, now_ms))
+
+        return self.change_pending(home, altered, permit, is_done=lambda task: task.paused is None)
 
 
 def _may_be_waited_for(before: Task) -> bool:

@@ -19,7 +19,7 @@ from duewheel.rules.delivery.waiting import (
     is_paused,
     is_waiting,
     page_of,
-    running,
+    put_aside,
     waiting,
 )
 from duewheel.rules.tasks.task import Task
@@ -40,9 +40,9 @@ class WhyWaiting(Struct, frozen=True, kw_only=True):
     origin: int
 
     def __call__(self, task: Task) -> Wait | None:
-        if (wait := running(task)) is not None:
-            return wait
         now_ms = self.clock.now_ms()
+        if (wait := put_aside(task, now_ms)) is not None:
+            return wait
         if not is_waiting(task, now_ms):
             return None
         try:

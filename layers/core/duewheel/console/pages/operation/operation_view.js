@@ -9,7 +9,7 @@ import { link } from "../../parts/router.js";
 import { call } from "../../parts/service.js";
 import { badge, facts } from "../../parts/table.js";
 
-const DONE = { cancel: "cancelled", reschedule: "rescheduled", run: "run now", redrive: "redriven", backfill: "made" };
+const DONE = { cancel: "cancelled", reschedule: "rescheduled", run: "run now", redrive: "redriven", pause: "paused", resume: "resumed", backfill: "made" };
 const KINDS = { running: "accent", stopping: "warn", stopped: "warn", done: "good", failed: "bad" };
 
 export function hasEnded({ state }) {

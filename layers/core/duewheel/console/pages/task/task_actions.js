@@ -25,15 +25,18 @@ export function taskActions(id, changed) {
   const move = does(moving, "PATCH", [], ({ due_at }) => `The task is due at ${written(due_at)}.`);
   const run = does(running, "POST", ["run"], () => "The next attempt is made now.");
   const redrive = does(redriving, "POST", ["redrive"], ({ next_at }) => `The task is pending again; its next attempt is due at ${written(next_at)}.`);
-  return (task) => buttons(task, { cancel, move, run, redrive });
+  const pause = does(pausing, "POST", ["pause"], ({ next_at }) => `The task is paused; if nobody resumes it, it is called at ${written(next_at)}.`);
+  const resume = does(resuming, "POST", ["resume"], ({ next_at }) => `The task is resumed; its next attempt is due at ${written(next_at)}.`);
+  return (task) => buttons(task, { cancel, move, run, redrive, pause, resume });
 }
 
-function buttons(task, { cancel, move, run, redrive }) {
+function buttons(task, { cancel, move, run, redrive, pause, resume }) {
   const isPending = task.status === "pending" && !task.running;
   const isOwn = isPending && task.timer_id === undefined;
   const offered = [
     isOwn && button("Run now", run),
     isOwn && button("Reschedule", move),
+    isOwn && (task.paused ? button("Resume", resume) : button("Pause", pause)),
     ENDED.has(task.status) && button("Redrive", redrive),
     task.status === "pending" && button("Cancel the task", cancel, "danger"),
   ].filter(Boolean);
@@ -56,6 +59,18 @@ const running = () => ({
   title: "Run this task now?",
   text: "Its next attempt is made at once instead of at its instant. Its due instant stays as it is.",
   verb: "Run it",
+});
+
+const pausing = () => ({
+  title: "Pause this task?",
+  text: "It is not called until it is resumed, or for a year behind its instant. Shortly before its next attempt it is too late: the service then says so, and the call may be under way.",
+  verb: "Pause it",
+});
+
+const resuming = () => ({
+  title: "Resume this task?",
+  text: "It is called at its instant, or at once if that has passed.",
+  verb: "Resume it",
 });
 
 const redriving = () => ({

@@ -35,9 +35,10 @@ function tried({ attempts, history }, attempt, index) {
   );
 }
 
-function ahead({ status, parked, next_at }) {
+function ahead({ status, parked, paused, next_at }) {
   if (status !== "pending") return null;
   if (parked) return step("ahead", null, ["Parked ", el("span", { class: "quiet" }, "until its business is resumed")]);
+  if (paused) return step("ahead", next_at, ["Called if nobody resumes it ", countdown(next_at)]);
   return step("ahead", next_at, ["Next attempt ", countdown(next_at)]);
 }
 

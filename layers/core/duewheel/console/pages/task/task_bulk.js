@@ -16,13 +16,15 @@ import { hasEnded, nameOf, progressOf, stateOf, stopButton, tasks } from "../ope
 
 const EVERY_MS = 1000;
 const FILTER = ["status", "key_prefix", "flow_key", "timer_id", "due_from", "due_to"];
-const OF_PENDING = ["cancel", "reschedule", "run"];
+const OF_PENDING = ["cancel", "reschedule", "run", "pause", "resume"];
 const OF_ENDED = ["redrive"];
 
 const MEANS = {
   cancel: "Their calls are not made, now or later. This cannot be undone.",
   reschedule: "They are called at their new instants, and not at the old ones. An instant in the past means now.",
   run: "Their next attempts are made at once instead of at their instants.",
+  pause: "They are not called until they are resumed, or for a year behind their instants.",
+  resume: "They are called at their instants, or at once if these have passed.",
   redrive: "Their receivers are called again. They become pending and get all their attempts again.",
 };
 const MORE = " A task that can no longer be changed is refused, and listed with the reason.";

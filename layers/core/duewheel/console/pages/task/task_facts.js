@@ -30,6 +30,7 @@ export function taskFacts(task) {
     task.notice_id && ["Told by", el("a", { href: link(["tasks", task.notice_id]), class: "mono" }, task.notice_id)],
     task.on_outcome && ["Told of outcomes", shownOnOutcome(task.on_outcome)],
     ["Due", instant(task.due_at, { milliseconds: true })],
+    task.paused && ["Paused", [instant(task.paused.since), " by ", el("code", {}, task.paused.by)]],
     task.redrives && ["Redriven", `${task.redrives} ${task.redrives === 1 ? "time" : "times"}; it was ${task.redriven_from} before`],
     task.lateness_ms !== null && ["Late by", span(task.lateness_ms)],
     task.running?.note && ["Progress", task.running.note],

@@ -64,7 +64,8 @@ const COLUMNS = [
 ];
 
 export function statusOf(task) {
-  return [badge(task.status), task.parked && " ", task.parked && badge("parked")];
+  const more = task.parked ? "parked" : task.paused && "paused";
+  return [badge(task.status), more && " ", more && badge(more)];
 }
 
 function told(task) {

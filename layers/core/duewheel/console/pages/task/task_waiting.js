@@ -29,6 +29,7 @@ export function waiting({ waiting: found }) {
 function sentence(found) {
   if (found.reason === "calling") return ["It is being called: a notifier has it", found.since && [" since ", instant(found.since)], "."];
   if (found.reason === "running") return ["Its receiver works on it", found.since && [" since ", instant(found.since)], found.until && [", and has to report the end by ", instant(found.until), ", ", countdown(found.until)], "."];
+  if (found.reason === "paused" && found.until) return ["It is paused", found.since && [" since ", instant(found.since)], ", until it is resumed."];
   return ["It waits: ", why(found)];
 }
 

@@ -1,0 +1,102 @@
+"""Why a task waits, as rows of its item: a limit, the order of its flow key, work that goes on, a
+pause.
+
+A row with an instant is good only while that is the next instant of the task: an older release that
+moves the task leaves the row as it is.
+"""
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.json import Decoder, encode
+
+from duewheel.rules.tasks.task import (
+    InLine,
+    Paused,
+    PostponedBy,
+    Postponement,
+    Reservation,
+    Task,
+)
+from duewheel.stores.item_attributes import InstantMs, S, Source, Text, decoded
+from duewheel.stores.tasks.plan_codec import Version
+from duewheel.stores.tasks.running_codec import running_text
+
+# The reservation of a task: a turn, by older releases, or a place in a line.
+_TURN, _PLACE_IN_LINE = "promise", "line"
+
+
+class _PausedRow(Struct, array_like=True, frozen=True):
+    """The fields of a Paused."""
+
+    until_ms: InstantMs
+    from_ms: InstantMs
+    since_ms: InstantMs
+    by: Text
+
+
+_turn = Decoder(tuple[InstantMs, Version])
+_place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
+_waits_for = Decoder(tuple[Text, InstantMs])
+_in_line = Decoder(tuple[InstantMs, InstantMs])
+_paused = Decoder(_PausedRow)
+
+
+def waiting_attributes(task: Task) -> dict[str, Any]:
+    item: dict[str, Any] = {}
+    if (reservation := task.reservation) is not None:
+        row: tuple[Any, ...] = (reservation.at_ms, reservation.version)
+        name = _TURN
+        if not reservation.is_turn:
+            name, row = _PLACE_IN_LINE, (*row, int(reservation.is_late))
+        item[name] = _text(row)
+    if task.postponement is not None:
+        item["waits_for"] = _text((task.postponement.by, task.postponement.until_ms))
+    if task.in_line is not None:
+        item["in_line"] = _text((task.in_line.until_ms, task.in_line.from_ms))
+    if task.running is not None:
+        item["running"] = {"S": running_text(task, task.running)}
+    if (paused := task.paused) is not None:
+        row = paused.until_ms, paused.from_ms, paused.since_ms, paused.by
+        item["paused"] = _text(row)
+    if task.parked:
+        item["parked"] = {"BOOL": True}
+    return item
+
+
+def _text(row: tuple[Any, ...]) -> dict[str, str]:
+    return {"S": encode(row).decode()}
+
+
+def reservation_of(turn: S[Source] | None, place: S[Source] | None) -> Reservation | None:
+    """An older release that takes a turn for a task does not change its place in the line."""
+    if turn is not None:
+        return decoded(_TURN, turn, _turn_from)
+    return decoded(_PLACE_IN_LINE, place, _place_from)
+
+
+def _turn_from(source: str) -> Reservation:
+    """A reservation as older releases write it: always a turn."""
+    return Reservation(*_turn.decode(source), is_turn=True)
+
+
+def _place_from(source: str) -> Reservation:
+    at_ms, version, is_late = _place.decode(source)
+    return Reservation(at_ms, version, is_late=is_late == 1)
+
+
+def postponement_from(source: str) -> Postponement | None:
+    """None for a word of a newer release."""
+    word, until_ms = _waits_for.decode(source)
+    return Postponement(PostponedBy(word), until_ms) if word in set(PostponedBy) else None
+
+
+def in_line_from(source: str) -> InLine:
+    return InLine(*_in_line.decode(source))
+
+
+def paused_from(source: str, next_ms: int) -> Paused | None:
+    row = _paused.decode(source)
+    if row.until_ms != next_ms:
+        return None
+    return Paused(since_ms=row.since_ms, by=row.by, until_ms=row.until_ms, from_ms=row.from_ms)
