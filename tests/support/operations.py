@@ -1,7 +1,10 @@
 """Bulk operations in tests: made from what a request says, and worked on by workers."""
 
 import json
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from duewheel.rules.access.grants import ANYTHING
 from duewheel.rules.bulk.operation import Operation, RefusedItem
@@ -55,3 +58,20 @@ def refused(world: World, operation: Operation, limit: int = 100) -> list[Refuse
         cursor = page.cursor
         if cursor is None:
             return found
+
+
+def in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work of a page and the reads of a list: a process that dies ends all its threads."""
+
+    def each(_: Any, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return [function(*one) for one in zip(*arguments, strict=True)]
+
+    monkeypatch.setattr("duewheel.workflows.bulk.run_operations.fan_out", each)
+    monkeypatch.setattr("duewheel.workflows.tasks.list_tasks.fan_out", each)
+
+
+def retire_all(world: World) -> None:
+    """Take all tasks out of the wheel."""
+    for item in world.items():
+        key = {name: item[name] for name in ("slot", "place")}
+        world.unrecorded.delete_item(TableName=world.settings.wheel_table, Key=key)

@@ -2,7 +2,6 @@
 refused: each task is changed once, and counted once."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,16 @@ from duewheel.rules.bulk.operation import LEASE_MS, RETRY_MS, TRIES_MAX, Operati
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.dynamodb import Throttled
 from tests.support.bounds import quick_first
-from tests.support.operations import ALL, as_it_is, asked_for, numbers, refused, worked_on
+from tests.support.operations import (
+    ALL,
+    as_it_is,
+    asked_for,
+    in_one_thread,
+    numbers,
+    refused,
+    retire_all,
+    worked_on,
+)
 from tests.support.recorder import Call, Death
 from tests.support.world import World
 
@@ -78,13 +86,7 @@ def dying(world: World, number: int, moment: str) -> None:
 
 @pytest.fixture
 def _one_by_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that dies ends all its threads."""
-
-    def each(_: Any, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        return [function(*one) for one in zip(*arguments, strict=True)]
-
-    monkeypatch.setattr("duewheel.workflows.bulk.run_operations.fan_out", each)
-    monkeypatch.setattr("duewheel.workflows.tasks.list_tasks.fan_out", each)
+    in_one_thread(monkeypatch)
 
 
 MOMENTS = ("before", "after")
@@ -107,12 +109,6 @@ def test_a_worker_that_dies_at_any_request_of_a_shift_moves_and_counts_each_task
         setattr(world.recorder, moment, None)
         prepared.check_shifted(prepared.finish())
         retire_all(world)
-
-
-def retire_all(world: World) -> None:
-    for item in world.items():
-        key = {name: item[name] for name in ("slot", "place")}
-        world.unrecorded.delete_item(TableName=world.settings.wheel_table, Key=key)
 
 
 @pytest.mark.usefixtures("_one_by_one")
