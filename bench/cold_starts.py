@@ -24,6 +24,7 @@ GOALS = {
     "bulk": 1.5,
     "authorizer": 1.25,
     "ingest": 1.5,
+    "timer_resource": 1.5,
 }
 BASELINE = "boto3 and 2 clients"
 
@@ -75,7 +76,7 @@ def started(python: str, build: Path, code: str) -> Start:
 
 
 def code_of(build: Path) -> dict[str, str]:
-    folders = {name: str(build / f"{name.capitalize()}Function") for name in GOALS}
+    folders = {name: str(build / f"{name.title().replace('_', '')}Function") for name in GOALS}
     functions = {name: _FUNCTION.format(folder=folder) for name, folder in folders.items()}
     return {"python alone": "pass", BASELINE: _CLIENTS, **functions}
 

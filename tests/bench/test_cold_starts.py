@@ -23,7 +23,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / layer).mkdir()
         os.symlink(python, folder / layer / "python")
     for name in FUNCTIONS:
-        os.symlink(ROOT / "functions" / name, folder / f"{name.capitalize()}Function")
+        os.symlink(ROOT / "functions" / name, folder / f"{name.title().replace('_', '')}Function")
     return folder
 
 

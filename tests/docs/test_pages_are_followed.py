@@ -32,6 +32,7 @@ NOT_RUN = {
     ("docs/delivery.md", "javascript"): "needs a library of npm",
     ("docs/delivery.md", "go"): "needs a Go module",
     ("docs/delivery.md", "java"): "needs a library of Maven",
+    ("docs/testing.md", "text"): "is printed by a benchmark",
 }
 PICTURE = "mermaid"
 

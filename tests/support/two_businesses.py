@@ -74,6 +74,7 @@ class Owned(Struct, frozen=True):
     timer_id: str
     key_id: str
     running_id: str = ""
+    operation_id: str = ""
 
 
 def owned(clock: ManualClock, biz_type: str) -> Owned:
@@ -94,7 +95,11 @@ def owned(clock: ManualClock, biz_type: str) -> Owned:
     running = made("POST", "/v1/tasks", task)["task_id"]
     work_on(running, clock.now_ms())
     _TOKENS[running] = token_of(running, AttemptName(0, 1), process.completion_secret())
-    return Owned(biz_type, pending["task_id"], dead, timer_id, key_id, running)
+    later = {"biz_type": biz_type, "action": "reschedule", "shift_seconds": 60}
+    operation = made("POST", "/v1/operations", {**later, "ids": [pending["task_id"]]})
+    return Owned(
+        biz_type, pending["task_id"], dead, timer_id, key_id, running, operation["operation_id"]
+    )
 
 
 def work_on(task_id: str, now_ms: int) -> None:
@@ -130,6 +135,14 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("POST", "/v1/tasks/{task_id}/complete"): lambda o: (f"/v1/tasks/{o.running_id}/complete", {}),
     ("POST", "/v1/tasks/{task_id}/fail"): lambda o: (f"/v1/tasks/{o.running_id}/fail", {}),
     ("POST", "/v1/tasks/{task_id}/progress"): lambda o: (f"/v1/tasks/{o.running_id}/progress", {}),
+    ("GET", "/v1/operations"): lambda o: (f"/v1/operations?biz_type={o.biz_type}", None),
+    ("POST", "/v1/operations"): lambda o: (
+        "/v1/operations",
+        {"biz_type": o.biz_type, "action": "cancel", "ids": [o.task_id]},
+    ),
+    ("GET", "/v1/operations/{operation_id}"): lambda o: (_operation(o), None),
+    ("POST", "/v1/operations/{operation_id}/stop"): lambda o: (f"{_operation(o)}/stop", None),
+    ("GET", "/v1/operations/{operation_id}/refused"): lambda o: (f"{_operation(o)}/refused", None),
     ("GET", "/v1/businesses"): lambda o: ("/v1/businesses", None),
     ("GET", "/v1/businesses/{biz_type}"): lambda o: (_business(o), None),
     ("PUT", "/v1/businesses/{biz_type}"): lambda o: (_business(o), {"retention_days": 7}),
@@ -227,6 +240,10 @@ def _timer(o: Owned) -> dict[str, Any]:
 
 def _business(o: Owned) -> str:
     return f"/v1/businesses/{o.biz_type}"
+
+
+def _operation(o: Owned) -> str:
+    return f"/v1/operations/{o.operation_id}"
 
 
 def _keyed(o: Owned) -> str:

@@ -81,7 +81,7 @@ def test_strangers_get_the_consoles_files_and_few_of_them(template: Template) ->
     assert set(limits) == FILES_FOR_ALL | BY_TOKEN
     files = [limits[key] for key in FILES_FOR_ALL]
     assert sum(limit["ThrottlingRateLimit"] for limit in files) == 6
-    assert all(limit["ThrottlingBurstLimit"] <= 200 for limit in files)
+    assert all(limit["ThrottlingBurstLimit"] <= 300 for limit in files)
 
 
 def test_strangers_make_no_more_requests_by_token_than_the_parameter_says() -> None:
