@@ -52,7 +52,7 @@ class Context:
 
 @pytest.fixture
 def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    for function in ("api", "ingest", "timer_resource"):
+    for function in {"api", "ingest", "timer_resource"} & set(roles_of(resources)):
         for name, value in resources.environment(function).items():
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")

@@ -37,6 +37,7 @@ OVERVIEW = ("GET", "/v1/overview")
 LISTS = {("GET", "/v1/businesses"): "businesses", ("GET", "/v1/keys"): "keys"}
 BY_ID = [name for name in CALLS if "_id}" in name[1]]
 NO_TASK, NO_TIMER, NO_KEY = "AQGjGGV3wAAA5Hw_zdeh9T_ceGnX", "2000000000000", "0" * 12
+NO_OPERATION = f"{THEIRS}~{'0' * 20}"
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_an_id_of_another_business_is_answered_like_an_unknown_id(
     theirs: Owned, right: Right
 ) -> None:
     who = f"duewheel-{right}-{MINE}"
-    unknown = Owned(THEIRS, NO_TASK, NO_TASK, NO_TIMER, NO_KEY)
+    unknown = Owned(THEIRS, NO_TASK, NO_TASK, NO_TIMER, NO_KEY, operation_id=NO_OPERATION)
     for name in BY_ID:
         assert made(who, name, theirs) == made(who, name, unknown)
         # Without a right on any business, neither the body nor its id is read.

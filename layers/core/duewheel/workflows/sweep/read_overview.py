@@ -188,7 +188,9 @@ def _together(minutes: Iterable[MinuteStats]) -> list[MinuteStats]:
     tallies: dict[int, Tally] = {}
     for stats in minutes:
         tallies[stats.minute] = tallies.get(stats.minute, NOTHING) + stats.tally
-    return [MinuteStats(biz_type="", minute=minute, tally=tallies[minute]) for minute in sorted(tallies)]
+    return [
+        MinuteStats(biz_type="", minute=minute, tally=tallies[minute]) for minute in sorted(tallies)
+    ]
 
 
 def _is_used(usage: Usage) -> bool:

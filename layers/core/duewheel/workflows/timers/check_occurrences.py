@@ -90,11 +90,11 @@ class Checked(Struct, frozen=True):
 
     def of_business(self, biz_type: str) -> "Checked":
         return Checked(
-            [task for task in self.fire if task.biz_type == biz_type],
-            [(task, reason) for task, reason in self.ended if task.biz_type == biz_type],
-            [task for task in self.unreadable if task.biz_type == biz_type],
-            [one for one in self.waiting if one[0].biz_type == biz_type],
-            self.timers,
+            fire=[task for task in self.fire if task.biz_type == biz_type],
+            ended=[(task, reason) for task, reason in self.ended if task.biz_type == biz_type],
+            unreadable=[task for task in self.unreadable if task.biz_type == biz_type],
+            waiting=[one for one in self.waiting if one[0].biz_type == biz_type],
+            timers=self.timers,
         )
 
 
