@@ -146,6 +146,9 @@ WITHOUT_A_BODY = {
     for of, what in (
         ("tasks/{task_id}", "run"),
         ("tasks/{task_id}", "redrive"),
+        ("tasks/{task_id}", "pause"),
+        ("tasks/{task_id}", "resume"),
+        ("operations/{operation_id}", "stop"),
         ("businesses/{biz_type}", "pause"),
         ("businesses/{biz_type}", "resume"),
         ("timers/{timer_id}", "enable"),

@@ -83,6 +83,20 @@ def ends_in_every_way(service: Service) -> None:
     service.call("POST", "/v1/businesses/paused/resume")
 
 
+def disables_a_timer(service: Service) -> None:
+    """Its runs fail."""
+    service.call("PUT", "/_local/received/bad", {"status": 503})
+    timer = {
+        "biz_type": "orders",
+        "name": "fails",
+        "every_seconds": 60,
+        "callback": {"url": f"{service.url}/_local/inbox/bad"},
+        "retry": {"attempts": 1},
+        "pause_on_failures": 1,
+    }
+    assert service.call("POST", "/v1/timers", timer)[0] == 201
+
+
 def loses_a_message(service: Service) -> None:
     """The purged queue has no other message at this time."""
     sqs = boto3.client("sqs")
@@ -179,6 +193,7 @@ def test_every_metric_is_written(service: Service, story: Story) -> None:
     meets_an_item_of_a_newer_release(service)
     fails_at_a_message(service)
     meets_throttling(service)
+    disables_a_timer(service)
     passes(service, minutes=6)
     assert set(sums(service)) | LARGE == {metric.name for metric in METRICS} | FILTERED
 
