@@ -138,6 +138,7 @@ def test_a_pause_of_the_business_and_one_of_the_key_end_in_any_order(
     assert is_clean(world, tasks)
 
 
+@pytest.mark.exhaustive
 def test_the_sweeper_releases_a_key_whose_messages_were_lost_and_then_forgets_it(
     world: World,
 ) -> None:

@@ -74,6 +74,7 @@ def made_afterwards(world: World, timer: Timer) -> list[int]:
     ]
 
 
+@pytest.mark.exhaustive
 def test_the_runs_of_the_time_in_which_a_timer_was_disabled_are_called_with_their_instants(
     world: World,
 ) -> None:

@@ -235,7 +235,7 @@ def test_a_death_at_any_request_leaves_it_to_the_next_look_and_it_is_disabled_on
 def test_planning_makes_up_for_a_death_before_the_timer_was_disabled(world: World) -> None:
     timer = failing(world, 2, max_runs=None)
     world.receiver.answer = lambda _: BUSY
-    world.recorder.refuse("TransactWriteItems", of=DisabledReason.FAILURES.value, times=2)
+    world.recorder.refuse("TransactWriteItems", of=DisabledReason.FAILURES.value, times=1)
     run(world, 22)
     assert state(world, timer) == (True, None)
     chain = chain_of(world, timer)
