@@ -164,7 +164,8 @@ def test_a_call_before_its_instant_is_found_early() -> None:
 
 
 def only_batches() -> Any:
-    return patch.multiple(clients, BUSINESSES=(BATCHED,), SHARES=(1,))
+    """Of one time-out, since tasks of another one go in another batch."""
+    return patch.multiple(clients, BUSINESSES=(BATCHED,), SHARES=(1,), TIMEOUTS=(None,))
 
 
 @pytest.mark.soak
@@ -173,7 +174,7 @@ def test_a_batch_that_goes_when_its_first_task_is_due_is_found_early() -> None:
         return Call(tasks[0], tasks[0].next_ms, others=tuple(tasks[1:]))
 
     with only_batches(), patch.object(batch_calls, "call_of", first_heads):
-        assert report_of(small(tasks=60, seed=3)).early
+        assert report_of(small(tasks=60, seed=2)).early
 
 
 @pytest.mark.soak
