@@ -369,3 +369,28 @@ def test_get_says_until_when_the_receiver_works() -> None:
     waiting = {"reason": "running", "until": "2030-01-31T08:40:00.000Z", "expected_at": None}
     text = done("task", "get", ID, script=Script(made(200, waiting=waiting)))
     assert "why: its receiver works on it, to report by " in text
+
+
+def test_a_task_is_paused_and_resumed() -> None:
+    at = "2030-01-31T08:40:00.000Z"
+    script = Script(*[made(200, next_at=at)] * 3)
+    text = done("task", "pause", ID, "--until", "2030-01-31T08:40Z", script=script)
+    assert "is paused until 2030-01-31" in text
+    done("task", "pause", ID, script=script)
+    assert "is due 2030-01-31" in done("task", "resume", ID, script=script)
+    assert [request.url.path for request in script.requests] == [
+        f"/v1/tasks/{ID}/pause",
+        f"/v1/tasks/{ID}/pause",
+        f"/v1/tasks/{ID}/resume",
+    ]
+    assert bodies(script)[:2] == [{"until": "2030-01-31T08:40:00+00:00"}, {}]
+
+
+def test_get_says_that_the_task_itself_is_paused() -> None:
+    at = "2030-01-31T08:40:00.000Z"
+    waiting = {"reason": "paused", "since": at, "until": at, "expected_at": at}
+    text = done("task", "get", ID, script=Script(made(200, waiting=waiting)))
+    assert "why: it is paused, until 2030-01-31" in text
+    business = {"reason": "paused", "expected_at": None}
+    text = done("task", "get", ID, script=Script(made(200, waiting=business)))
+    assert "why: its business or its flow key is paused" in text

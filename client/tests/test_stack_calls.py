@@ -101,6 +101,24 @@ def test_a_cancel_may_be_repeated(client: Duewheel, biz_type: str) -> None:
     assert client.tasks.cancel(made.task_id).status == "cancelled"
 
 
+def test_a_task_is_paused_and_resumed(client: Duewheel, biz_type: str, stack_url: str) -> None:
+    made = client.tasks.create(biz_type, delay=60, callback={"url": HOOK, "timeout_seconds": 5})
+    until = made.due_at + DAY
+    paused = client.tasks.pause(made.task_id, until=until)
+    assert paused.paused is not None
+    assert (paused.paused.until, paused.next_at, paused.status) == (until, until, "pending")
+    assert client.tasks.pause(made.task_id) == paused
+    advance(stack_url, timedelta(minutes=5))
+    waiting = client.tasks.get(made.task_id).waiting
+    assert waiting is not None
+    assert (waiting.reason, waiting.until) == ("paused", until)
+    resumed = client.tasks.resume(made.task_id)
+    assert resumed.paused is None
+    assert resumed.next_at is not None
+    assert made.due_at < resumed.next_at < until
+    assert client.tasks.resume(made.task_id).paused is None
+
+
 def test_a_dead_task_shows_its_attempts_and_is_redriven(
     client: Duewheel, biz_type: str, stack_url: str
 ) -> None:

@@ -85,6 +85,23 @@ def test_a_task_gets_the_priority_that_was_chosen(
     assert task["priority"] == "low"
 
 
+def test_a_task_gets_the_time_that_its_call_may_take(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    viewer.open(f"tasks/new?biz_type={business}")
+    viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/{business}")
+    viewer.field("A call may take (seconds)").fill("31")
+    viewer.press("Create")
+    expect(viewer.page.locator("[data-field='callback.timeout_seconds']")).to_contain_text(
+        "0.1 to 30"
+    )
+    viewer.field("A call may take (seconds)").fill("2.5")
+    viewer.press("Create")
+    expect(viewer.fact("timeout_seconds")).to_have_text("2.5")
+    (task,) = _all(service, business)
+    assert task["callback"]["timeout_seconds"] == 2.5
+
+
 def test_a_task_gets_its_flow_key(viewer: Viewer, service: Service, business: str) -> None:
     viewer.open(f"tasks/new?biz_type={business}")
     viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/{business}")

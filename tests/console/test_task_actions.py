@@ -102,6 +102,22 @@ def test_a_task_is_run_now_and_followed_to_its_delivery(
     assert len(service.received(business)) == 1
 
 
+def test_a_task_is_paused_and_resumed(viewer: Viewer, service: Service, business: str) -> None:
+    task = created(service, business)
+    open_task(viewer, task)
+    viewer.press("Pause")
+    viewer.agree("Pause it")
+    assert "The task is paused" in viewer.message()
+    expect(viewer.page.locator(".standing")).to_have_text("pending paused")
+    expect(viewer.page.locator(".waiting")).to_contain_text("It is paused since")
+    assert service.task(task)["paused"]["until"] == service.task(task)["next_at"]
+    viewer.press("Resume")
+    viewer.agree("Resume it")
+    expect(viewer.page.locator(".standing")).to_have_text("pending")
+    assert service.task(task)["next_at"] == task["next_at"]
+    expect(viewer.button("Pause")).to_be_visible()
+
+
 def test_a_dead_task_is_redriven(
     viewer: Viewer, service: Service, business: str, still: Page
 ) -> None:
