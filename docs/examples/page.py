@@ -14,6 +14,7 @@ _MARK = re.compile(r"<!-- (?:example: .*?|end of example) -->\n")
 _RANDOM = re.compile(
     r"""
       (?<![\w-]) (?:AQ|gQ)[\w-]{26} (?![\w-])     # a task id, by its version
+    | (?<=~) [0-9a-f]{20} (?![0-9a-f])            # an operation's mark
     | (?<=cursor=) [\w-]+ | (?<="cursor":\ ") [\w-]+
     | (?<=[0-9]\#) [\w-]{11} (?![\w-])             # the token of a place
     | (?<![\w-]) dw_ [0-9A-Za-z]{12} _ [0-9A-Za-z]{43} _ [0-9A-Za-z]{6} (?![\w-])
