@@ -13,12 +13,14 @@ from duewheel.interface.http import Call
 from duewheel.interface.tasks.task_view import BatchCreatedView, BatchRefusedView
 from duewheel.interface.timers.xtimer_view import XTimerRefusalView
 from duewheel.rules.access.api_keys import ApiKeyId
+from duewheel.rules.bulk.operation import Action
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.requests import HttpCallbackBody
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY, EXPONENTIAL, shown_retry
 from duewheel.rules.names import BizType, TaskKey, TimerId
 from duewheel.rules.tasks.outcome_notice import OutcomeNotice
 from duewheel.rules.tasks.requests import DUE_FIELDS
+from duewheel.rules.tasks.task import Status
 from duewheel.rules.timers.updates import BLANK
 
 Schema = dict[str, Any]
@@ -59,6 +61,7 @@ def schemas_of(calls: Iterable[Call]) -> Schemas:
     _add_callbacks(found, [name_of(kind) for kind in targets])
     _add_retry(found)
     _add_conditions(found)
+    _add_operation(found)
     return found
 
 
@@ -227,6 +230,9 @@ def _without(schema: Schema, names: Iterable[str]) -> Schema:
     return {**said, "properties": properties}
 
 
+_OF_ACTION = "For redrive one that has ended, all but dead with both instants; else pending."
+
+
 def _add_conditions(found: Schemas) -> None:
     due = [{"required": [name]} for name in DUE_FIELDS]
     found["NewTask"]["oneOf"] = found["TaskByKey"]["oneOf"] = due
@@ -254,3 +260,39 @@ def _add_conditions(found: Schemas) -> None:
         "not": {"required": [*nulls], "properties": nulls},
         **no_wall_clock,
     }
+
+
+def _add_operation(found: Schemas) -> None:
+    """Which members belong to which action."""
+
+    def needed(*names: str) -> list[Schema]:
+        return [{"required": [name]} for name in names]
+
+    instants = needed("due_at", "shift_seconds")
+    status = found["Filter"]["properties"]["status"]
+    pending = {"properties": {"status": {"const": Status.PENDING}}}
+    in_a_range = {"required": ["due_from", "due_to"]}
+    ended = {
+        "required": ["status"],
+        "properties": {"status": {"not": {"const": Status.PENDING}}},
+        "if": {"properties": {"status": {"const": Status.DEAD}}},
+        "else": in_a_range,
+    }
+    found["Filter"]["properties"]["status"] = {"allOf": [status], "description": _OF_ACTION}
+    found["NewOperation"] |= {
+        "oneOf": needed("ids", "filter"),
+        "allOf": [
+            {
+                "if": {"properties": {"action": {"const": Action.RESCHEDULE}}},
+                "then": {"oneOf": instants},
+                "else": {"not": {"anyOf": instants}},
+            },
+            {
+                "if": {"properties": {"action": {"const": Action.REDRIVE}}},
+                "then": {"properties": {"filter": ended}},
+                "else": {"properties": {"filter": pending}},
+            },
+        ],
+    }
+    found["NewOperation"]["properties"]["shift_seconds"]["not"] = {"const": 0}
+    found["NewOperation"]["properties"]["ids"]["uniqueItems"] = True

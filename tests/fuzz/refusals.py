@@ -44,6 +44,12 @@ ROWS: Sequence[Row] = (
         field="from|to",
         calls=r"POST /v1/timers/.*/backfill",
     ),
+    Row(
+        "invalid-field",
+        "an id of a task says where it stands",
+        field="ids",
+        calls="POST /v1/operations",
+    ),
     Row("unknown-api-key", "no such API key", calls=r".*/keys/\{key_id\}.*"),
     Row("malformed-task-id", "an id of a task says where it stands", calls=r".*\{task_id\}.*"),
     Row(
@@ -87,7 +93,11 @@ ROWS: Sequence[Row] = (
         field="if-none-match",
         documented="not beside `If-Match`",
     ),
-    Row("invalid-field", "begin and end of a period", field="from|to|since|until|due_from|due_to"),
+    Row(
+        "invalid-field",
+        "begin and end of a period",
+        field=r"from|to|since|until|(filter\.)?(due_from|due_to)",
+    ),
     Row(
         "invalid-field",
         "cron or every_seconds",

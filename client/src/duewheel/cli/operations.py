@@ -63,7 +63,7 @@ def start(
     number of tasks is shown before the command asks. Ctrl-C does not stop a started operation.
     """
     if "-" in task_ids and not (yes or dry_run):
-        raise click.UsageError("With ids from stdin nobody can be asked: say --yes or --dry-run")
+        raise click.UsageError("Ids from stdin leave no way to confirm: add --yes or --dry-run")
     given: dict[str, Any] = {
         **_selection(task_ids, filters, is_all=is_all),
         **_instant(action, due, later, earlier),

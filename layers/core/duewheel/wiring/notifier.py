@@ -83,7 +83,7 @@ from duewheel.workflows.delivery.settle_batch import Settler
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls, SlowLane
 from duewheel.workflows.gather_all import in_threads_of
 from duewheel.workflows.retry_throttled import RetryThrottled
-from duewheel.workflows.tasks.change_task import ChangePendingTask
+from duewheel.workflows.tasks.change_task import CancelTask, ChangePendingTask
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import WRITERS, Reschedule
 from duewheel.workflows.timers.check_occurrences import WRITERS as ENDERS
@@ -227,11 +227,9 @@ def keep_apart() -> KeepApart:
     )
     return KeepApart(
         clock=clock(),
-        known=businesses_with_health(),
         tasks=tasks(),
         running=running(),
-        change_pending=change_pending,
-        tell_outcome=tell_outcome(),
+        cancel_task=CancelTask(change_pending, businesses_with_health(), tell_outcome()),
         wake=wake_waiting(),
     )
 

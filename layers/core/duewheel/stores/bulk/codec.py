@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert
 from msgspec.json import Decoder, encode
-from msgspec.structs import astuple
+from msgspec.structs import astuple, fields
 
 from duewheel.rules.bulk.operation import (
     IDS_MAX,
@@ -68,6 +68,10 @@ class _PageRow(Struct, array_like=True):
     behind: str | None
 
 
+AT_TIMES = tuple(one.name for one in fields(_Row) if not one.required)
+# All but the page, which no reader of a list needs.
+SHOWN = tuple(one.name for one in fields(_Row) if one.name != "page")
+
 _page = Decoder(_PageRow)
 _wish = Decoder(dict[str, Any])
 _OF_A_WISH = frozenset(Wish.__struct_fields__)
@@ -115,19 +119,6 @@ def progress(operation: Operation) -> dict[str, Any]:
         **{name: {"N": str(value)} for name, value in numbers.items() if value is not None},
         **{name: {"S": value} for name, value in texts.items() if value is not None},
     }
-
-
-# Of `progress`, those that an operation may be without.
-AT_TIMES = (
-    "failures",
-    "ended_ms",
-    "expires_at",
-    "lease_until_ms",
-    "position",
-    "last_problem",
-    "owner",
-    "page",
-)
 
 
 def operation_from(item: Item) -> Operation | None:

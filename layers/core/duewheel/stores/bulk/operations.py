@@ -31,25 +31,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 _MARKERS_MAX = 1_000
-# All but the page, which no reader of a list needs.
-_SHOWN = (
-    "kind",
-    "record",
-    "wish",
-    "state",
-    "created_ms",
-    "created_by",
-    "updated_ms",
-    "looked_at",
-    "changed",
-    "unchanged",
-    "refused",
-    "number",
-    "position",
-    "last_problem",
-    "ended_ms",
-    "expires_at",
-)
 
 
 class OpenOnes(Struct, frozen=True):
@@ -96,8 +77,8 @@ class OperationStore(Struct, frozen=True):
         answer = self.client.query(
             TableName=self.table,
             KeyConditionExpression="#kind = :kind",
-            ProjectionExpression=", ".join(f"#{name}" for name in _SHOWN),
-            ExpressionAttributeNames={f"#{name}": name for name in _SHOWN},
+            ProjectionExpression=", ".join(f"#{name}" for name in codec.SHOWN),
+            ExpressionAttributeNames={f"#{name}": name for name in codec.SHOWN},
             ExpressionAttributeValues={":kind": {"S": registry_keys.operations_kind(biz_type)}},
             ScanIndexForward=False,
             ConsistentRead=True,

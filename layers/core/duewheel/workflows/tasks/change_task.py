@@ -193,7 +193,25 @@ class CancelTask(Struct, frozen=True):
         told: Told | None = Told.CANCELLED,
         also: Also = same,
     ) -> Task:
-        """`told` None: this cancel makes no notice."""
+        """`told` None: this cancel makes no notice. One that is cancelled already is answered as it
+        is."""
+        try:
+            return self.pending(home, reason, permit, told, also)
+        except AlreadySettled:
+            task = self.change_pending.find(home)
+            if task.status is Status.CANCELLED:
+                return task
+            raise
+
+    def pending(
+        self,
+        home: Address,
+        reason: str,
+        permit: Permit = ANYTHING,
+        told: Told | None = Told.CANCELLED,
+        also: Also = same,
+    ) -> Task:
+        """Raises AlreadySettled if it has ended in any way."""
 
         def cancelled(task: Task, now_ms: int) -> Task:
             kept_seconds = self.known.one(task.biz_type).retention_seconds
@@ -202,13 +220,7 @@ class CancelTask(Struct, frozen=True):
         def write(before: Task, after: Task) -> Task | None:
             return self.tell_outcome.end(before, after, told, self.known.one(before.biz_type))
 
-        try:
-            return self.change_pending(home, cancelled, permit, write)
-        except AlreadySettled:
-            task = self.change_pending.find(home)
-            if task.status is Status.CANCELLED:
-                return task
-            raise
+        return self.change_pending(home, cancelled, permit, write)
 
 
 class ChangeTask(Struct, frozen=True):

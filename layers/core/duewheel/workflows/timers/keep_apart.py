@@ -13,8 +13,6 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.rules.access.grants import ANYTHING
-from duewheel.rules.callbacks.types import Told
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
 from duewheel.rules.tasks import flow_order, lifecycle
 from duewheel.rules.tasks.flow_order import Blocked
@@ -23,13 +21,11 @@ from duewheel.rules.timers.occurrence_policy import Reason, with_timer_fields
 from duewheel.rules.timers.overlap import Place, may_be_woken, placed
 from duewheel.rules.timers.timer import Timer
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.dynamodb import is_of_aws
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.occurrences import Running, RunningStore
-from duewheel.workflows.tasks.change_task import ChangePendingTask
+from duewheel.workflows.tasks.change_task import CancelTask
 from duewheel.workflows.tasks.reschedule import Change
-from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
 _ROUNDS = 6
@@ -102,11 +98,9 @@ _FATES = {Place.BEGINS: Fate.CALLED, Place.WAITS: Fate.WAITS, Place.SKIPPED: Fat
 
 class KeepApart(Struct, frozen=True, kw_only=True):
     clock: Clock
-    known: BusinessCache
     tasks: TaskStore
     running: RunningStore
-    change_pending: ChangePendingTask
-    tell_outcome: TellOutcome
+    cancel_task: CancelTask
     wake: WakeWaiting
 
     def enter(self, entrants: Sequence[Entrant]) -> list[Entered]:
@@ -153,16 +147,8 @@ class KeepApart(Struct, frozen=True, kw_only=True):
     def _cancelled(self, running: Task, live: dict[Address, Task], replaced: list[Task]) -> bool:
         """False if a call of it may be under way."""
 
-        def cancelled(task: Task, now_ms: int) -> Task:
-            kept_seconds = self.known.one(task.biz_type).retention_seconds
-            return lifecycle.cancelled(task, Reason.REPLACED, now_ms, kept_seconds)
-
-        def write(before: Task, after: Task) -> Task | None:
-            business = self.known.one(before.biz_type)
-            return self.tell_outcome.end(before, after, Told.CANCELLED, business)
-
         try:
-            self.change_pending(running.home, cancelled, ANYTHING, write)
+            self.cancel_task.pending(running.home, Reason.REPLACED)
             replaced.append(running)
         except TooLate:
             return False

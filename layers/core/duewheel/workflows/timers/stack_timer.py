@@ -7,7 +7,6 @@ nor deleted.
 """
 
 from collections.abc import Callable
-from itertools import count
 from typing import TypeVar
 
 from msgspec import Struct
@@ -104,13 +103,13 @@ class StackTimer(Struct, frozen=True, kw_only=True):
 
     def _in_time(self, work: Callable[[], T], deadline_ms: int) -> T:
         """Repeats what AWS refuses, or does not answer, as long as there is time."""
-        for tries in count():
+        pause_ms = _FIRST_PAUSE_MS
+        while True:
             try:
                 return work()
             except Exception as error:
-                pause_ms = min(_FIRST_PAUSE_MS * 2**tries, _PAUSE_MS_MAX)
                 is_late = self.clock.now_ms() + pause_ms > deadline_ms - TRY_MS_MAX
                 if is_late or not (isinstance(error, Unavailable) or is_of_aws(error)):
                     raise
             self.clock.sleep(pause_ms / 1000)
-        raise AssertionError
+            pause_ms = min(2 * pause_ms, _PAUSE_MS_MAX)
