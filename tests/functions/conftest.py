@@ -3,13 +3,15 @@
 import json
 import uuid
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from duewheel.log import logger
 from duewheel.wiring import process
 from functions.api import app as api
 from functions.authorizer import app as authorizer
@@ -64,6 +66,16 @@ def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPa
     hold_functions_to_their_roles()
     process.start_anew(clock)
     return clock
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
+    """What the functions write into their logs."""
+    written, level = StringIO(), logger.log_level
+    monkeypatch.setattr(logger.registered_handler, "stream", written)
+    logger.setLevel("INFO")
+    yield written
+    logger.setLevel(level)
 
 
 def event_from(name: str) -> dict[str, Any]:

@@ -2,13 +2,11 @@
 
 import json
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator
 from io import StringIO
 from typing import Any
 
 import pytest
 
-from duewheel.log import logger
 from duewheel.rules.access.grants import Access, Right, grants_of
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
@@ -293,15 +291,6 @@ def test_a_create_without_a_right_does_not_count_towards_the_limit(theirs: Owned
 
 
 # The access log
-
-
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
-    written, level = StringIO(), logger.log_level
-    monkeypatch.setattr(logger.registered_handler, "stream", written)
-    logger.setLevel("INFO")
-    yield written
-    logger.setLevel(level)
 
 
 def changes_in(log: StringIO) -> list[dict[str, Any]]:

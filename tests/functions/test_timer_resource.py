@@ -1,18 +1,16 @@
 """Timers as resources of CloudFormation: every request is answered, whatever it asks for and
 however often and late it comes, and no stack has the timer of another."""
 
-import io
 import json
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import StringIO
 from random import Random
 from typing import Any
 
 import boto3
 import pytest
 
-from duewheel.log import logger
 from duewheel.targets.http.stack_answer import AnswerNotTaken, AnswerStack
 from duewheel.wiring import process
 from duewheel.wiring import timer_resource as wiring
@@ -297,14 +295,13 @@ def test_a_timer_that_was_handed_over_belongs_to_the_stack(stack: StackOfATeam) 
 
 
 def test_a_timer_that_was_taken_from_the_stack_outlives_it(
-    stack: StackOfATeam, caplog: pytest.LogCaptureFixture
+    stack: StackOfATeam, log: StringIO
 ) -> None:
     timer_id = stack.create(DAILY)["PhysicalResourceId"]
     call("PATCH", f"/v1/timers/{timer_id}", {"managed_by": "reports-repository"})
     assert "is managed by reports-repository" in stack.update(OTHER | DAILY)["Reason"]
-    with caplog.at_level(logging.WARNING):
-        assert stack.delete()["Status"] == "SUCCESS"
-    assert "timer kept" in caplog.text
+    assert stack.delete()["Status"] == "SUCCESS"
+    assert "timer kept" in log.getvalue()
     assert [timer["timer_id"] for timer in timers()] == [timer_id]
 
 
@@ -441,20 +438,15 @@ def test_a_url_that_has_expired_is_not_tried_again(stack: StackOfATeam, storage:
 
 
 def test_nothing_of_a_request_is_logged_but_its_names(
-    stack: StackOfATeam, storage: Storage, monkeypatch: pytest.MonkeyPatch
+    stack: StackOfATeam, storage: Storage, log: StringIO
 ) -> None:
-    out = io.StringIO()
-    monkeypatch.setattr(logger.registered_handler, "stream", out)
-    level = logger.log_level
-    logger.setLevel("INFO")  # an earlier stack in this process may have changed it
     secret = {**DAILY, "callback": {**HOOK, "headers": {"authorization": "Bearer s3cret"}}}
     stack.create({**secret, "payload": {"card": "s3cret"}})
     stack.update({**secret, "payload": {}, "payload_json": "s3cret"})
     storage.answers = [500] * 4
     with pytest.raises(AnswerNotTaken):
         timer_resource.handler(stack.delete_event(), Context(lambda: 180_000))
-    logger.setLevel(level)
-    logged = out.getvalue()
+    logged = log.getvalue()
     lines = [json.loads(line) for line in logged.splitlines()]
     names = ("action", "by", "call", "resource", "status", "problem")
     of_stack = ("change", "stack/orders-app")

@@ -15,7 +15,7 @@ def key(slot: str) -> dict[str, Any]:
     return {"slot": {"S": slot}, "place": {"S": "p"}}
 
 
-HERE: dict[str, Any] = {"TableName": "wheel"}
+HERE: dict[str, Any] = {"TableName": "written"}
 
 
 @each_case(
@@ -31,7 +31,7 @@ HERE: dict[str, Any] = {"TableName": "wheel"}
             "BatchWriteItem",
             {
                 "RequestItems": {
-                    "wheel": [
+                    "written": [
                         {"PutRequest": {"Item": key("1")}},
                         {"DeleteRequest": {"Key": key("2")}},
                     ],
@@ -58,7 +58,7 @@ HERE: dict[str, Any] = {"TableName": "wheel"}
 def test_the_partitions_of_a_write_are_noted(
     operation: str, request: dict[str, Any], found: set[str]
 ) -> None:
-    keys = WrittenKeys("wheel", "slot")
+    keys = WrittenKeys("written", "slot")
     keys.note(operation, json.dumps(request).encode())
     assert keys.take() == found
     assert keys.take() == set()
@@ -68,7 +68,7 @@ def test_the_emulator_answers_what_was_written_since_it_was_last_asked() -> None
     with Emulator(MovableClock(1_800_000_000_000, frozen=True)) as emulator:
         dynamodb = boto3.client("dynamodb")
         dynamodb.create_table(
-            TableName="wheel",
+            TableName="written",
             KeySchema=[
                 {"AttributeName": "slot", "KeyType": "HASH"},
                 {"AttributeName": "place", "KeyType": "RANGE"},
@@ -79,24 +79,24 @@ def test_the_emulator_answers_what_was_written_since_it_was_last_asked() -> None
             BillingMode="PAY_PER_REQUEST",
         )
         dynamodb.update_time_to_live(
-            TableName="wheel",
+            TableName="written",
             TimeToLiveSpecification={"Enabled": True, "AttributeName": "expires_at"},
         )
         for slot in ("1", "2"):
-            dynamodb.put_item(TableName="wheel", Item=key(slot))
+            dynamodb.put_item(TableName="written", Item=key(slot))
 
         def written() -> dict[str, list[dict[str, Any]]]:
-            return emulator.written_partitions("wheel", ("slot", "n"))
+            return emulator.written_partitions("written", ("slot", "n"))
 
         assert written() == {"1": [{"slot": {"S": "1"}}], "2": [{"slot": {"S": "2"}}]}
         assert written() == {}
         dynamodb.update_item(
-            TableName="wheel",
+            TableName="written",
             Key=key("2"),
             UpdateExpression="SET n = :n, expires_at = :e",
             ExpressionAttributeValues={":n": {"N": "7"}, ":e": {"N": "1799999999"}},
         )
         assert written() == {"2": [{"slot": {"S": "2"}, "n": {"N": "7"}}]}
         emulator.delete_expired()
-        dynamodb.delete_item(TableName="wheel", Key=key("1"))
+        dynamodb.delete_item(TableName="written", Key=key("1"))
         assert written() == {"1": [], "2": []}
