@@ -24,7 +24,7 @@ HERE: dict[str, Any] = {"TableName": "written"}
         ("PutItem", {**HERE, "Item": key("1")}, {"1"}),
         ("UpdateItem", {**HERE, "Key": key("1")}, {"1"}),
         ("DeleteItem", {**HERE, "Key": key("1")}, {"1"}),
-        ("DeleteItem", {"TableName": "arn:aws:dynamodb:r:1:table/wheel", "Key": key("1")}, {"1"}),
+        ("DeleteItem", {"TableName": "arn:aws:dynamodb:r:1:table/written", "Key": key("1")}, {"1"}),
         ("PutItem", {"TableName": "registry", "Item": {"id": {"S": "1"}}}, set()),
         ("GetItem", {**HERE, "Key": key("1")}, set()),
         (
