@@ -58,7 +58,7 @@ EXPENSIVE_ALLOWED = {
     "scheduler": set(),
     "notifier": {"asyncio"} | TO_READ_SCHEDULES,
     "sweeper": set(),
-    "bulk": {"asyncio"} | TO_READ_SCHEDULES,
+    "bulk": {"asyncio"},
     "authorizer": set(),
     "ingest": set(),
     "timer_resource": TO_READ_SCHEDULES,

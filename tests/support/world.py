@@ -35,6 +35,7 @@ from duewheel.stores.wheel.sharding import HeaderCache
 from duewheel.wiring import (
     api,
     bulk,
+    changing,
     creating,
     notifier,
     open_operations,
@@ -86,7 +87,7 @@ class World:
     business_cache = Part(wired_businesses.business_cache)
     businesses = Part(wired_businesses.businesses)
     cancel = Part(creating.cancel_task)
-    change = Part(api.change_task)
+    change = Part(changing.change_task)
     change_pending = Part(creating.change_pending)
     change_timer = Part(wired_timers.change_timer)
     configure_business = Part(api.configure_business)
@@ -113,7 +114,7 @@ class World:
     origin = Part(process.origin)
     pages = Part(wheel.pages)
     parking_records = Part(wired_businesses.parking_records)
-    pause_task = Part(api.pause_task)
+    pause_task = Part(changing.pause_task)
     pausing = Part(wired_businesses.pausing)
     pointers = Part(process.pointers)
     queues = Part(process.queues)
@@ -125,7 +126,7 @@ class World:
     read_statistics = Part(api.read_statistics)
     read_wheel = Part(api.read_wheel)
     record_statistics = Part(sweeper.record_statistics)
-    redrive = Part(api.redrive_task)
+    redrive = Part(changing.redrive_task)
     release = Part(notifier.release)
     reschedule = Part(notifier.reschedule)
     reserve_shards = Part(wheel.reserve_shards)

@@ -9,7 +9,14 @@ from collections.abc import Callable
 import pytest
 
 from duewheel.rules.callbacks.outcome import Outcome
-from duewheel.rules.refusals import AlreadySettled, KeyTaken, NotRedrivable, Refusal, TooLate
+from duewheel.rules.refusals import (
+    AlreadySettled,
+    KeyTaken,
+    NotRedrivable,
+    Refusal,
+    TooLate,
+    WrittenTooLate,
+)
 from duewheel.rules.tasks.task import Status, Task
 from tests.support.bounds import quick_first
 from tests.support.receiver import BUSY, GONE, OK
@@ -113,7 +120,7 @@ def test_a_dispatch_races_with_an_upsert(world: World) -> None:
         types.add(type(story.results[-1]))
         assert isinstance(story.results[-1], Task | TooLate)
         assert named(story).status is Status.DELIVERED
-    assert types == {TooLate, Task}
+    assert types == {TooLate, WrittenTooLate, Task}
 
 
 @pytest.mark.exhaustive
@@ -177,7 +184,7 @@ def test_a_move_to_earlier_races_with_the_dispatch_of_its_second(world: World) -
     for story in interleavings(world, begin, move_earlier, its_second_comes):
         types.add(type(story.results[-1]))
         assert len(world.receiver.received) == 1
-    assert types == {TooLate, AlreadySettled, Task}
+    assert types == {TooLate, WrittenTooLate, AlreadySettled, Task}
 
 
 @pytest.mark.exhaustive

@@ -34,7 +34,7 @@ from duewheel.rules.tasks.task import Made, NewTask, Task
 from duewheel.rules.tasks.updates import TaskChangeBody, change_request
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import api as wiring
-from duewheel.wiring import creating, process
+from duewheel.wiring import changing, creating, process
 from duewheel.workflows.tasks.create_idempotent import Parse
 from duewheel.workflows.tasks.key_prefix import CancelledKeys
 from duewheel.workflows.tasks.list_tasks import Page
@@ -102,24 +102,24 @@ def cancel_task(request: Request, task_id: str) -> Answer:
 def change_task(request: Request, task_id: str) -> Answer:
     body, now_ms = request.text(SINGLE_BYTES_MAX), process.clock().now_ms()
     change = change_request(body, now_ms, wiring.allowed_targets())
-    return _changed(wiring.change_task()(task_id, change, request.permit))
+    return _changed(changing.change_task()(task_id, change, request.permit))
 
 
 def run_task(request: Request, task_id: str) -> Answer:
-    return _changed(wiring.change_task().run(task_id, request.permit))
+    return _changed(changing.change_task().run(task_id, request.permit))
 
 
 def pause_task(request: Request, task_id: str) -> Answer:
     until_ms = until_from(request.optional_text(PAUSE_BYTES_MAX), process.clock().now_ms())
-    return _changed(wiring.pause_task()(task_id, until_ms, request.caller, request.permit))
+    return _changed(changing.pause_task()(task_id, until_ms, request.caller, request.permit))
 
 
 def resume_task(request: Request, task_id: str) -> Answer:
-    return _changed(wiring.pause_task().resume(task_id, request.permit))
+    return _changed(changing.pause_task().resume(task_id, request.permit))
 
 
 def redrive_task(request: Request, task_id: str) -> Answer:
-    return _changed(wiring.redrive_task()(task_id, request.permit))
+    return _changed(changing.redrive_task()(task_id, request.permit))
 
 
 def put_task_by_key(request: Request, biz_type: str, key: str) -> Answer:

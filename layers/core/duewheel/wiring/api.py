@@ -18,8 +18,6 @@ from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.secrets import CURSOR, read_or_record
 from duewheel.stores.sweep.audit_reads import AuditStore
-from duewheel.stores.tasks.indexes import READERS as DEAD_READERS
-from duewheel.stores.tasks.indexes import DeadIndex, ListIndex
 from duewheel.wiring.access import api_keys
 from duewheel.wiring.businesses import (
     business_cache,
@@ -30,7 +28,8 @@ from duewheel.wiring.businesses import (
     secret_store,
     seen_businesses,
 )
-from duewheel.wiring.creating import admission, cancel_task, change_pending, order
+from duewheel.wiring.changing import dead_index, list_index, redrive_task, task_walk
+from duewheel.wiring.creating import cancel_task
 from duewheel.wiring.open_operations import invoke_bulk, operations
 from duewheel.wiring.process import (
     clock,
@@ -43,7 +42,6 @@ from duewheel.wiring.process import (
 )
 from duewheel.wiring.timers import change_timer, count_outcomes, made_once, run_list, timers
 from duewheel.wiring.wheel import (
-    entry_writer,
     keys,
     loads,
     pages,
@@ -68,11 +66,10 @@ from duewheel.workflows.sweep.read_overview import READERS as OVERVIEW_READERS
 from duewheel.workflows.sweep.read_overview import ReadOverview
 from duewheel.workflows.sweep.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.sweep.read_statistics import ReadStatistics
-from duewheel.workflows.tasks.change_task import ChangeTask, PauseTask
 from duewheel.workflows.tasks.dead_tasks import DeadTasks
 from duewheel.workflows.tasks.key_prefix import KeyPrefix
-from duewheel.workflows.tasks.list_tasks import READERS, ListTasks, TaskWalk
-from duewheel.workflows.tasks.redrive import RedriveTask, RedriveTasks
+from duewheel.workflows.tasks.list_tasks import ListTasks
+from duewheel.workflows.tasks.redrive import RedriveTasks
 from duewheel.workflows.tasks.why_waiting import WhyWaiting
 from duewheel.workflows.timers.backfill import StartBackfill
 from duewheel.workflows.timers.read_timers import ReadTimers
@@ -96,27 +93,6 @@ def allowed_targets() -> AllowedTargets:
 
 
 @once
-def change_task() -> ChangeTask:
-    return ChangeTask(change_pending(), admission())
-
-
-@once
-def pause_task() -> PauseTask:
-    return PauseTask(change_pending())
-
-
-@once
-def redrive_task() -> RedriveTask:
-    return RedriveTask(
-        clock=clock(),
-        tasks=tasks(),
-        keys=keys(),
-        keep_order=order(),
-        entry_writer=entry_writer(),
-    )
-
-
-@once
 def redrive_tasks() -> RedriveTasks:
     return RedriveTasks(dead_tasks(), list_tasks(), redrive_task())
 
@@ -130,24 +106,6 @@ def why_waiting() -> WhyWaiting:
         permits=permits(),
         pointers=pointers(),
         origin=origin(),
-    )
-
-
-@once
-def list_index() -> ListIndex:
-    config = settings()
-    return ListIndex(dynamodb(), config.wheel_table, config.buckets)
-
-
-@once
-def task_walk() -> TaskWalk:
-    origin()  # with other BUCKETS the index would name homes that do not exist
-    return TaskWalk(
-        clock=clock(),
-        index=list_index(),
-        tasks=tasks(),
-        readers=ThreadPoolExecutor(READERS),
-        is_on=settings().list_index,
     )
 
 
@@ -226,13 +184,6 @@ def delete_business() -> DeleteBusiness:
         timers=timers(),
         change_timer=change_timer(),
     )
-
-
-@once
-def dead_index() -> DeadIndex:
-    config = settings()
-    readers = ThreadPoolExecutor(DEAD_READERS)
-    return DeadIndex(dynamodb(), config.wheel_table, config.buckets, readers)
 
 
 @once

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from duewheel.rules.bulk.operation import Action
 from duewheel.rules.wheel.addresses import address_named
-from duewheel.wiring.api import change_task, dead_index, pause_task, redrive_task, task_walk
 from duewheel.wiring.businesses import business_cache
+from duewheel.wiring.changing import change_task, dead_index, pause_task, redrive_task, task_walk
 from duewheel.wiring.creating import cancel_task
 from duewheel.wiring.open_operations import operations
 from duewheel.wiring.process import clock, once, random_unit
