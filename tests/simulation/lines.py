@@ -4,12 +4,12 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from duewheel.rules.tasks.flow_order import place_of
 from duewheel.rules.tasks.task import Task
 from tests.simulation.ledger import Asked, Known, Ledger
-from tests.simulation.receiver import Call
+from tests.simulation.receiver import Call, ReportedEnd
 from tests.support.clock import NOON_MS
 
 ORDERED = "ordered"
@@ -70,7 +70,12 @@ class Lines:
                 pass
 
 
-def judged_lines(ledger: Ledger, calls: Sequence[Call], tasks: Sequence[Task]) -> Iterator[str]:
+class Received(Protocol):
+    calls: list[Call]
+    ends: list[ReportedEnd]
+
+
+def judged_lines(ledger: Ledger, received: Received, tasks: Sequence[Task]) -> Iterator[str]:
     """At most one call of a key is under way, but for those of dead runs and repeats; and none
     is made while an earlier task, which certainly exists, is certainly live."""
     lines: dict[str, list[Task]] = defaultdict(list)
@@ -78,10 +83,11 @@ def judged_lines(ledger: Ledger, calls: Sequence[Call], tasks: Sequence[Task]) -
         if task.biz_type == ORDERED and task.flow_key is not None:
             lines[task.flow_key].append(task)
     of_task: dict[str, list[Call]] = defaultdict(list)
-    for call in calls:
+    for call in received.calls:
         of_task[call.task_id].append(call)
     for line in lines.values():
-        yield from _beside(sorted(_calls(line, of_task), key=lambda call: call.began_seconds))
+        calls = sorted(_calls(line, of_task), key=lambda call: call.began_seconds)
+        yield from _beside(calls, received.ends)
         yield from _out_of_order(ledger, line, of_task)
 
 
@@ -89,12 +95,13 @@ def _calls(line: Sequence[Task], of_task: Mapping[str, list[Call]]) -> list[Call
     return [call for task in line for call in of_task[task.task_id]]
 
 
-def _beside(calls: Sequence[Call]) -> Iterator[str]:
+def _beside(calls: Sequence[Call], ends: Sequence[ReportedEnd]) -> Iterator[str]:
     for number, call in enumerate(calls):
         for other in calls[number + 1 :]:
             if other.began_seconds >= call.ended_seconds:
                 break
             is_excused = call.by.is_dead or _is_repeat(call, calls) or _is_repeat(other, calls)
+            is_excused = is_excused or _is_reported(call, other, ends)
             if other.task_id != call.task_id and not is_excused:
                 yield f"{other.task_id} called beside {call.task_id}, {call}, {other}"
 
@@ -107,6 +114,16 @@ def _is_repeat(call: Call, calls: Sequence[Call]) -> bool:
         and one.is_heard_delivered
         and one.ended_seconds < call.ended_seconds
         for one in calls
+    )
+
+
+def _is_reported(call: Call, other: Call, ends: Sequence[ReportedEnd]) -> bool:
+    """Its receiver said that the work is over before it had answered the call."""
+    return any(
+        end.task_id == call.task_id
+        and end.begun_seconds <= other.began_seconds
+        and end.answered_seconds >= call.began_seconds
+        for end in ends
     )
 
 

@@ -32,6 +32,15 @@ _NOTHING_HEARD = Outcome(Verdict.RETRY, "no whole reply in time")
 
 
 @dataclass(frozen=True)
+class ReportedEnd:
+    """A worker said that its attempt is over, and that was accepted between these instants."""
+
+    task_id: str
+    begun_seconds: float
+    answered_seconds: float
+
+
+@dataclass(frozen=True)
 class Call:
     """A callback as it arrived. `heard` is what the notifier got for an answer."""
 
@@ -59,6 +68,7 @@ class Receiver:
         self.dropped: list[tuple[str, Invocation]] = []  # calls that never arrived, by task
         self.works: Callable[[str, str], None] = lambda task_id, token: None
         self.completed: dict[str, float] = {}  # when the end of work was reported, by task
+        self.ends: list[ReportedEnd] = []
         self.wrong: list[str] = []  # batches that are not as they are described
         self._faults = faults
         self._answered: Counter[str] = Counter()

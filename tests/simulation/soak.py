@@ -170,7 +170,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
             report.disobeyed += wrong_notices(_tasks_of(items))
         sizes = batch_sizes(service.receiver.calls).values()
         report.batched = sum(size for size in sizes if size > 1)
-        report.disobeyed += judged_lines(clients.ledger, service.receiver.calls, _tasks_of(items))
+        report.disobeyed += judged_lines(clients.ledger, service.receiver, _tasks_of(items))
         if clients.has_labels:
             report.disobeyed += wrong_labels(_tasks_of(items))
         report.inconsistent = inconsistent(service, health)

@@ -1,5 +1,8 @@
 """What the verdict says of the calls of a flow key in order."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
@@ -8,7 +11,7 @@ from duewheel.rules.wheel.addresses import address_at
 from tests.simulation.invocation import Environment, Invocation
 from tests.simulation.ledger import DueAsked, Ledger
 from tests.simulation.lines import ORDERED, judged_lines
-from tests.simulation.receiver import Call
+from tests.simulation.receiver import Call, ReportedEnd
 from tests.support.clock import NOON_MS
 
 OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
@@ -26,11 +29,17 @@ def call(of: Task, began: float, ended: float, *, died: bool = False, run_number
     return Call(of.task_id, ORDERED, 1, "", began, NOON_MS, run, OK, ended)
 
 
-def wrong(*calls: Call) -> int:
+@dataclass
+class Seen:
+    calls: list[Call]
+    ends: list[ReportedEnd]
+
+
+def wrong(*calls: Call, ends: Sequence[ReportedEnd] = ()) -> int:
     ledger = Ledger()
     for one in (FIRST, SECOND):
         ledger.created(one.task_id, DueAsked(0.0, 0.1, 201, one.due_ms))
-    return len(list(judged_lines(ledger, calls, [SECOND, FIRST])))
+    return len(list(judged_lines(ledger, Seen([*calls], [*ends]), [SECOND, FIRST])))
 
 
 FIRST, SECOND = task(10, 30), task(20, 40)
@@ -53,3 +62,11 @@ def test_a_repeat_by_a_second_message_may_be_beside_the_call_of_the_next_task() 
     first, repeat = call(FIRST, 29, 30), call(FIRST, 29.5, 32, run_number=2)
     assert wrong(first, repeat, call(SECOND, 31, 33, run_number=3)) == 0
     assert wrong(first, repeat, call(SECOND, 29.7, 31, run_number=3)) > 0
+
+
+def test_work_that_is_reported_as_over_during_its_call_lets_the_next_task_be_called() -> None:
+    first, second = call(FIRST, 29, 32), call(SECOND, 31, 33)
+    assert wrong(first, second, ends=[ReportedEnd(FIRST.task_id, 29.5, 30.5)]) == 0
+    assert wrong(first, second, ends=[ReportedEnd(FIRST.task_id, 31.5, 31.7)]) == 1
+    assert wrong(first, second, ends=[ReportedEnd(FIRST.task_id, 27.5, 28.5)]) == 1
+    assert wrong(first, second, ends=[ReportedEnd(SECOND.task_id, 29.5, 30.5)]) == 1

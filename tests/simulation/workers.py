@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER
+from tests.simulation.receiver import ReportedEnd
 from tests.simulation.service import Service
 
 _TRIES = 20
@@ -38,12 +39,15 @@ class Workers:
 
     async def _report(self, task_id: str, token: str, kind: str, body: Any) -> int | None:
         """Until it is answered, as the client does."""
-        path = f"/v1/tasks/{task_id}/{kind}"
+        path, begun = f"/v1/tasks/{task_id}/{kind}", self._service.seconds()
         for _ in range(_TRIES):
             reply = await self._service.request("POST", path, body, {TOKEN_HEADER: token})
             if reply is not None and reply[0] < 500:
                 assert reply[0] in (200, 409), reply
                 self.reports += 1
+                if reply[0] == 200 and kind != "progress":
+                    end = ReportedEnd(task_id, begun, self._service.seconds())
+                    self._service.receiver.ends.append(end)
                 return reply[0]
             await sleep(self._chance.uniform(0.5, 3))
         return None

@@ -127,6 +127,23 @@ def test_a_report_of_the_end_wakes_the_run_that_waits(world: World) -> None:
     assert called(world, begins)[:2] == [(1, 10), (2, at)]
 
 
+def test_a_run_that_is_put_aside_before_its_instant_is_not_called_before_it(world: World) -> None:
+    """By the clock of another machine: the earlier run ends before its own has come so far."""
+    timer, begins = one_by_one(world, Overlap.BUFFER_ONE, 60.0), now(world)
+    world.receiver.answer = first_is(WORKS_ON)
+    run(world, 18)
+    home = numbered(world, timer, 1).home
+    reported_work().progress(home, AttemptName(0, 1), None, 10)
+    before_ms = world.clock.now_ms()
+    world.dispatch_until(begins + 20)
+    world.drain()
+    world.clock.set_ms(before_ms + 500)
+    assert numbered(world, timer, 2).postponement is not None
+    reported_work().complete(home, AttemptName(0, 1), None)
+    run(world, 4)
+    assert called(world, begins) == [(1, 10), (2, 20)]
+
+
 def test_a_cancelled_run_lets_the_next_one_go_on(world: World) -> None:
     timer, begins = one_by_one(world, Overlap.BUFFER_ONE, 300.0), now(world)
     world.receiver.answer = first_is(BUSY)

@@ -63,8 +63,10 @@ class WakeWaiting(Struct, frozen=True, kw_only=True):
         task = may_be_woken(line, live, timer.rules.overlap, self.lead_ms, now_ms)
         if task is None:
             return
-        entry = self.entry_writer.put(task, now_ms)
-        woken = lifecycle.postponed(task, now_ms, now_ms, PostponedBy.OVERLAP)
+        # It may be put aside before its instant, by a clock that is ahead.
+        at_ms = max(now_ms, task.due_ms)
+        entry = self.entry_writer.put(task, at_ms)
+        woken = lifecycle.postponed(task, at_ms, now_ms, PostponedBy.OVERLAP)
         if self.tasks.change(task, lifecycle.brought_to(woken, entry)):
             self.entry_writer.announce([entry])
 
