@@ -178,9 +178,9 @@ def test_what_is_not_found_says_where_it_was_looked_for(
 def test_a_failed_part_is_reported_beside_what_is_found(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    created(service, known(service, business), key=f"partly-{business}")
+    created(service, business, key=f"partly-{business}")
     viewer.page.route("**/v1/timers?*", lambda route: route.fulfill(status=503, body=""))
-    search(viewer, f"partly-{business}")
+    viewer.open(f"find?q=partly-{business}&biz_type={business}")
     expect(found(viewer, "Tasks")).to_have_count(1)
     expect(viewer.page.locator("main .problem")).to_contain_text("Timers: The service cannot")
 

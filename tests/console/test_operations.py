@@ -280,9 +280,9 @@ def test_the_actions_are_those_that_the_status_allows(
     created(service, business)
     options = viewer.field("Action").locator("option")
     viewer.open(f"tasks?biz_type={business}")
-    expect(options).to_have_text(["Cancel", "Reschedule", "Run", "Redrive"])
+    expect(options).to_have_text(["Cancel", "Reschedule", "Run", "Pause", "Resume", "Redrive"])
     viewer.open(f"tasks?biz_type={business}&status=pending")
-    expect(options).to_have_text(["Cancel", "Reschedule", "Run"])
+    expect(options).to_have_text(["Cancel", "Reschedule", "Run", "Pause", "Resume"])
     viewer.open(f"tasks?biz_type={business}&status=cancelled")
     expect(options).to_have_text(["Redrive"])
 

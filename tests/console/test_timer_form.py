@@ -61,7 +61,7 @@ def test_a_timer_is_made_by_the_keyboard_alone(viewer: Viewer, service: Service)
     page = viewer.page
     viewer.open("timers?biz_type=typed")
     page.get_by_role("link", name="New timer").press("Enter")
-    page.get_by_label("Business").press("Tab")
+    viewer.field("Business").press("Tab")
     page.keyboard.type("remind")
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")

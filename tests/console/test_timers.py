@@ -15,7 +15,7 @@ def test_timers_are_listed_by_business_and_lead_to_their_pages(
     made(service, "listed", name="close", cron="30 2 * * MON-FRI", timezone="Europe/London")
     made(service, "listed", name="remind", every_seconds=600, enabled=False)
     viewer.open("timers")
-    viewer.page.get_by_label("Business").fill("listed")
+    viewer.fill("Business", "listed")
     viewer.press("Show")
     close, remind = viewer.rows("Timers").nth(0), viewer.rows("Timers").nth(1)
     expect(close).to_contain_text("30 2 * * MON-FRI Europe/London")
@@ -71,14 +71,14 @@ def test_the_timers_of_all_businesses_are_listed_until_one_is_named(
     expect(viewer.rows("Timers")).to_have_count(2)
     viewer.page.locator("main").get_by_role("link", name="all-b").click()
     expect(viewer.rows("Timers")).to_have_count(1)
-    expect(viewer.page.get_by_label("Business")).to_have_value("all-b")
+    expect(viewer.field("Business")).to_have_value("all-b")
 
 
 def test_an_empty_list_of_timers_leads_to_the_form(viewer: Viewer) -> None:
     viewer.open("timers?biz_type=bare")
     expect(viewer.page.locator(".empty")).to_contain_text("bare has no timers.")
     viewer.page.get_by_role("link", name="Make one").click()
-    expect(viewer.page.get_by_label("Business")).to_have_value("bare")
+    expect(viewer.field("Business")).to_have_value("bare")
 
 
 def test_a_refused_list_shows_the_reason(viewer: Viewer) -> None:

@@ -90,7 +90,11 @@ def test_open_places_are_listed_with_their_age_and_reason(viewer: Viewer) -> Non
     expect(part.locator("tbody tr:visible")).to_have_count(10)
     part.get_by_text("2 more").click()
     expect(part.locator("tbody tr:visible")).to_have_count(12)
-    expect(part.get_by_role("link")).to_have_attribute("href", "#/help?call=read_wheel")
+    for name, href in (
+        ("docs/operations.md", "#/help/operations?at=open-places"),
+        ("the call that lists them", "#/help?call=read_wheel"),
+    ):
+        expect(part.get_by_role("link", name=name)).to_have_attribute("href", href)
     assert viewer.page.locator("main img").count() == 0
 
 

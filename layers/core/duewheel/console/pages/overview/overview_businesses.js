@@ -17,7 +17,7 @@ export function businessesPart({ businesses, looked_at: looked, goes_on: more })
     "section",
     { "aria-labelledby": "busy" },
     el("h2", { id: "busy" }, "Businesses in the last hour"),
-    rows.length === 0 ? empty("None had tasks in the last hour, and none is held back.") : el("div", { class: "overview-rows" }, table("Businesses in the last hour", COLUMNS, rows.slice(0, SHOWN), { key: ({ biz_type: name }) => name })),
+    rows.length === 0 ? empty("None had tasks in the last hour, and none is held back.") : el("div", { class: "overview-rows" }, table("Busy businesses", COLUMNS, rows.slice(0, SHOWN), { key: ({ biz_type: name }) => name })),
     el("p", { class: "hint" }, rows.length > SHOWN && `${rows.length - SHOWN} more have had tasks. `, `Looked at ${among}. `, all),
   );
 }

@@ -14,7 +14,7 @@ export function deathsPart({ deaths }) {
     "section",
     { "aria-labelledby": "deaths" },
     el("h2", { id: "deaths" }, "Latest deaths"),
-    groups.length > 0 && el("div", { class: "overview-rows" }, table("Latest deaths", COLUMNS, groups.slice(0, SHOWN), { key: keyOf })),
+    groups.length > 0 && el("div", { class: "overview-rows" }, table("Deaths by their error", COLUMNS, groups.slice(0, SHOWN), { key: keyOf })),
     el("p", { class: "hint" }, looked(deaths)),
   );
 }

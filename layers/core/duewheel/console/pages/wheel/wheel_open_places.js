@@ -48,7 +48,7 @@ function some({ count, places }, now) {
   const more = places.length - SHOWN_AT_ONCE;
   return [
     quietly("p", `${said} behind the sweep pointer that the sweep has not finished. Each run looks at them first.${shown}`),
-    listed("Open places", columns, places.slice(0, SHOWN_AT_ONCE)),
+    listed("The oldest open places", columns, places.slice(0, SHOWN_AT_ONCE)),
     more > 0 && el("details", {}, el("summary", {}, `${more} more`), listed("More open places", columns, places.slice(SHOWN_AT_ONCE))),
     whatToDo(),
   ];
