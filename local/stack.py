@@ -192,7 +192,7 @@ class LocalStack:
             schedules,
             pollers,
             invocations,
-            WheelPointers(store, settings.buckets, self.clock.now_ms),
+            WheelPointers(emulator, store, settings.buckets, self.clock.now_ms),
             settings,
             requests_held=self._creating,
         )
@@ -256,12 +256,13 @@ class LocalStack:
 
 def _caller_here(role: Role) -> Caller:
     """A caller of targets for the life of this thread, which runs as a notifier."""
+    from duewheel.targets.http.target import KeptConnections
     from duewheel.wiring.notifier import notifier
 
     asking.set(role)
     wired = notifier()
     targets = wired.deliver.deliver_entries.attempt_call.targets
-    return NotifierHere(targets, LoopWatch(wired.loop))
+    return NotifierHere(targets, LoopWatch(wired.loop, {KeptConnections._drop_idle}))
 
 
 @dataclass(frozen=True, slots=True)

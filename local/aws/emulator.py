@@ -141,6 +141,26 @@ class Emulator:
                 for item in (partition.values() if table.has_range_key else [partition])
             ]
 
+    def item(self, table_name: str, key: Item) -> Item | None:
+        """One item in DynamoDB JSON, without a request."""
+        with self._lock:
+            found = self._stored(table_name, key)
+            return None if found is None else _attributes_of(found, None)
+
+    def set_attribute(self, table_name: str, key: Item, name: str, value: dict[str, Any]) -> None:
+        """Of an item that is there, without a request. Not for the items whose written partitions
+        are asked for."""
+        with self._lock:
+            found = self._stored(table_name, key)
+            if found is None or table_name in self._written:
+                raise LookupError(f"{table_name} has no such item, or its writes are watched")
+            found.attrs[name] = DynamoType(value)
+
+    def _stored(self, table_name: str, key: Item) -> Any:
+        table: Any = dynamodb_backends[ACCOUNT_ID][REGION].tables[table_name]
+        partition = table.items.get(DynamoType(key[table.hash_key_attr]), {})
+        return partition.get(DynamoType(key[table.range_key_attr]))
+
     def written_partitions(
         self, table_name: str, attributes: Collection[str]
     ) -> dict[str, list[dict[str, Any]]]:

@@ -6,6 +6,7 @@ ends when the clock is set to it or runs again.
 
 import asyncio
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from threading import Condition, get_ident
 
@@ -60,7 +61,7 @@ class MovableClock:
             if not self._frozen:
                 raise RuntimeError("only a frozen clock can be set")
             self._now_ms = max(self._now_ms, instant_ms)
-            self._announce()
+            self._wake(one for one in self._sleepers if one.instant_ms <= self._now_ms)
 
     def stop(self) -> None:
         """End every `sleep`. Waits for an instant never end: no work may begin any more."""
@@ -142,7 +143,11 @@ class MovableClock:
     def _announce(self) -> None:
         """All waits read the clock again."""
         self._changed.notify_all()
-        for sleeper in self._sleepers:
+        self._wake(self._sleepers)
+
+    @staticmethod
+    def _wake(sleepers: Iterable[_Sleeper]) -> None:
+        for sleeper in sleepers:
             sleeper.loop.call_soon_threadsafe(sleeper.wake.set)
 
 

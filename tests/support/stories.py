@@ -53,7 +53,9 @@ class Story(Promises):
         world.clock.set_ms(NOON_MS)
         world.aws_time._latest_ms = 0
         world.wire()
-        self._skipping = WheelPointers(world.pointers, world.settings.buckets, world.clock.now_ms)
+        self._skipping = WheelPointers(
+            world.emulator, world.pointers, world.settings.buckets, world.clock.now_ms
+        )
         self._sent: list[str] = []  # bodies of all messages that notifiers have received
         self._is_dead = False
         self._new_loop()

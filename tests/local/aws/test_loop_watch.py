@@ -16,10 +16,14 @@ class Running:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.watch = LoopWatch(self.loop)
+        self.watch = LoopWatch(self.loop, {Running.tidy})
+        self.tidied = Event()
         self.end = asyncio.Event()
         self._thread = Thread(target=self.loop.run_until_complete, args=[self.end.wait()])
         self._thread.start()
+
+    def tidy(self) -> None:
+        self.tidied.set()
 
     def begin(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         asyncio.run_coroutine_threadsafe(work(), self.loop)
@@ -79,6 +83,19 @@ def test_a_loop_with_a_timer_is_not_idle(running: Running) -> None:
     while not woken.is_set():
         assert not running.watch.is_idle or woken.is_set()
     assert running.becomes_idle()
+
+
+def test_a_loop_whose_only_timer_tidies_is_idle(running: Running) -> None:
+    async def work() -> None:
+        asyncio.get_running_loop().call_later(3600, running.tidy)
+        asyncio.get_running_loop().call_later(0.01, lambda: None).cancel()
+        begun.set()
+
+    begun = Event()
+    running.begin(work)
+    assert begun.wait(20)
+    assert running.becomes_idle()
+    assert not running.tidied.is_set()
 
 
 def test_a_loop_that_runs_its_own_code_is_not_idle(running: Running) -> None:

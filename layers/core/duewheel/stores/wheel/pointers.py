@@ -84,8 +84,7 @@ class PointerStore(Struct, frozen=True):
     def read(self, name: str, origin: int, *, strongly: bool = True) -> Pointer:
         """A pointer that was never moved is at the origin."""
         answer = self.client.get_item(TableName=self.table, Key=_key(name), ConsistentRead=strongly)
-        item = answer.get("Item")
-        return _pointer_from(item) if item else Pointer(name, origin)
+        return pointer_from(name, origin, answer.get("Item"))
 
     def claim(self, seen: Pointer, me: str, now_ms: int) -> Pointer | None:
         """Take the lease that was read as free; None if another process was first."""
@@ -270,6 +269,10 @@ def _attributes(pointer: Pointer) -> dict[str, Any]:
 
 def open_places_from(item: Item) -> tuple[OpenPlace, ...]:
     return _open_places.decode(item["open_places"]["S"]) if "open_places" in item else ()
+
+
+def pointer_from(name: str, origin: int, item: Item | None) -> Pointer:
+    return _pointer_from(item) if item else Pointer(name, origin)
 
 
 def _pointer_from(item: Item) -> Pointer:
