@@ -36,8 +36,11 @@ def take_all(folder: Path, chromium: str) -> list[Path]:
 
 
 PICTURES: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "overview": ("overview", TALL),
+    "overview-phone": ("overview", {**PHONE, "color_scheme": "dark"}),
     "wheel": ("wheel", TALL),
-    "tasks": ("tasks?biz_type=orders", {**DESK, "color_scheme": "dark"}),
+    "tasks-phone": ("tasks?biz_type=orders&status=pending", PHONE),
+    "tasks": ("tasks?biz_type=orders", {**TALL, "color_scheme": "dark"}),
     "task": ("tasks/{task}", DESK),
     "task-phone": ("tasks/{task}", PHONE),
     "timer": ("timers/{timer}/edit", DESK),
