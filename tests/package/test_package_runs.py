@@ -19,6 +19,7 @@ from tests.package.built_package import TARGET_QUEUE_ARN, TARGET_QUEUE_URL
 from tests.package.conftest import Boot, said
 from tests.package.event_source import EventSource
 from tests.package.receiver import Receiver
+from tests.support.stack_requests import HOST, StackOfATeam
 
 FAR_SECONDS = 7  # farther ahead than a near entry
 ALL_FUNCTIONS = (
@@ -28,7 +29,10 @@ ALL_FUNCTIONS = (
     "SweeperFunction",
     "AuthorizerFunction",
     "IngestFunction",
+    "BulkFunction",
+    "TimerResourceFunction",
 )
+NOBODYS_HOST = "answers.s3.no-such-region-1.amazonaws.com"  # of the form that is allowed
 
 
 def call(
@@ -275,11 +279,42 @@ def test_ingest_creates_tasks_and_rejects_messages_that_it_cannot_read(
     assert attributes == {"ApproximateNumberOfMessages": "2"}
 
 
+def test_bulk_carries_out_an_operation(
+    boot: Boot, receiver: Receiver, aws_server: AwsServer
+) -> None:
+    task_id = create(boot, receiver, 3600, {"order": 19})
+    body = {"biz_type": "orders", "action": "cancel", "ids": [task_id]}
+    status, operation = call(boot, "POST", "/v1/operations", body)
+    assert (status, operation["state"]) == (202, "running")
+
+    assert boot("BulkFunction").invoke(aws_server.invocations[-1]) is None
+
+    shown = call(boot, "GET", f"/v1/operations/{operation['operation_id']}")[1]
+    assert (shown["state"], shown["counts"]["changed"]) == ("done", 1)
+    assert call(boot, "GET", f"/v1/tasks/{task_id}")[1]["status"] == "cancelled"
+
+
+def test_a_stack_makes_a_timer_and_the_run_fails_if_its_answer_is_not_taken(
+    boot: Boot, receiver: Receiver
+) -> None:
+    timer = {"biz_type": "orders", "name": "close", "cron": "0 3 * * *"}
+    properties = {**timer, "callback": {"url": receiver.url}}
+    event = StackOfATeam(send=lambda _: None).event("Create", "Close", properties)
+    event["ResponseURL"] = event["ResponseURL"].replace(HOST, NOBODYS_HOST)
+
+    with pytest.raises(AssertionError, match="AnswerNotTaken"):
+        boot("TimerResourceFunction").invoke(event)
+
+    found = call(boot, "GET", "/v1/timers?biz_type=orders&name_prefix=close")[1]["timers"]
+    assert [one["cron"] for one in found] == ["0 3 * * *"]
+
+
 @pytest.mark.parametrize("name", ALL_FUNCTIONS)
 def test_the_policy_of_a_function_allows_all_its_calls(
     aws_server: AwsServer, resources: Resources, name: str
 ) -> None:
     notifier = resources.ref("NotifierFunctionAliaslive")  # an ARN
+    bulk = resources.ref("BulkFunctionAliaslive")
     arns = {
         **{resources.table_name(t): resources.attribute(t, "Arn") for t in ("Wheel", "Registry")},
         **{
@@ -287,6 +322,7 @@ def test_the_policy_of_a_function_allows_all_its_calls(
             for q in ("SliceQueue", "IngestMessageQueue", "IngestDeadLetterQueue")
         },
         f"{resources.ref('NotifierFunction')}:live": notifier,
+        f"{resources.ref('BulkFunction')}:live": bulk,
         "NotifierFunction:live": notifier,  # as the notifier invokes itself here
         TARGET_QUEUE_URL: TARGET_QUEUE_ARN,
     }
