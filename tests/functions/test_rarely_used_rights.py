@@ -190,23 +190,6 @@ def test_a_page_of_the_slow_lane_is_sent_there_again_after_its_notifier_died(
     assert decode(again["Body"]) == asked
 
 
-def test_the_sweep_postpones_a_task_of_high_priority_to_the_express_queue(
-    wired: ManualClock,
-) -> None:
-    settings = {"lane": "slow", "priority": "high"}
-    assert call("PUT", "/v1/businesses/orders", settings)[0] == 201
-    create("https://receiver.example/", in_seconds=30, priority="high")
-    wired.advance_ms(30_000)
-    tick()
-    express = process.settings().express_queue_url
-    assert worked_off(received(express)) == {"batchItemFailures": []}
-    assert received(process.settings().slow_queue_url), "and nobody begins it"
-    boto3.client("sqs").purge_queue(QueueUrl=express)
-    sweep(wired)
-    sweep(wired)
-    assert received(express)
-
-
 def test_the_notifier_disables_a_timer_whose_receiver_answers_stop(
     wired: ManualClock, receiver: str
 ) -> None:
@@ -376,3 +359,37 @@ def test_a_worker_announces_near_tasks_by_either_queue_and_past_them(
     with queues_refuse():
         assert operated(action="run", filter={})["changed"] == 1
     assert len(past_the_queue) > before + 1, "the worker's own and that of the task"
+
+
+def test_the_sweeper_starts_a_worker_that_is_missing(
+    wired: ManualClock, past_the_queue: list[Invocation]
+) -> None:
+    create("https://receiver.example/", in_seconds=3_600)
+    status, _ = call(
+        "POST", "/v1/operations", {"biz_type": "orders", "action": "cancel", "filter": {}}
+    )
+    assert status == 201
+    past_the_queue.clear()  # the one of the api is lost
+    sweeper.handler({}, Context())
+    assert [one.function for one in past_the_queue] == [process.settings().bulk_function]
+
+
+def test_the_sweep_postpones_a_task_of_high_priority_to_the_express_queue(
+    wired: ManualClock,
+) -> None:
+    """By a minute, since it is not late: it was run long before it is due."""
+    settings = {"lane": "slow", "priority": "high"}
+    assert call("PUT", "/v1/businesses/orders", settings)[0] == 201
+    task = create("https://receiver.example/", in_seconds=3_600, priority="high")
+    wired.advance_ms(30_000)
+    assert call("POST", f"/v1/tasks/{task['task_id']}/run")[0] == 200
+    tick()
+    config = process.settings()
+    express = config.express_queue_url
+    assert worked_off(received(express)) == {"batchItemFailures": []}
+    assert received(config.slow_queue_url), "and nobody begins it"
+    boto3.client("sqs").purge_queue(QueueUrl=express)
+    for _ in range(4):  # and no scheduler runs
+        wired.advance_ms(60_000)
+        sweeper.handler({}, Context())
+    assert received(express)
