@@ -15,6 +15,7 @@ from tests.simulation.soak import TASKS_PER_SECOND, Soak, soaked_on_core
 from tests.simulation.verdict import Report
 from tests.simulation.worlds import in_worlds
 
+TASKS_AN_OPERATION = 100
 SHORT_DAY_SECONDS = 1_200  # a task that has ended is kept for so long
 
 
@@ -40,6 +41,7 @@ def main() -> None:
         tasks_per_second=options.per_second / options.worlds,
         day_seconds=options.day,
         beside=options.beside,
+        operations=options.tasks // options.worlds // TASKS_AN_OPERATION,
     )
     soaks = [soak(options.seed + number) for number in range(options.worlds)]
     began = time.monotonic()
@@ -67,7 +69,8 @@ def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
     )
     print(f"{messages.letters_again} of these for a second time")
     print(f"  calls {report.calls}, of these repeats after a delivery {report.repeated}, ", end="")
-    print(f"in batches {report.batched}, ends of long work {report.completed}")
+    print(f"in batches {report.batched}, ends of long work {report.completed}, ", end="")
+    print(f"bulk operations {report.operations}")
     print(f"  largest lateness {report.largest_lateness_ms / 1000:.1f} s, ", end="")
     print(f"the sweep at most {report.sweep_behind_seconds:.0f} s behind")
     print(f"  lost {len(report.lost)}, early {len(report.early)}, ", end="")

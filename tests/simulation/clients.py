@@ -11,6 +11,7 @@ from duewheel.rules.wheel.timing import SKEW_MS
 from tests.simulation.faults import FLAKY_HOST
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
 from tests.simulation.lines import Lines
+from tests.simulation.operators import Operators
 from tests.simulation.owners import BATCHED, DORMANT, KEYED, KEYS, LIMITED, NARROW, Owners
 from tests.simulation.senders import Senders
 from tests.simulation.service import NO_HEADERS, Service
@@ -56,8 +57,10 @@ class Clients:
         has_long_work: bool = True,
         has_timeouts: bool = True,
         has_pauses: bool = True,
+        operations: int = 0,
     ) -> None:
-        """`far_seconds`: some tasks are due about then, and longer than tasks are kept."""
+        """`far_seconds`: some tasks are due about then, and longer than tasks are kept.
+        `operations`: bulk operations, beside all else."""
         self.ledger = Ledger()
         self.begun = 0
         self.tolerances: Sequence[int | None] = TOLERANCES if has_tolerances else (None,)
@@ -85,15 +88,18 @@ class Clients:
         self.owners = Owners(self._chance, self.ledger, self._ask, service.seconds)
         self.has_order = has_order
         self.lines = Lines(self._chance, self._ask, self._new, self._note)
+        self.operators = Operators(Random(seed), self._ask, self._note)
+        self._operations = operations
         self.senders = Senders(service, self._chance, lambda: self._new(self._in_seconds()))
 
     async def live(self) -> None:
         """Until so many tasks are created, at a pace that spreads them over so many seconds."""
         stories: list[asyncio.Task[None]] = []
+        many = self._service.spawn(self.operators.live(self._operations, self._seconds))
         while self._created() < self._tasks:
             await asyncio.sleep(self._chance.expovariate(self._pace(stories)))
             stories.append(self._service.spawn(self._any_story()()))
-        await asyncio.gather(*stories)
+        await asyncio.gather(*stories, many)
 
     def _created(self) -> int:
         return len(self.ledger.tasks) + self.senders.messages.certain

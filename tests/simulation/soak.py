@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, partial
@@ -39,6 +39,7 @@ from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_
 from tests.simulation.ledger import DueAsked
 from tests.simulation.lines import ORDERED, judged_lines
 from tests.simulation.message_verdict import MessageReport, judged_messages, tasks_of
+from tests.simulation.operators import Bulk, judged_bulk, told_of
 from tests.simulation.owner_verdict import batch_sizes, judged_owners, wrong_labels, wrong_notices
 from tests.simulation.owners import (
     BATCH_TASKS_MAX,
@@ -78,6 +79,7 @@ class Soak:
     settling_seconds_max: float = SETTLING_SECONDS_MAX
     turns_before_seconds: float = 0  # how long the wheel has turned when the first task comes
     day_seconds: int = DAY_SECONDS  # shorter: TTL strikes while tasks wait
+    operations: int = 0  # on many tasks at once
     beside: str = ""  # a commit, whose release is updated to this one, and rolled back meanwhile
 
     @property
@@ -131,6 +133,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         has_order = all(release.has("rules.tasks.flow_order") for release in releases)
         has_tolerances = all(release.has("rules.tolerance") for release in releases)
         has_keys = all(release.has("rules.businesses.flow") for release in releases)
+        has_operations = all(release.has("rules.bulk.operation") for release in releases)
         clients = Clients(
             service,
             soak.seed + 2,
@@ -148,6 +151,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
             has_long_work=all(release.has("rules.callbacks.completion") for release in releases),
             has_timeouts=all(release.has("rules.callbacks.timeouts") for release in releases),
             has_pauses=all(release.has("rules.tasks.pause") for release in releases),
+            operations=soak.operations if has_operations else 0,
         )
         service.receiver.works = Workers(service, soak.seed + 3).begin
         expiry = Expiry(service, soak.day_seconds)
@@ -171,6 +175,8 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         sizes = batch_sizes(service.receiver.calls).values()
         report.batched = sum(size for size in sizes if size > 1)
         report.disobeyed += judged_lines(clients.ledger, service.receiver, _tasks_of(items))
+        report.operations = len(clients.operators.bulks)
+        report.disobeyed += service.run(_wrong_operations(service, clients.operators.bulks, items))
         if clients.has_labels:
             report.disobeyed += wrong_labels(_tasks_of(items))
         report.inconsistent = inconsistent(service, health)
@@ -312,6 +318,20 @@ def inconsistent(service: Service, items: list[dict[str, Any]]) -> list[str]:
         asked = replace(asked, cursor=audited.cursor)
     assert audited.audited_until_second == last_second + 1
     return [f"{f.wrong} {f.task_id or f.at} ({f.attribute or f.sentence})" for f in findings]
+
+
+async def _wrong_operations(
+    service: Service, bulks: Sequence[Bulk], items: list[dict[str, Any]]
+) -> list[str]:
+    tasks = {task.task_id: task for task in _tasks_of(items)}
+    calls = service.receiver.calls
+    return [
+        wrong
+        for bulk in bulks
+        for wrong in judged_bulk(
+            bulk, await told_of(service.request, bulk.operation_id), tasks, calls
+        )
+    ]
 
 
 async def _wrong_statistics(

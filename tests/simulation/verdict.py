@@ -32,6 +32,7 @@ class Report:
     messages: MessageReport = field(default_factory=MessageReport)
     # Each of these is a broken promise:
     lost: list[str] = field(default_factory=list)
+    operations: int = 0  # on many tasks at once
     early: list[str] = field(default_factory=list)
     called_after_cancel: list[str] = field(default_factory=list)
     unexplained: list[str] = field(default_factory=list)
