@@ -50,7 +50,7 @@ class WheelPointers:
 
     def _skip_to(self, name: str, second: int) -> None:
         seen = self._read(name)
-        if seen.epoch == 0:  # it was never moved, and is not stored
+        if seen.epoch == 0:  # no function has claimed it, so it may not be stored
             self._store.skip_to(name, self._origin, second)
         elif second > seen.position:
             key, position = registry_keys.pointer(name), {"N": str(second)}

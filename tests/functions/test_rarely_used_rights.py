@@ -387,7 +387,7 @@ def test_the_sweep_postpones_a_task_of_high_priority_to_the_express_queue(
     config = process.settings()
     express = config.express_queue_url
     assert worked_off(received(express)) == {"batchItemFailures": []}
-    assert received(config.slow_queue_url), "and nobody begins it"
+    assert received(config.slow_queue_url), "the page is sent there, and no notifier begins it"
     boto3.client("sqs").purge_queue(QueueUrl=express)
     for _ in range(4):  # and no scheduler runs
         wired.advance_ms(60_000)

@@ -149,10 +149,11 @@ def judged_bulk(
 def _is_changed(bulk: Bulk, task_id: str, task: Task) -> bool:
     if bulk.action == "cancel":
         return task.status is Status.CANCELLED
-    return task.due_at_ms == bulk.due_ms[task_id] + SHIFT_SECONDS * 1000
+    return task.due_at_ms == _after_ms(bulk, task_id)
 
 
 def _after_ms(bulk: Bulk, task_id: str) -> float:
+    """When a changed task may be called at the earliest."""
     if bulk.action == "cancel":
         return float("inf")
     return bulk.due_ms[task_id] + SHIFT_SECONDS * 1000
