@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
+from threading import Lock
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -54,12 +55,10 @@ class Recorder:
         at: int = 1,
     ) -> None:
         """Run `happens` once, at one of the calls whose request contains `of`."""
-        left = at
+        is_it = _nth(at, of, operation)
 
         def hook(call: Call) -> None:
-            nonlocal left
-            left -= call.operation == operation and of in str(call.request)
-            if left == 0:
+            if is_it(call):
                 setattr(self, moment, None)
                 happens()
 
@@ -67,12 +66,10 @@ class Recorder:
 
     def lose_answer(self, client: Any, *operations: str, of: str = "", at: int = 1) -> None:
         """Let the SDK repeat one of the calls after its first try was carried out."""
-        left = at
+        is_it = _nth(at, of, *operations)
 
         def hook(call: Call) -> None:
-            nonlocal left
-            left -= call.operation in operations and of in str(call.request)
-            if left == 0:
+            if is_it(call):
                 self.before = None
                 client._make_api_call(call.operation, call.request)
 
@@ -101,6 +98,21 @@ class Recorder:
 
     def clear(self) -> None:
         self.calls.clear()
+
+
+def _nth(at: int, of: str, *operations: str) -> Callable[[Call], bool]:
+    """Whether a call is that one of those meant. Threads may ask side by side."""
+    lock, seen = Lock(), 0
+
+    def is_it(call: Call) -> bool:
+        nonlocal seen
+        if call.operation not in operations or of not in str(call.request):
+            return False
+        with lock:
+            seen += 1
+            return seen == at
+
+    return is_it
 
 
 def _die() -> None:

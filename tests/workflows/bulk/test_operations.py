@@ -242,34 +242,19 @@ def test_the_pace_is_kept(world: World) -> None:
 def test_a_stop_takes_effect_within_a_page(world: World) -> None:
     tasks = spread(world, 60)
     operation = asked_for(world, "cancel", filter=ALL, per_second=10)
-    seen: list[int] = []
 
-    def stop_in_third_page(_: object) -> None:
-        cancelled = sum(not world.read(task).is_live for task in tasks)
-        if cancelled >= 25 and not seen:
-            seen.append(cancelled)
-            state = world.stop_operation(operation.operation_id, ANYTHING).state
-            assert state is State.STOPPING
+    def stop() -> None:
+        state = world.stop_operation(operation.operation_id, ANYTHING).state
+        assert state is State.STOPPING
 
-    world.recorder.after = only_after_updates_of_tasks(world, stop_in_third_page)
+    # Pages have ten tasks by the pace. The page does not end before this write of its has.
+    world.recorder.once("UpdateItem", stop, "after", of=world.settings.wheel_table, at=25)
     after = worked_on(world, operation)
-    world.recorder.after = None
     assert (after.state, numbers(after)) == (State.STOPPED, (30, 0, 0))
     assert sum(not world.read(task).is_live for task in tasks) == 30
     assert after.page is None
     assert world.stop_operation(operation.operation_id, ANYTHING) == after
     assert worked_on(world, operation) == after
-
-
-def only_after_updates_of_tasks(world: World, look: Any) -> Any:
-    def hook(call: Any) -> None:
-        is_task = call.request.get("TableName") == world.settings.wheel_table
-        if call.operation == "UpdateItem" and is_task:
-            world.recorder.after = None
-            look(call)
-            world.recorder.after = hook
-
-    return hook
 
 
 def test_a_stop_of_one_that_no_worker_has_begun_ends_it_with_the_next_run(world: World) -> None:
