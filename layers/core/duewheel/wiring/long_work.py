@@ -33,7 +33,7 @@ def _run_ended(task: Task, timer: "Timer | None", status: Status, outcome: Outco
 
 @once
 def work_permits() -> WorkPermits:
-    return WorkPermits(clock(), permits(), tasks())
+    return WorkPermits(clock(), permits(), tasks(), process.random_unit())
 
 
 def end_work(fail_attempt: FailAttempt, known: BusinessCache) -> EndWork:

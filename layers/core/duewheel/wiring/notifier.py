@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.aws.target import AwsTarget
+from duewheel.rules.delivery.permits import Permits
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers.withdrawal import Claims
 from duewheel.rules.wheel.addresses import PARKED_SLOTS, Address
@@ -297,7 +298,11 @@ def _gates(known: BusinessCache) -> _Gates:
         random_bytes=partial(random_bytes(), MARK_BYTES),
     )
     concurrency_limit = ConcurrencyLimitGate(
-        clock=clock(), store=permits(), reschedule=rescheduling, retry_throttled=retrying
+        clock=clock(),
+        store=permits(),
+        give_back_over=_give_back_over,
+        reschedule=rescheduling,
+        retry_throttled=retrying,
     )
     rate_limit = RateLimitGate(LimitCallRate(clock(), turns()), rescheduling, retrying)
     gates = (
@@ -366,6 +371,12 @@ def _give_back(task: Task) -> None:
     from duewheel.wiring.long_work import work_permits
 
     work_permits().give_back(task)
+
+
+def _give_back_over(scope: str, seen: Permits) -> Permits:
+    from duewheel.wiring.long_work import work_permits
+
+    return work_permits().give_back_over(scope, seen)
 
 
 def _lapse(known: BusinessCache, entry: Address, task: Task) -> None:

@@ -5,7 +5,8 @@ A run holds permits until an instant by its own clock, and renews them. It begin
 call ends by then. A holder counts until this instant has passed by all clocks, so the permits of a
 run that crashed come back by themselves.
 
-Work that goes on after its call holds a permit of its own until it ends, or lapses.
+Work that goes on after its call holds a permit of its own until it ends, or lapses. Tasks that wait
+give back those of work that has ended otherwise.
 
 Runs whose tasks wait say so in the record, with the order of the first one (`priority.py`). A run
 that waits for an earlier one is served first: the others leave free permits to it, and give it
@@ -45,6 +46,7 @@ RECENT_CALLS = 20  # the mean has about so many
 LINE_SHARE = 0.8  # places are a little closer than calls last, so that no permit is idle
 WAITERS_MAX = 20  # runs without permits in the record; others just try again
 VERSION = PERMITS_VERSION
+_WORK = "task:"
 
 
 class Holding(Struct, frozen=True, array_like=True):
@@ -148,8 +150,30 @@ def given_back_by_work(permits: Permits, task_id: str, took_ms: int) -> Permits 
     return replace(permits, version=permits.version + 1, held=held, call_us=call_us)
 
 
+def work_in(permits: Permits) -> dict[str, Holding]:
+    """By task id."""
+    return {
+        name.removeprefix(_WORK): one
+        for name, one in permits.held.items()
+        if name.startswith(_WORK)
+    }
+
+
+def without_work(permits: Permits, over: Mapping[str, Holding]) -> Permits | None:
+    """Without the permits of work that is over, but for those that were put anew since."""
+    names = {_work(task_id) for task_id, one in over.items()}
+    held = {
+        name: one
+        for name, one in permits.held.items()
+        if name not in names or one != over[name.removeprefix(_WORK)]
+    }
+    if len(held) == len(permits.held):
+        return None
+    return replace(permits, version=permits.version + 1, held=held)
+
+
 def _work(task_id: str) -> str:
-    return f"task:{task_id}"
+    return _WORK + task_id
 
 
 def _others(permits: Permits, owner: str, now_ms: int) -> dict[str, Holding]:

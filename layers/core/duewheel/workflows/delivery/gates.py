@@ -22,6 +22,7 @@ from duewheel.rules.businesses.rate_limit import US_PER_MS, RateLimit, ReservedT
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery import permits
 from duewheel.rules.delivery.circuit_breaker import Probe
+from duewheel.rules.delivery.permits import Permits
 from duewheel.rules.delivery.priority import Rank, order_ms, rank
 from duewheel.rules.delivery.reservations import not_before, slack_us
 from duewheel.rules.names import scope_of
@@ -259,10 +260,12 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
     """The limits of calls in flight, of a business and of its flow keys, over all notifiers. A task
     that has not been in a line, of permits or of turns, lines up behind it; any other takes a
     permit when it is due (`permits.py`). It stands before the rate limit, so a task takes no turn
-    that it cannot use."""
+    that it cannot use. Before a task gets a place, permits that ended work has kept are given
+    back."""
 
     clock: Clock
     store: PermitStore
+    give_back_over: Callable[[str, Permits], Permits]
     reschedule: Reschedule
     retry_throttled: RetryThrottled
 
@@ -307,6 +310,8 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
     def _places(self, tasks: list[Task], scope: str, business: Business) -> ReservedTurns:
         limit = business.in_flight_limits(tasks[0].flow_key).get(scope, IN_FLIGHT_MAX)
         record = self.store.read(scope)
+        if permits.work_in(record):
+            record = self.give_back_over(scope, record)
         interval_us = record.interval_us(limit)
         from_ms = record.line_from_ms(limit, tasks[0], self.clock.now_ms())
         is_late = permits.is_placed(tasks[0])

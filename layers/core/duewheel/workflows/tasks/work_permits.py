@@ -1,9 +1,11 @@
 """The permits of work that goes on after its call: taken when the call has ended, and given back
-with the end of the work. One that is not given back expires when the work lapses.
+with the end of the work. Whatever ended it may have died before, or DynamoDB have refused the
+write: tasks that wait give such permits back, and they expire when the work would have lapsed.
 
 Work holds permits of the scopes that its call had some of, so a task without limits costs nothing.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from msgspec import Struct
@@ -11,16 +13,21 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.delivery import permits as rules
+from duewheel.rules.delivery.permits import Permits
 from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.dynamodb import is_of_aws
 from duewheel.stores.tasks.tasks import TaskStore
+
+LOOKED_AT_MAX = 10  # tasks at once; each wait for a permit looks at others
 
 
 class WorkPermits(Struct, frozen=True):
     clock: Clock
     store: PermitStore
     tasks: TaskStore
+    random_unit: Callable[[], float]
 
     def hold(self, task: Task) -> None:
         """Whatever ended the work before its permits were put found none to give back."""
@@ -46,3 +53,24 @@ class WorkPermits(Struct, frozen=True):
                 if not is_of_aws(error):
                     raise
                 logger.warning("permits not changed", action="permits-failed", error=str(error))
+
+    def give_back_over(self, scope: str, seen: Permits) -> Permits:
+        """Give back permits of work that has ended, of a few tasks that are chosen at random. Work
+        runs before it has a permit, so a task that does not run keeps none by right."""
+        of_work = rules.work_in(seen)
+        names = sorted(of_work)
+        start = int(self.random_unit() * len(names))
+        chosen = (names[start:] + names[:start])[:LOOKED_AT_MAX]
+        tasks = self.tasks.get_many(map(address_of_task, chosen))
+        over = {
+            task.task_id: of_work[task.task_id] for task in tasks.values() if task.running is None
+        }
+        if not over:
+            return seen
+        logger.info(
+            "permits of ended work given back",
+            action="work-permits-given-back",
+            scope=scope,
+            task_ids=sorted(over),
+        )
+        return self.store.change(scope, partial(rules.without_work, over=over))
