@@ -53,7 +53,7 @@ def test_dead_letters_can_be_listed_repeatedly(sender: Sender) -> None:
     letters = sender.dead_letters()
     assert len(letters) == 13
     assert sender.dead_letters() == letters
-    assert {(json.dumps(bad) in letter["body"]) for letter in letters[1:]} == {True}
+    assert sum(json.dumps(bad) in letter["body"] for letter in letters) == 12
     problems = [letter["attributes"]["problem"] for letter in letters]
     assert sorted(problems) == ["invalid-field"] * 12 + ["malformed-body"]
 
