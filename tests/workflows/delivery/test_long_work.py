@@ -1,7 +1,6 @@
 """Work that goes on after its call: the receiver answers 202, and reports the end."""
 
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 
@@ -10,15 +9,13 @@ from duewheel.rules.callbacks.completion import WITHIN_HEADER, name_in
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, outcome_of_answer
 from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER, AttemptName
 from duewheel.rules.callbacks.types import RetryPolicy
-from duewheel.rules.delivery.permits import held_by_work
 from duewheel.rules.delivery.waiting import Reason
 from duewheel.rules.refusals import NotRunning, TooLate
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
-from duewheel.wiring import businesses, process
-from duewheel.wiring.long_work import reported_work, work_permits
+from duewheel.wiring import process
+from duewheel.wiring.long_work import reported_work
 from tests.support.receiver import OK, Received
-from tests.support.recorder import Death
 from tests.support.world import FAR_MS, World
 
 WITHIN = 600
@@ -221,94 +218,6 @@ def test_a_plain_2xx_delivers_whatever_was_reported_during_its_call(
     world.come_up(task)
     ended = world.read(task)
     assert (ended.status, ended.result, ended.attempts) == (Status.DELIVERED, None, 1)
-
-
-def test_work_holds_a_permit_until_it_ends(world: World) -> None:
-    world.configured("orders", calls_in_flight=1)
-    task = begun(world)
-    held = businesses.permits().read("orders").held
-    assert list(held) == [f"task:{task.task_id}"]
-    other = world.created(FAR_MS)
-    world.handle(world.dispatched(other))
-    assert len(world.receiver.received) == 1  # it waits
-    moved = progress(task)
-    assert (
-        businesses.permits().read("orders").held[f"task:{task.task_id}"].until_ms == moved.next_ms
-    )
-    complete(task)
-    assert businesses.permits().read("orders").held == {}
-    world.receiver.answer = lambda received: OK
-    reach(world, world.read(other).next_ms)
-    assert world.read(other).status is Status.DELIVERED
-
-
-ENDS: list[Callable[[World, Task], object]] = [
-    lambda world, task: fail(task),
-    lambda world, task: world.cancel(task.task_id),
-    lambda world, task: reach(world, task.next_ms),
-]
-
-
-@pytest.mark.parametrize("end", ENDS, ids=["fail", "cancel", "silence"])
-def test_any_end_of_work_gives_its_permit_back(
-    world: World, end: Callable[[World, Task], object]
-) -> None:
-    world.configured("orders", calls_in_flight=1)
-    task = begun(world)
-    end(world, task)
-    assert businesses.permits().read("orders").held == {}
-
-
-def test_work_that_ends_before_its_permit_is_put_holds_none(world: World) -> None:
-    world.configured("orders", calls_in_flight=1)
-    task = begun(world)
-    complete(task)
-    work_permits().hold(task)  # the notifier wrote that it runs, and then the report came
-    assert businesses.permits().read("orders").held == {}
-
-
-def test_a_permit_that_ended_work_has_kept_comes_back_by_the_task_that_waits_for_it(
-    world: World,
-) -> None:
-    world.configured("orders", calls_in_flight=1)
-    task = begun(world)
-    world.recorder.die("GetItem", of="permits")
-    with pytest.raises(Death):
-        complete(task)
-    world.recorder.before = None
-    assert world.read(task).status is Status.DELIVERED
-    assert f"task:{task.task_id}" in businesses.permits().read("orders").held
-    world.receiver.answer = lambda received: OK
-    other = world.created(FAR_MS)
-    world.handle(world.dispatched(other))
-    reach(world, world.read(other).next_ms)
-    assert world.read(other).status is Status.DELIVERED
-    assert world.clock.now_ms() < task.next_ms - 60_000
-
-
-def test_a_task_that_waits_leaves_permits_to_work_that_goes_on(world: World) -> None:
-    world.configured("orders", calls_in_flight=1)
-    task = begun(world)
-    held = businesses.permits().read("orders").held
-    other = world.created(FAR_MS)
-    world.handle(world.dispatched(other))
-    assert world.read(other).next_ms > FAR_MS
-    assert businesses.permits().read("orders").held[f"task:{task.task_id}"] in held.values()
-
-
-def test_a_permit_that_is_put_anew_is_not_given_back_by_what_was_seen_before(world: World) -> None:
-    """The work has ended, and the task runs again, while a task that waits looks at it."""
-    world.configured("orders", calls_in_flight=1)
-    task = begun(world)
-    seen = businesses.permits().read("orders")
-    complete(task)
-    anew = partial(held_by_work, task_id=task.task_id, until_ms=task.next_ms + 1)
-    world.recorder.once(
-        "BatchGetItem", lambda: businesses.permits().change("orders", anew), "after"
-    )
-    after = work_permits().give_back_over("orders", seen)
-    assert after.held == businesses.permits().read("orders").held
-    assert after.held[f"task:{task.task_id}"].until_ms == task.next_ms + 1
 
 
 def test_the_next_task_of_a_flow_key_waits_for_the_end_of_the_work(world: World) -> None:

@@ -142,8 +142,13 @@ def held_by_work(permits: Permits, task_id: str, until_ms: int) -> Permits:
     return replace(permits, version=permits.version + 1, held=held)
 
 
-def given_back_by_work(permits: Permits, task_id: str, took_ms: int) -> Permits | None:
-    if _work(task_id) not in permits.held:
+def given_back_by_work(
+    permits: Permits, task_id: str, took_ms: int, until_ms: int
+) -> Permits | None:
+    """`until_ms`: of the work that has ended. A later one is of the next attempt, which may work
+    before this is written."""
+    mine = permits.held.get(_work(task_id))
+    if mine is None or mine.until_ms > until_ms:
         return None
     held = {name: one for name, one in permits.held.items() if name != _work(task_id)}
     call_us = _mean_us(permits.call_us, 1, took_ms)

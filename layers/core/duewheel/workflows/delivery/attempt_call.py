@@ -95,7 +95,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
                 started_ms = self.clock.now_ms()
                 if not _may_begin(confirmed, started_ms, permit, run):
                     return False
-                attempt = await self._attempt(confirmed, started_ms, run, slot)
+                attempt = await self._attempt(confirmed, started_ms, run, slot, permit)
         if attempt is not None:
             await self.detect_slow_calls(run.business, attempt, run.page.deadline_ms)
         return True
@@ -125,21 +125,21 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         return confirmed
 
     async def _attempt(
-        self, call: Call, started_ms: int, run: BusinessRun, slot: ExitStack
+        self, call: Call, started_ms: int, run: BusinessRun, slot: ExitStack, permit: Slot
     ) -> Attempt | None:
         """None if no call was made."""
         # They may have waited for a slot.
         expired = [task for task in call.in_request if is_expired(task, started_ms)]
         live = without(call, expired) if expired else call
         if live is not None and not expired:
-            return await self._call(live, started_ms, run, slot)
+            return await self._call(live, started_ms, run, slot, permit)
         # Side by side: the write of an end may be throttled for longer than a call may wait.
-        work = [] if live is None else [self._call(live, started_ms, run, slot)]
+        work = [] if live is None else [self._call(live, started_ms, run, slot, permit)]
         attempts = await gather_all([*work, *(self._expire(task, run) for task in expired)])
         return attempts[0]
 
     async def _call(
-        self, live: Call, started_ms: int, run: BusinessRun, slot: ExitStack
+        self, live: Call, started_ms: int, run: BusinessRun, slot: ExitStack, permit: Slot
     ) -> Attempt | None:
         """The slow-call detection and the breaker see one call."""
         outcomes = await self._outcomes(live, run, started_ms)
@@ -152,7 +152,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             keep = run.business.own.keep_answers
             attempt = lifecycle.attempt_made(task, outcome, started_ms, ended_ms, keep)
             made.append((task, outcome, attempt))
-        await self._record(made, run, slot)
+        await self._record(made, run, slot, permit)
         return made[-1][2] if made else None
 
     async def _expire(self, task: Task, run: BusinessRun) -> None:
@@ -201,13 +201,16 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         )
         return BatchOutcome(outcome, [outcome])
 
-    async def _record(self, made: Sequence[Made], run: BusinessRun, slot: ExitStack) -> None:
+    async def _record(
+        self, made: Sequence[Made], run: BusinessRun, slot: ExitStack, permit: Slot
+    ) -> None:
         """The slot is free again when all deliveries are written."""
         running = [one for one in made if one[1].complete_within_seconds is not None]
         delivered = [
             one for one in made if one[1].verdict is Verdict.DELIVERED and one not in running
         ]
         if running:
+            permit.goes_on = True
             await self._record_running(running, run)
         if delivered:
             written = after_all(len(delivered), slot.pop_all().close)

@@ -83,6 +83,7 @@ class Pool:
         self._is_closed = False
         self._is_known_to_wait = False
         self._is_unsure = False  # a write may have been carried out
+        self._is_share_old = False  # work holds a permit since
         self._keeper: SideBySide[None] | None = None
 
     async def acquire(self, task: Task, order: int, latest_ms: int, timeout_ms: int) -> Grant:
@@ -112,8 +113,9 @@ class Pool:
     def begins(self) -> None:
         self._unbegun -= 1
 
-    def release(self, used_ms: int | None) -> None:
-        """None: its call has not begun."""
+    def release(self, used_ms: int | None, *, goes_on: bool = False) -> None:
+        """`used_ms` None: its call has not begun. `goes_on`: its work has a permit of its own, so
+        no other call begins by this one before the record is read."""
         if used_ms is None:
             self._unbegun -= 1
         else:
@@ -122,6 +124,9 @@ class Pool:
         self._in_use -= 1
         now_ms = self._clock.now_ms()
         self._idle_since_ms = now_ms
+        if goes_on:
+            self._is_share_old = True
+            self._share = min(self._share, self._in_use)
         is_to_yield = self._held > self._share
         if (is_to_yield or not self._is_long_enough(now_ms)) and not self._is_unsure:
             self._next_try_ms = now_ms
@@ -216,20 +221,21 @@ class Pool:
             ended=self._ended,
         )
         self._held = min(self._held, wanted.count)  # the write may be carried out and not answered
-        self._ended, self._is_unsure = (0, 0), True
+        self._ended, self._is_unsure, self._is_share_old = (0, 0), True, False
         try:
             taken = await in_thread(self._change, wanted)
         except Exception as error:  # noqa: BLE001 - no call begins by it, and it is tried again
             logger.warning("permits not changed", action="permits-failed", error=str(error))
         else:
             self._held, self._until_ms = taken.held.count, taken.held.until_ms
-            self._share = taken.share
+            self._share = min(taken.share, self._in_use) if self._is_share_old else taken.share
             self._is_known_to_wait = taken.held.waiting > 0
             self._is_unsure = False
         now_ms = self._clock.now_ms()
         self._idle_since_ms = now_ms
         is_enough = not self._is_unsure and self._held >= wanted.count
-        pause_ms = 0 if is_enough else rules.MORE_MS if self._held else rules.RETRY_MS
+        is_to_look = is_enough or self._is_share_old
+        pause_ms = 0 if is_to_look else rules.MORE_MS if self._held else rules.RETRY_MS
         self._next_try_ms = now_ms + pause_ms
 
 
@@ -240,6 +246,7 @@ class Slot(Struct, kw_only=True):
     scope: str = ""
     grants: tuple[tuple[Pool, Grant], ...] = ()
     is_begun: bool = False
+    goes_on: bool = False  # the work, with a permit of its own
 
     def begins(self) -> None:
         self.is_begun = True
@@ -296,7 +303,7 @@ class CallSlots:
         finally:
             used_ms = self._clock.now_ms() - from_ms if slot.is_begun else None
             for pool, _ in grants:
-                pool.release(used_ms)
+                pool.release(used_ms, goes_on=slot.goes_on)
 
     def lacks_new_limit(self, flow_key: str | None) -> bool:
         """Whether the business has a first limit since the page was begun. Of calls without
