@@ -3,7 +3,8 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Rates
 from tests.simulation.owner_verdict import most_in_flight
-from tests.simulation.receiver import Call
+from tests.simulation.receiver import Call, ReportedEnd
 from tests.simulation.service import Service
+from tests.simulation.workers import Workers
 from tests.support.bounds import quick_first
 from tests.support.clock import NOON_MS
 
@@ -34,6 +36,7 @@ class Crowd:
     permit_requests: Counter[str]
     rescheduled: int
     statuses: Counter[str]
+    ends: list[ReportedEnd]
 
     @property
     def took_seconds(self) -> float:
@@ -50,6 +53,18 @@ class Crowd:
         return most
 
     @property
+    def work(self) -> list[Call]:
+        """The calls, each with the work that followed it: until the report of its end was sent, or
+        until its deadline."""
+        worked = []
+        for call in self.calls:
+            sent = [end.begun_seconds for end in self.ends if end.task_id == call.task_id]
+            within = call.heard.complete_within_seconds or 0
+            until = min((at for at in sent if at >= call.began_seconds), default=inf)
+            worked.append(replace(call, ended_seconds=min(until, call.ended_seconds + within)))
+        return worked
+
+    @property
     def busy_seconds(self) -> float:
         return sum(call.ended_seconds - call.began_seconds for call in self.calls)
 
@@ -63,8 +78,10 @@ def crowd_of(
     apart_ms: int = 0,
     settings: dict[str, Any] | None = None,
     seed: int = 2,
+    kind: str = "slow",
 ) -> Crowd:
     service = Service(the_template(), Faults(seed, rates), seed=seed)
+    service.receiver.works = Workers(service, seed).begin
     requests: Counter[str] = Counter()
     rescheduled = 0
 
@@ -79,16 +96,18 @@ def crowd_of(
 
     durations = call_seconds if isinstance(call_seconds, Sequence) else [call_seconds] * tasks
     with service.running(), answered_by(counted):
-        created = service.run(_lived(service, durations, limit, apart_ms, settings or {}))
+        created = service.run(_lived(service, durations, kind, limit, apart_ms, settings or {}))
         items = service.emulator.items(service.settings.wheel_table, ("status",))
         statuses = Counter(item["status"]["S"] for item in items if "status" in item)
         calls = list(service.receiver.calls)
-        return Crowd(calls, created, requests, rescheduled, statuses)
+        ends = list(service.receiver.ends)
+        return Crowd(calls, created, requests, rescheduled, statuses, ends)
 
 
 async def _lived(
     service: Service,
     durations: Sequence[float],
+    kind: str,
     limit: int,
     apart_ms: int,
     settings: dict[str, Any],
@@ -107,7 +126,7 @@ async def _lived(
             {
                 "biz_type": "narrow",
                 "due_at": rfc3339(NOON_MS + IN_SECONDS * 1000 + number * apart_ms),
-                "callback": {"url": f"https://far.example/slow/{durations[number]}"},
+                "callback": {"url": f"https://far.example/{kind}/{durations[number]}"},
             }
             for number in range(start, min(start + 500, tasks))
         ]
@@ -162,6 +181,19 @@ def test_notifiers_that_crash_or_freeze_hold_the_bound_and_their_permits_come_ba
     assert most_in_flight(crowd.calls) <= 2
     assert {call.task_id for call in crowd.calls} == crowd.created
     assert set(crowd.statuses) == {"delivered"}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("tasks", "limit", "seed"), [(20, 1, 1), (40, 2, 2), (100, 10, 3)])
+def test_work_that_goes_on_after_its_call_counts_until_it_ends(
+    tasks: int, limit: int, seed: int
+) -> None:
+    """Some of it fails, some lapses, and is called again."""
+    retry = {"attempts": 9, "delays_seconds": [2]}
+    crowd = crowd_of(tasks, limit, 20.0, kind="works", seed=seed, settings={"retry": retry})
+    assert most_in_flight(crowd.work) == limit
+    assert {call.task_id for call in crowd.calls} == crowd.created
+    assert set(crowd.statuses) <= {"delivered", "dead"}
 
 
 @pytest.mark.soak
