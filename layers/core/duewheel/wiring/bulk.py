@@ -8,7 +8,7 @@ from duewheel.rules.bulk.operation import Action
 from duewheel.rules.wheel.addresses import address_named
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.changing import change_task, dead_index, pause_task, redrive_task, task_walk
-from duewheel.wiring.creating import cancel_task
+from duewheel.wiring.creating import cancel_task, order
 from duewheel.wiring.open_operations import operations
 from duewheel.wiring.process import clock, once, random_unit
 from duewheel.wiring.wheel import entry_writer, tasks
@@ -51,6 +51,7 @@ def backfill_work() -> Work:
             timers=timers(),
             known=business_cache(),
             backfilled=backfilled_runs(),
+            keep_order=order(),
             entry_writer=entry_writer(),
         ),
         id_of=instant_of,

@@ -13,7 +13,7 @@ from duewheel.stores.timers.step_records import StepRecordStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
-from duewheel.wiring.wheel import entry_writer, tasks, tell_outcome
+from duewheel.wiring.wheel import entry_writer, keep_order, tasks, tell_outcome
 from duewheel.workflows.timers.change_timer import ChangeTimer, RunTimer
 from duewheel.workflows.timers.count_outcomes import CountOutcomes
 from duewheel.workflows.timers.create_timer import CreateTimer
@@ -90,7 +90,8 @@ def read_xtimer() -> ReadXtimer:
 
 @once
 def run_timer() -> RunTimer:
-    return RunTimer(timers(), tasks(), entry_writer(), made_once())
+    order = keep_order(business_cache())
+    return RunTimer(timers(), tasks(), order, entry_writer(), made_once())
 
 
 def disable_timer(known: BusinessCache) -> DisableTimer:

@@ -90,8 +90,11 @@ class KeepOrder(Struct, frozen=True, kw_only=True):
         """Remove the items of new tasks that were not written."""
 
         def remove() -> None:
-            places = [(line_of(task), place_of(task)) for task in self.in_order(tasks)]
-            self.items.remove_for_good(places)
+            ordered = self.in_order(tasks)
+            if len(ordered) == 1:
+                self.items.remove(line_of(ordered[0]), place_of(ordered[0]), ordered[0].version)
+            else:
+                self.items.remove_for_good([(line_of(one), place_of(one)) for one in ordered])
 
         _surely(remove)
 

@@ -7,6 +7,7 @@ finds which of its runs are made, and only announces them.
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.access.grants import Permit
@@ -29,6 +30,7 @@ from duewheel.stores.timers.backfilled import BackfilledRuns
 from duewheel.stores.timers.occurrences import OccurrenceList
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.bulk.operations import CreateOperation
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.timers.read_timers import ReadTimers
 
@@ -121,6 +123,7 @@ class MakeRun(Struct, frozen=True, kw_only=True):
     timers: TimerStore
     known: BusinessCache
     backfilled: BackfilledRuns
+    keep_order: KeepOrder
     entry_writer: EntryWriter
 
     def __call__(self, operation: Operation, item: str) -> bool:
@@ -132,12 +135,17 @@ class MakeRun(Struct, frozen=True, kw_only=True):
         record = self.backfilled.record(timer.timer_id, second, operation.mark, task.home)
         home = task.home
         with unavailable_when_throttled(TooManyWrites()):
+            keyed = replace(task, flow_key=timer.rules.flow_key)
+            if self.keep_order.reserve([keyed]):
+                raise TooManyWrites()
             try:
                 is_made = self.tasks.create_with(task, record)
             except Conflict:
                 is_made = False
             if not is_made:
                 before = self.backfilled.read(timer.timer_id, second)
+                if before is None or before.home != home:
+                    self.keep_order.withdraw([keyed])
                 if before is None:
                     raise TooManyWrites()
                 if before.mark != operation.mark or before.home is None:

@@ -8,6 +8,7 @@ one. From the answer on, the new definition decides what is called.
 from collections.abc import Callable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.preconditions import Precondition
@@ -25,6 +26,7 @@ from duewheel.stores.dynamodb import Conflict, unavailable_when_throttled
 from duewheel.stores.tasks.made_once import MadeOnce
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.timers import TimerStore
+from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from duewheel.workflows.timers.planning_chain import Chained, PlanningChain
 from duewheel.workflows.tries import until_won
@@ -140,6 +142,7 @@ def _one_that_wins(try_once: Callable[[], Timer | None]) -> Timer:
 class RunTimer(Struct, frozen=True):
     timers: TimerStore
     tasks: TaskStore
+    keep_order: KeepOrder
     entry_writer: EntryWriter
     made_once: MadeOnce
 
@@ -153,9 +156,13 @@ class RunTimer(Struct, frozen=True):
             timer, self.entry_writer.placement_now(), self.entry_writer.random_bytes()
         )
         with unavailable_when_throttled(TooManyWrites()):
+            keyed = replace(task, flow_key=timer.rules.flow_key)
+            if self.keep_order.reserve([keyed]):
+                raise TooManyWrites()
             if once is None:
                 self.tasks.create(task)
             elif (before := self._made_before(once, task)) is not None:
+                self.keep_order.withdraw([keyed])
                 return before
         self.entry_writer.announce([task.home])
         return task
