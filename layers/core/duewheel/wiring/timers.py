@@ -90,8 +90,13 @@ def read_xtimer() -> ReadXtimer:
 
 @once
 def run_timer() -> RunTimer:
-    order = keep_order(business_cache())
-    return RunTimer(timers(), tasks(), order, entry_writer(), made_once())
+    return RunTimer(
+        timers=timers(),
+        tasks=tasks(),
+        keep_order=keep_order(business_cache()),
+        entry_writer=entry_writer(),
+        made_once=made_once(),
+    )
 
 
 def disable_timer(known: BusinessCache) -> DisableTimer:

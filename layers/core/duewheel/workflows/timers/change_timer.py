@@ -139,7 +139,7 @@ def _one_that_wins(try_once: Callable[[], Timer | None]) -> Timer:
     return until_won(try_it, _TRIES, Unavailable("Too many requests change this timer at once."))
 
 
-class RunTimer(Struct, frozen=True):
+class RunTimer(Struct, frozen=True, kw_only=True):
     timers: TimerStore
     tasks: TaskStore
     keep_order: KeepOrder
