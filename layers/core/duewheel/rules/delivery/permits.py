@@ -166,12 +166,8 @@ def work_in(permits: Permits) -> dict[str, Holding]:
 
 def without_work(permits: Permits, over: Mapping[str, Holding]) -> Permits | None:
     """Without the permits of work that is over, but for those that were put anew since."""
-    names = {_work(task_id) for task_id, one in over.items()}
-    held = {
-        name: one
-        for name, one in permits.held.items()
-        if name not in names or one != over[name.removeprefix(_WORK)]
-    }
+    seen = {_work(task_id): one for task_id, one in over.items()}
+    held = {name: one for name, one in permits.held.items() if seen.get(name) != one}
     if len(held) == len(permits.held):
         return None
     return replace(permits, version=permits.version + 1, held=held)
