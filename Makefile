@@ -12,7 +12,7 @@ UV := $(IN_VENV)/uv
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi golden cost model soak fuzz prove bench bench-cpu bench-modules bench-patches bench-advance bench-catch-up bench-crowd bench-slow-lane bench-priorities \
+.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi cost model soak fuzz prove bench bench-cpu bench-modules bench-patches bench-advance bench-catch-up bench-crowd bench-slow-lane bench-priorities \
   audit admin-key move-secrets roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
 
 help: ## list what can be made
@@ -74,9 +74,6 @@ examples: $(VENV)/ready ##m generate the examples in docs/api.md, and the tables
 openapi: $(VENV)/ready ##m generate the API document from the table of calls, the rules and docs/api.md
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.openapi.make
 
-golden: $(VENV)/ready ##m part of `make release`: keep what it writes, for the next ones to be held against
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m tests.upgrade.golden
-
 cost: $(VENV)/ready ## print what a deployment costs at list prices
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m bench.cost
 
@@ -88,11 +85,10 @@ SEED ?= 1
 PER_SECOND ?= 2
 WORLDS ?= 1
 DAY ?= 1200
-BESIDE ?=
 SOAK = @PYTHONPATH=layers/core PYTHONHASHSEED=0 $(IN_VENV)/python -m tests.simulation
 
-soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s BESIDE=commit) and hold the promises against it
-	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --day $(DAY) $(if $(BESIDE),--beside $(BESIDE))
+soak: $(VENV)/ready ## let everything go wrong by chance (TASKS=n SEED=s) and hold the promises against it
+	$(SOAK) --tasks $(TASKS) --seed $(SEED) --per-second $(PER_SECOND) --worlds $(WORLDS) --day $(DAY)
 
 EXAMPLES ?= 250
 
@@ -203,10 +199,10 @@ advisories: $(SUPPLY)/ready ##m ask OSV for known vulnerabilities of what is pin
 supply-test: $(CHECKS) $(SUPPLY)/ready ##m test the three above: all licences are allowed, the bills are whole, advisories are found
 	$(IN_VENV)/python -m pytest tests/supply
 
-release: $(VENV)/ready ##m make a release (VERSION=1.2.3) of main: changelog, version, golden files, artefacts, commit and tag, and no push (DRY_RUN=1 only says what)
+release: $(VENV)/ready ##m make a release (VERSION=1.2.3) of main: changelog, version, artefacts, commit and tag, and no push (DRY_RUN=1 only says what)
 	@$(IN_VENV)/python -m infra.release.release "$(or $(VERSION),$(error VERSION=... is missing))"
 
-# What a new version or new golden files could break; all else has passed before.
+# What a new version could break; all else has passed before.
 release-test: $(VENV)/ready
 	$(IN_VENV)/python -m pytest -n auto tests/infra/test_release.py tests/upgrade
 

@@ -1,5 +1,5 @@
-"""`make release VERSION=1.2.3`: writes changelog, version and golden files, builds, commits and
-tags. A person pushes.
+"""`make release VERSION=1.2.3`: writes changelog and version, builds, commits and tags. A
+person pushes.
 
 Invariant: a release ends either with the tag on a commit whose artefacts were built, or with all
 its changes removed. Commits of others are never removed.
@@ -18,7 +18,6 @@ BRANCH = "main"
 ORIGIN = "origin"
 CHANGELOG = "CHANGELOG.md"
 UNRELEASED = "Unreleased"
-GOLDEN = "tests/upgrade/previous"
 NUMBER = r"\d+\.\d+\.\d+"
 # The files that say the version. Pages that are made from the service's answers are among them, so
 # that no release has to make them anew.
@@ -32,7 +31,7 @@ PLACES = [
 ]
 BEFORE = r'^__version__ = "|^version = "|^    Value: |^user-agent: duewheel/|"version": "'
 VERSION = re.compile(rf"({BEFORE})({NUMBER})\b", re.MULTILINE)
-WRITTEN = [CHANGELOG, *PLACES, GOLDEN]
+WRITTEN = [CHANGELOG, *PLACES]
 
 PUBLISH = f"""v{{version}} is tagged; its artefacts are in build/release. To publish it:
 
@@ -127,7 +126,6 @@ def release(root: Path, version: str, day: str) -> None:
         dated = changelog.replace(heading, f"{heading}\n## [{version}] - {day}\n", 1)
         (root / CHANGELOG).write_text(dated, "utf-8")
         set_version(root, version)
-        make(root, "golden")
         written = _state(root)
         make(root, "release-test")
         make(root, "artefacts")
@@ -136,7 +134,6 @@ def release(root: Path, version: str, day: str) -> None:
         _record(root, version)
     except BaseException:
         git(root, "restore", "--staged", "--worktree", "--", *WRITTEN)
-        git(root, "clean", "--quiet", "--force", "-d", "--", GOLDEN)
         raise
 
 
