@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from math import inf
 
-from duewheel.rules.delivery.reservations import GOOD_FOR_MS
+from duewheel.rules.businesses.rate_limit import US_PER_SECOND
+from duewheel.rules.delivery.reservations import SLACK_US_MAX
 from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.planning import MISFIRES_WRITTEN
@@ -103,7 +104,7 @@ def _called_in(pause: Pause, calls: Sequence[Call]) -> Iterator[str]:
 def _too_many(calls: Sequence[Call], a_second: float) -> Iterator[str]:
     began = sorted(call.began_seconds for call in calls)
     for window in WINDOWS_SECONDS:
-        most = a_second * (window + GOOD_FOR_MS / 1000 + CLOCKS_DIFFER_SECONDS) + 1
+        most = a_second * (window + SLACK_US_MAX / US_PER_SECOND + CLOCKS_DIFFER_SECONDS) + 1
         first = 0
         for last, at in enumerate(began):
             while began[first] < at - window:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.rate_limit import Cursors, Step
-from duewheel.rules.delivery.reservations import TurnPlan, allocate, holds_turn, planned
+from duewheel.rules.delivery.reservations import TurnPlan, allocate, planned
 from duewheel.rules.tasks.task import Reservation, Task
 from tests.support.bounds import quick_first
 from tests.support.cases import each_case
@@ -140,14 +140,6 @@ def test_a_place_is_void_after_a_change_of_the_settings_or_of_the_instant() -> N
         in_line(a_task(1, NOON_MS), NOON_MS, version=2),
     ):
         assert planned([task], cursors, NOON_MS).line == [task]
-
-
-def test_a_turn_that_an_older_release_reserved_is_valid_for_five_seconds() -> None:
-    task = replace(a_task(1, NOON_MS), reservation=Reservation(NOON_MS, 3, is_turn=True))
-    assert holds_turn(task, 3, NOON_MS + 5_000)
-    assert not holds_turn(task, 3, NOON_MS + 5_001)
-    assert not holds_turn(task, 4, NOON_MS)
-    assert not holds_turn(in_line(task, NOON_MS), 3, NOON_MS)
 
 
 def test_turns_of_a_page_move_behind_turns_that_others_took() -> None:

@@ -203,21 +203,16 @@ def test_a_task_is_read_as_it_was_written(task: Task, listed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reservation", "attribute", "row"),
-    [
-        (Reservation(5, 7), "line", "[5,7,0]"),
-        (Reservation(5, 7, is_late=True), "line", "[5,7,1]"),
-        (Reservation(5, 7, is_turn=True), "promise", "[5,7]"),  # the form of older releases
-    ],
+    ("reservation", "row"),
+    [(Reservation(5, 7), "[5,7,0]"), (Reservation(5, 7, is_late=True), "[5,7,1]")],
 )
 @given(tasks)
-def test_a_turn_and_a_place_in_a_line_are_read_as_they_were_written(
-    reservation: Reservation, attribute: str, row: str, task: Task
+def test_a_place_in_a_line_is_read_as_it_was_written(
+    reservation: Reservation, row: str, task: Task
 ) -> None:
     task = replace(task, reservation=reservation)
     item = item_of(task)
-    assert item[attribute] == {"S": row}
-    assert {"line", "promise"} & item.keys() == {attribute}
+    assert item["line"] == {"S": row}
     assert codec.task_from(item).reservation == reservation
 
 

@@ -9,11 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from duewheel.rules.businesses.rate_limit import Cursors, Moves, RateLimited, lengthened
+from duewheel.rules.businesses.rate_limit import Cursors, Moves, lengthened
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Reservation, Task
-from duewheel.stores.businesses.rate_limits import CALLS
 from duewheel.workflows.delivery.call_rate import LimitCallRate
 from tests.support.limited_business import a_task
 from tests.support.world import World
@@ -62,7 +61,7 @@ def test_many_tasks_get_turns_up_to_two_seconds_ahead_and_the_rest_waits_in_line
     assert [held.at_ms - now_ms for _, held in shared[1]] == [
         2_100 + 100 * number for number in range(29)
     ]
-    assert not any(held.is_late or held.is_turn for _, held in shared[1])
+    assert not any(held.is_late for _, held in shared[1])
 
 
 def test_a_page_that_arrives_at_its_places_costs_one_write(
@@ -117,57 +116,6 @@ def test_a_process_without_a_cached_record_puts_a_new_task_behind_the_line(
     assert [held.at_ms - world.clock.now_ms() for _, held in shared[1]] == [5_000]
 
 
-def test_a_turn_that_an_older_release_reserved_is_kept(world: World, business: Business) -> None:
-    """Reservations of the older release count in the cursor that this release uses for calls."""
-    rate = business.call_rate
-    assert rate is not None
-    now_ms = world.clock.now_ms()
-    taken = world.turns.reserve(CALLS, "orders", rate, 50, now_ms * 1_000, 10**15)
-    assert not isinstance(taken, RateLimited)
-    tasks = [
-        replace(a_task(n, at), reservation=Reservation(at, rate.version, is_turn=True))
-        for n, at in enumerate(taken.instants_ms())
-    ]
-    shared, count = writes(world, lambda: process(world)(tasks[:10], business))
-    assert [from_ms for _, from_ms in shared[0]] == [task.next_ms for task in tasks[:10]]
-    assert count == 0
-    others = process(world)(crowd(world, 1), business)
-    assert [held.at_ms - now_ms for _, held in others[1]] == [5_000]
-
-
-def test_an_older_release_gets_its_turns_after_those_of_this_release(
-    world: World, business: Business
-) -> None:
-    rate = business.call_rate
-    assert rate is not None
-    shared = process(world)(crowd(world, 50), business)
-    now_us = world.clock.now_ms() * 1_000
-    taken = world.turns.reserve(CALLS, "orders", rate, 1, now_us, 10**15)
-    assert not isinstance(taken, RateLimited)
-    assert taken.first_us == now_us + 2_100_000
-    waiting = in_line_again(shared)
-    world.clock.set_ms(waiting[0].next_ms)
-    assert instants(world, process(world)(waiting[:1], business)) == [100]
-
-
-def test_a_line_is_void_after_an_older_release_replaced_its_record(world: World) -> None:
-    """An older release creates the record again, and leaves attributes that it does not know
-    unchanged."""
-    slow = limited(world, "orders", 1.0)
-    assert len(process(world)(crowd(world, 100), slow)[1]) == 97
-    world.clock.advance_ms(1_000)
-    business = limited(world, "orders")
-    rate = business.call_rate
-    assert rate is not None
-    world.turns.reserve(CALLS, "orders", rate, 1, world.clock.now_ms() * 1_000, 10**15)
-    limit = process(world)
-    shared = limit(crowd(world, 30), business)
-    assert instants(world, shared) == [100 * number for number in range(1, 21)]
-    assert [held.at_ms - world.clock.now_ms() for _, held in shared[1]][:2] == [2_100, 2_200]
-    again, count = writes(world, lambda: limit(crowd(world, 1), business))
-    assert (again[1][0][1].at_ms - world.clock.now_ms(), count) == (3_100, 1)
-
-
 def test_a_line_that_another_process_has_begun_is_continued(
     world: World, business: Business
 ) -> None:
@@ -175,7 +123,7 @@ def test_a_line_that_another_process_has_begun_is_continued(
     assert rate is not None
     now_us = world.clock.now_ms() * 1_000
     first = world.turns.line_up("orders", rate, 50, now_us)
-    unseen = Cursors(rate.interval_us, rate.version, has_lines=False)
+    unseen = Cursors(rate.interval_us, rate.version)
 
     def ten_more(seen: Cursors) -> Moves:
         return Moves(line=lengthened(seen.line_us, now_us, 10 * seen.interval_us))

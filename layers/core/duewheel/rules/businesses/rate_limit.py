@@ -69,7 +69,6 @@ class Cursors(Struct, frozen=True):
     free_us: int = 0
     line_us: int = 0
     late_us: int = 0
-    has_lines: bool = True  # False: an older release reset the record
 
     @property
     def last_us(self) -> int:

@@ -210,7 +210,7 @@ def is_placed(task: Task) -> bool:
 def is_in_a_line(task: Task) -> bool:
     """Whether it comes from this line, or from that of a rate limit."""
     held = task.reservation
-    return held is not None and not held.is_turn and held.at_ms == task.next_ms
+    return held is not None and held.at_ms == task.next_ms
 
 
 def patience_ms(task: Task) -> int:

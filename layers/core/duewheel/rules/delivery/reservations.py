@@ -46,7 +46,6 @@ LOW_WAIT_MS = 1_000  # for low priority, the first time
 SLACK_US_MAX = 5_000_000
 PERMIT_WAIT_MS = 250  # with a permit of its business, for a turn of its flow key
 PERMITS_VERSION = 0  # of a place in the line of permits; that of a rate limit is an instant
-GOOD_FOR_MS = 5_000  # a turn that an older release has taken
 
 
 class Tries(IntEnum):
@@ -76,18 +75,11 @@ class TurnPlan(Struct, kw_only=True):
     moves: Moves = Moves()
 
 
-def holds_turn(task: Task, version: int, now_ms: int) -> bool:
-    """Whether an older release took a turn for it that is still valid."""
-    held = task.reservation
-    is_counted = held is not None and held.is_turn and _is_good(task, held, version)
-    return is_counted and now_ms <= task.next_ms + GOOD_FOR_MS
-
-
 def tries(task: Task, version: int) -> Tries:
     """A task that comes from another line of its business, for permits or of its flow key, has
     waited as well. If it lined up behind this one, it would go to and fro."""
     held = task.reservation
-    if held is None or held.is_turn or held.at_ms != task.next_ms:
+    if held is None or held.at_ms != task.next_ms:
         return Tries.FIRST
     if held.version not in (version, PERMITS_VERSION) and task.flow_key is None:
         return Tries.FIRST  # by former settings
@@ -115,8 +107,6 @@ def has_waited(task: Task) -> Task:
     held = task.reservation
     if held is None or held.at_ms != task.next_ms:
         return replace(task, reservation=Reservation(task.next_ms, PERMITS_VERSION))
-    if held.is_turn:
-        return task
     return replace(task, reservation=replace(held, version=PERMITS_VERSION))
 
 
@@ -317,7 +307,3 @@ def reserved_apart(tasks: Sequence[Task], turns: ReservedTurns) -> list[tuple[Ta
         (task, replace(held, is_late=tries(task, turns.version) is not Tries.FIRST))
         for task, held in reserved(tasks, turns)
     ]
-
-
-def _is_good(task: Task, reservation: Reservation, version: int) -> bool:
-    return reservation.at_ms == task.next_ms and reservation.version == version

@@ -39,13 +39,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 class Reservation(Struct, frozen=True):
     """A place in the line of a rate limit, by settings of this version: the task tries again then.
-    `is_late`: it has tried with another place before, and found no turn free. `is_turn`: an older
-    release counted its call already."""
+    `is_late`: it has tried with another place before, and found no turn free."""
 
     at_ms: int
     version: int
     is_late: bool = False
-    is_turn: bool = False
 
 
 class PostponedBy(StrEnum):

@@ -6,8 +6,6 @@ TTL: without it, reserved turns would be reserved again. That of a flow key expi
 last instant that it holds.
 
 The record of calls also holds the ends of two lines (`rules/delivery/reservations.py`).
-`lines_version` is the version of the settings that they belong to: an older release resets
-`free_us` without them.
 """
 
 from collections.abc import Callable
@@ -203,32 +201,18 @@ def _current(item: Item | None, rate: RateLimit) -> Cursors | None:
 
 
 def _cursors(item: Item) -> Cursors:
-    def whole(name: str) -> int:
-        return int(item[name]["N"])
-
-    version, interval_us, free_us = whole("version"), whole("interval_us"), whole("free_us")
-    if "lines_version" not in item or whole("lines_version") != version:
-        return Cursors(interval_us, version, free_us=free_us, has_lines=False)
-    return Cursors(
-        interval_us, version, free_us=free_us, line_us=whole("line_us"), late_us=whole("late_us")
-    )
+    """The record of creates has no lines."""
+    fields = Cursors.__struct_fields__
+    return Cursors(**{name: int(item[name]["N"]) for name in fields if name in item})
 
 
 def _moved(seen: Cursors, moves: Moves) -> dict[str, Any]:
-    """The record has the version that was read, and has lines only if it had them then."""
-    names = {"#version": "version", "#lines": "lines_version"}
+    """The record has the version that was read."""
+    names = {"#version": "version"}
     values = {":version": seen.version}
     sets: list[str] = []
     conditions = ["#version = :version"]
-    steps = {"free": moves.free}
-    if seen.has_lines:
-        conditions.append("#lines = :version")
-        steps |= {"line": moves.line, "late": moves.late}
-    else:
-        conditions.append("(attribute_not_exists(#lines) OR #lines <> :version)")
-        sets += ["#lines = :version", "#line = :line", "#late = :late"]
-        names |= {"#line": "line_us", "#late": "late_us"}
-        values |= {":line": _after(moves.line), ":late": _after(moves.late)}
+    steps = {"free": moves.free, "line": moves.line, "late": moves.late}
     for name, step in steps.items():
         if step is None:
             continue
@@ -243,7 +227,7 @@ def _moved(seen: Cursors, moves: Moves) -> dict[str, Any]:
         if step.most_us is not None:
             conditions.append(f"#{name} <= :{name}_most")
             values[f":{name}_most"] = step.most_us
-    if moves.line_most_us is not None and seen.has_lines:
+    if moves.line_most_us is not None:
         names["#line"] = "line_us"
         conditions.append("#line <= :line_end")
         values[":line_end"] = moves.line_most_us
@@ -253,7 +237,7 @@ def _moved(seen: Cursors, moves: Moves) -> dict[str, Any]:
 def _as_planned(seen: Cursors, moves: Moves) -> dict[str, Any]:
     """No record, or one of older settings: replace it."""
     names = {name: f"{name}_us" for name in ("free", "line", "late", "interval")}
-    names |= {"version": "version", "lines": "lines_version"}
+    names["version"] = "version"
     values = {
         "free": _after(moves.free),
         "line": _after(moves.line),
@@ -261,7 +245,7 @@ def _as_planned(seen: Cursors, moves: Moves) -> dict[str, Any]:
         "interval": seen.interval_us,
         "version": seen.version,
     }
-    sets = [f"#{name} = :{name}" for name in values] + ["#lines = :version"]
+    sets = [f"#{name} = :{name}" for name in values]
     conditions = ["(attribute_not_exists(#version) OR #version < :version)"]
     return _update(
         sets,

@@ -61,7 +61,7 @@ from duewheel.stores.tasks.waiting_codec import (
     in_line_from,
     paused_from,
     postponement_from,
-    reservation_of,
+    reservation_from,
     waiting_attributes,
 )
 
@@ -110,7 +110,6 @@ class TaskRow(HomeRow, kw_only=True):
     key: S[TaskKey] | None = None
     digest: S[Text] | None = None
     max_due_ms: N[InstantMs] | None = None
-    promise: S[Source] | None = None
     line: S[Source] | None = None
     tolerance: S[Source] | None = None
     waits_for: S[Source] | None = None
@@ -366,7 +365,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         redrives=row.redrives.N if row.redrives else 0,
         revivals=_revivals_of(row),
         history=decoded("history", row.history, history_from) or (),
-        reservation=reservation_of(row.promise, row.line),
+        reservation=decoded("line", row.line, reservation_from),
         postponement=decoded("waits_for", row.waits_for, postponement_from),
         ordered_ms=row.ordered_ms and row.ordered_ms.N,
         in_line=decoded("in_line", row.in_line, in_line_from),

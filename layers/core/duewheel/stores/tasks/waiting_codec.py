@@ -1,8 +1,7 @@
 """Why a task waits, as rows of its item: a limit, the order of its flow key, work that goes on, a
 pause.
 
-A row with an instant is good only while that is the next instant of the task: an older release that
-moves the task leaves the row as it is.
+A row with an instant is good only while that is the next instant of the task.
 """
 
 from typing import Annotated, Any
@@ -18,12 +17,9 @@ from duewheel.rules.tasks.task import (
     Reservation,
     Task,
 )
-from duewheel.stores.item_attributes import InstantMs, S, Source, Text, decoded
+from duewheel.stores.item_attributes import InstantMs, Text
 from duewheel.stores.tasks.plan_codec import Version
 from duewheel.stores.tasks.running_codec import running_text
-
-# The reservation of a task: a turn, by older releases, or a place in a line.
-_TURN, _PLACE_IN_LINE = "promise", "line"
 
 
 class _PausedRow(Struct, array_like=True, frozen=True):
@@ -35,7 +31,6 @@ class _PausedRow(Struct, array_like=True, frozen=True):
     by: Text
 
 
-_turn = Decoder(tuple[InstantMs, Version])
 _place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
 _waits_for = Decoder(tuple[Text, InstantMs])
 _in_line = Decoder(tuple[InstantMs, InstantMs])
@@ -45,11 +40,8 @@ _paused = Decoder(_PausedRow)
 def waiting_attributes(task: Task) -> dict[str, Any]:
     item: dict[str, Any] = {}
     if (reservation := task.reservation) is not None:
-        row: tuple[Any, ...] = (reservation.at_ms, reservation.version)
-        name = _TURN
-        if not reservation.is_turn:
-            name, row = _PLACE_IN_LINE, (*row, int(reservation.is_late))
-        item[name] = _text(row)
+        is_late = int(reservation.is_late)
+        item["line"] = _text((reservation.at_ms, reservation.version, is_late))
     if task.postponement is not None:
         item["waits_for"] = _text((task.postponement.by, task.postponement.until_ms))
     if task.in_line is not None:
@@ -68,19 +60,7 @@ def _text(row: tuple[Any, ...]) -> dict[str, str]:
     return {"S": encode(row).decode()}
 
 
-def reservation_of(turn: S[Source] | None, place: S[Source] | None) -> Reservation | None:
-    """An older release that takes a turn for a task does not change its place in the line."""
-    if turn is not None:
-        return decoded(_TURN, turn, _turn_from)
-    return decoded(_PLACE_IN_LINE, place, _place_from)
-
-
-def _turn_from(source: str) -> Reservation:
-    """A reservation as older releases write it: always a turn."""
-    return Reservation(*_turn.decode(source), is_turn=True)
-
-
-def _place_from(source: str) -> Reservation:
+def reservation_from(source: str) -> Reservation:
     at_ms, version, is_late = _place.decode(source)
     return Reservation(at_ms, version, is_late=is_late == 1)
 

@@ -15,7 +15,6 @@ from duewheel.rules.delivery.reservations import (
     allocate,
     guessed,
     has_waited,
-    holds_turn,
     lined_up_apart,
     planned,
     reserved_apart,
@@ -74,14 +73,9 @@ class LimitCallRate:
     ) -> tuple[list[tuple[Task, int]], list[tuple[Task, Reservation]]]:
         """`scope`: a business, or one of its flow keys."""
         now_ms = self._clock.now_ms()
-        with_turns = [task for task in tasks if holds_turn(task, rate.version, now_ms)]
-        others = [task for task in tasks if not holds_turn(task, rate.version, now_ms)]
-        soon = [(task, task.next_ms) for task in with_turns]
-        if not others:
-            return soon, []
         takes, wait_ms_max = how is not Turns.LOOKED_FOR, None
         if how is Turns.TAKEN_WITH_PERMITS:
-            others = [has_waited(task) for task in others]
+            tasks = [has_waited(task) for task in tasks]
             if scope != business.biz_type and business.own.calls_in_flight is not None:
                 wait_ms_max = PERMIT_WAIT_MS
 
@@ -89,7 +83,7 @@ class LimitCallRate:
             return rank(task, business, now_ms)
 
         def plan_by(cursors: Cursors) -> TurnPlan:
-            plan = planned(others, cursors, now_ms, rank_of, wait_ms_max)
+            plan = planned(tasks, cursors, now_ms, rank_of, wait_ms_max)
             if not takes:
                 plan.moves = replace(plan.moves, free=None, line_most_us=None)
             return plan
@@ -98,17 +92,17 @@ class LimitCallRate:
             scope,
             rate,
             lambda cursors: plan_by(cursors).moves,
-            self._guess(others, scope, rate, now_ms) if takes else self._turns.read(scope, rate),
+            self._guess(tasks, scope, rate, now_ms) if takes else self._turns.read(scope, rate),
         )
         self._remember(scope, after)
         plan = plan_by(seen)
-        at_their_turn, later = allocate(plan, seen, after)
+        soon, later = allocate(plan, seen, after)
         for line, some, from_us in lined_up_apart(plan, after, now_ms):
             turns = self._turns.reserve(LINES[line], scope, rate, len(some), from_us, LINE_US_MAX)
             if isinstance(turns, RateLimited):
                 raise Throttled(f"a line of {scope} is full")
             later += reserved_apart(some, turns)
-        return [*soon, *at_their_turn], later
+        return soon, later
 
     def _guess(self, tasks: Sequence[Task], scope: str, rate: RateLimit, now_ms: int) -> Cursors:
         seen = self._seen.pop(scope, None)
