@@ -152,8 +152,6 @@ def rights(_: Sequence[Row]) -> Rows:
     for right in deployed().rights:
         service, _colon, action = right.action.partition(":")
         resource = right.resource.rpartition("duewheel-")[2].replace("/index/", " by its index ")
-        if resource.endswith(":key/*"):
-            resource = "keys of an earlier deployment"
         if service != "logs":
             function = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", right.role.removesuffix("Role")).lower()
             actions.setdefault((function, resource), []).append(action)
@@ -172,14 +170,15 @@ def alarms(_: Sequence[Row]) -> Rows:
 
 def services_called() -> set[str]:
     """The services that the notifier calls, by their names in IAM, which are those of their
-    endpoints as well. Lambda itself calls those for logs and network interfaces."""
+    endpoints as well. AWS itself calls those for logs, network interfaces and keys."""
     role = {"Ref": "NotifierRole"}
     policies = [
         resource
         for name, resource in TEMPLATE["Resources"].items()
         if name == "NotifierRole" or role in resource["Properties"].get("Roles", [])
     ]
-    return set(re.findall(r"'([a-z0-9]+):[A-Z]\w+'", repr(policies))) - {"logs", "ec2", "sts"}
+    by_aws = {"logs", "ec2", "sts", "kms"}
+    return set(re.findall(r"'([a-z0-9]+):[A-Z]\w+'", repr(policies))) - by_aws
 
 
 # Of the interface

@@ -34,7 +34,6 @@ from local.aws.policies import Role, roles_of
 from local.aws.queue_poller import Mapped, QueuePoller, mapped_queues
 from local.aws.resources import Resources, create_resources
 from local.aws.schedules import Schedules, schedules_of
-from local.aws.signing_key import make_keys
 from local.aws.template import REGION, load_template
 from local.chaos.faults import Faults
 from local.control.clock import MovableClock
@@ -128,7 +127,6 @@ class LocalStack:
         template = load_template(self._template, self._parameters)
         dynamodb, sqs = boto3.client("dynamodb"), boto3.client("sqs")
         resources = create_resources(template, dynamodb, sqs)
-        make_keys(resources, boto3.client("kms"))
         started.enter_context(environment_of_all(resources))
         from duewheel.wiring import process
 

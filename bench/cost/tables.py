@@ -272,12 +272,6 @@ def assumptions(model: CostModel) -> Iterable[str]:
             f"{CREATE_CPU_MS} ms of a processor, {BATCHED_CREATE_CPU_MS} a task of a batch, by "
             f"`make bench-cpu`, and {assumed.api_wait_ms} ms of waiting, assumed",
         ),
-        (
-            "with `SecretsIn=kms` a key adds",
-            f"{price('kms_key_month'):.2f} dollars a month, the same after its first rotation, "
-            "a year later, and after the second, then no more; in no total",
-            "list price",
-        ),
         ("point-in-time recovery", "of the table, not of its global indexes", "AWS documents it"),
         ("planning one run of a timer", f"{assumed.planning_ms_per_run} ms", "assumed"),
         (

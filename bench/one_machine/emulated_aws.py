@@ -1,7 +1,7 @@
 """The emulator in a process of its own, behind a port, as AWS is for the service.
 
 So its CPU time is measured separately, and the service can be killed without it. It answers for
-DynamoDB, SQS and KMS.
+DynamoDB and SQS.
 
 python -m bench.one_machine.emulated_aws # prints its port, serves until it is ended
 """
@@ -17,7 +17,7 @@ from local.aws.http_api import Reply, Request
 from local.aws.template import REGION
 from local.http_front import HttpFront
 
-HOSTS = {"DynamoDB_20120810": "dynamodb", "AmazonSQS": "sqs", "TrentService": "kms"}
+HOSTS = {"DynamoDB_20120810": "dynamodb", "AmazonSQS": "sqs"}
 
 
 def answer(request: Request) -> Reply:

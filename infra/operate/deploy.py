@@ -90,7 +90,6 @@ def deployed(account: Account, options: Options, declared: Mapping[str, Any]) ->
     previous = _parameters_of(stack)
     will_be = effective(declared, previous, options.parameters)
     _say(_about_concurrency(account, will_be, options.stack))
-    _say(_leaving_key(account, options.stack, previous, will_be))
     if stack is None and will_be["AuthMode"] == "iam" and will_be["IamDefault"] == "none":
         _say(advice.access(will_be, options.stack))
     done = subprocess.run(sam_command(options), check=False).returncode
@@ -130,20 +129,6 @@ def _about_concurrency(account: Account, parameters: Mapping[str, str], stack: s
         return [f"The account's concurrency of Lambda could not be looked up: {error}"]
     limit = settings["AccountLimit"]["ConcurrentExecutions"]
     return advice.concurrency(limit, account.region, parameters, stack)
-
-
-def _leaving_key(
-    account: Account, stack: str, previous: Mapping[str, str], will_be: Mapping[str, str]
-) -> list[str]:
-    """Every stack of a release without the parameter has the key."""
-    if not previous or previous.get("SecretsIn", "kms") == will_be["SecretsIn"]:
-        return []
-    return [
-        line
-        for resource in account.resources(stack)
-        if resource["ResourceType"] == "AWS::KMS::Key"
-        for line in advice.leaving_key(resource["PhysicalResourceId"], stack)
-    ]
 
 
 def _reasons(account: Account, stack: Mapping[str, Any]) -> list[str]:

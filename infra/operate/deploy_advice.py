@@ -77,16 +77,6 @@ def concurrency(limit: int, region: str, parameters: Mapping[str, str], stack: s
     ]
 
 
-def leaving_key(key: str, stack: str) -> list[str]:
-    return [
-        f"The key {key} leaves the stack (SecretsIn=table) and is not deleted: it opens the "
-        "secrets that it sealed, and costs a dollar a month.",
-        f"  To get rid of it: make move-secrets STACK={stack} "
-        "(docs/operations.md#the-key-of-earlier-secrets).",
-        f"  To keep it in the stack: put SecretsIn=kms into {stack}.parameters.",
-    ]
-
-
 def access(parameters: Mapping[str, str], stack: str) -> list[str]:
     if parameters["AuthMode"] == "keys":
         return [

@@ -20,7 +20,6 @@ class ActionRequest:
     resource: str
     items: tuple[Params, ...] = ()  # their keys determine the partitions of a table
     via: str = ""  # the service that acts in the function's name
-    context: tuple[str, ...] = ()  # the keys of the encryption context
 
 
 class NotUnderstood(Exception):
@@ -107,21 +106,6 @@ def _on_a_queue(action: str) -> Callable[[Params], Iterator[ActionRequest]]:
     return request
 
 
-_KEY_ID_CHARACTERS = 36
-
-
-def _with_a_key(action: str) -> Callable[[Params], Iterator[ActionRequest]]:
-    """Without a KeyId the sealed text names the key; here it begins with the key's id."""
-
-    def request(params: Params) -> Iterator[ActionRequest]:
-        name = params.get("KeyId") or params["CiphertextBlob"][:_KEY_ID_CHARACTERS].decode()
-        key = name.removeprefix("alias/")  # which a key's id is here
-        context = tuple(params.get("EncryptionContext", {}))
-        yield ActionRequest(f"kms:{action}", _arn("kms", f"key/{key}"), context=context)
-
-    return request
-
-
 def _invoke(params: Params) -> Iterator[ActionRequest]:
     function = params["FunctionName"]
     is_arn = function.startswith("arn:")
@@ -180,8 +164,6 @@ _READERS: dict[tuple[str, str], Callable[[Params], Iterator[ActionRequest]]] = {
     ("sqs", "SendMessageBatch"): _on_a_queue("SendMessage"),
     ("sqs", "ChangeMessageVisibility"): _on_a_queue("ChangeMessageVisibility"),
     ("sqs", "ChangeMessageVisibilityBatch"): _on_a_queue("ChangeMessageVisibility"),
-    ("kms", "Encrypt"): _with_a_key("Encrypt"),
-    ("kms", "Decrypt"): _with_a_key("Decrypt"),
     ("lambda", "Invoke"): _invoke,
     ("sns", "Publish"): _publish,
     ("sns", "PublishBatch"): _publish,

@@ -35,7 +35,6 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.events import models as events_models
 from moto.events.utils import EventTemplateParser
-from moto.kms import models as kms_models
 from moto.sqs import models as sqs_models
 from moto.sqs.models import SQSBackend, sqs_backends
 from moto.stepfunctions import models as states_models
@@ -69,7 +68,6 @@ PATCHES: Sequence[Callable[[], AbstractContextManager[None]]] = (
     sdk_without_idle_work,
     calls_without_http,
 )
-_any_private_key: Callable[[str], Any] = vars(kms_models)["generate_private_key"]
 
 
 class HasNow(Protocol):
@@ -118,7 +116,6 @@ class Emulator:
                 (SQSBackend, "is_message_valid_based_on_retention_period", self._is_retained),
                 (responses, "method_names_from_class", cache(method_names_from_class)),
                 (EventTemplateParser, "parse", staticmethod(_event_as_it_is)),
-                (kms_models, "generate_private_key", _private_key),
             ):
                 started.enter_context(patch.object(target, name, replacement))
             for less_work in PATCHES:
@@ -271,11 +268,6 @@ def _attributes_of(item: Any, names: Collection[str] | None) -> dict[str, Any]:
     attributes = item.attrs
     kept = attributes if names is None else [name for name in names if name in attributes]
     return {name: attributes[name].to_json() for name in kept}
-
-
-def _private_key(key_spec: str) -> Any:
-    """moto makes an RSA key, which is slow, although keys encrypt by a secret of their own."""
-    return None if key_spec == "SYMMETRIC_DEFAULT" else _any_private_key(key_spec)
 
 
 def _event_as_it_is(

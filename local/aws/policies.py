@@ -89,16 +89,13 @@ class Role:
             _OPERATORS[operator](value, wanted)
             for operator, keys in statement.condition.items()
             for key, wanted in keys.items()
-            for value in self._known(operator, key, request)
+            for value in self._known(key, request)
         )
 
-    def _known(self, operator: str, key: str, request: ActionRequest) -> list[str]:
+    def _known(self, key: str, request: ActionRequest) -> list[str]:
         match key:
             case "aws:PrincipalArn":
                 return [self.arn]
-            case "kms:EncryptionContextKeys":
-                is_absent = "false" if request.context else "true"
-                return [is_absent] if operator == "Null" else list(request.context)
             case "kms:ViaService":
                 return [request.via]
             case "lambda:SourceFunctionArn":
@@ -132,7 +129,6 @@ _OPERATORS: dict[str, Callable[[str, tuple[str, ...]], bool]] = {
     "ForAllValues:StringLike": _is_like_any_of,
     "ArnEquals": _is_like_any_of,
     "ArnNotEquals": _is_like_none_of,
-    "Null": _is_any_of,
 }
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 PLAYED_BY_OTHERS = {
     "AWS::IAM::Policy": "policies",
     "AWS::IAM::Role": "policies",
-    "AWS::KMS::Key": "signing_key",
     "AWS::Lambda::Function": "functions",
     "AWS::Lambda::Alias": "functions",
     "AWS::Lambda::EventInvokeConfig": "invocations",
@@ -140,8 +139,6 @@ class Resources:
 
     def ref(self, logical_id: str) -> str:
         resource = self._declared(logical_id)
-        if resource.type == "AWS::KMS::Key":
-            return f"alias/{_physical_name(resource)}"
         if resource.type == "AWS::Lambda::Alias":
             name = self.resolve(resource.properties["Name"])
             return f"{self.attribute(resource.properties['FunctionName']['Ref'], 'Arn')}:{name}"
@@ -223,7 +220,6 @@ def _arn_path(resource: Resource) -> str:
     name = _physical_name(resource)
     paths = {
         "AWS::DynamoDB::Table": f"table/{name}",
-        "AWS::KMS::Key": f"key/{name}",
         "AWS::Lambda::Function": f"function:{name}",
         "AWS::Logs::LogGroup": f"log-group:{name}:*",
     }

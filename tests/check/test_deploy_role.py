@@ -47,7 +47,6 @@ UNUSED = {
     "APIs and certificates from a bucket": "s3:getObject s3:GetObjectVersion",
     "encryption of a function's variables and filters by a key": """
         kms:Decrypt kms:Encrypt kms:GenerateDataKey""",
-    "keys that are disabled": "kms:DisableKey kms:DisableKeyRotation kms:EnableKey",
     "reserved and provisioned concurrency, file systems, code signing, runtimes of one's own": """
         lambda:PutFunctionConcurrency lambda:DeleteFunctionConcurrency
         elasticfilesystem:DescribeMountTargets s3files:ListMountTargets

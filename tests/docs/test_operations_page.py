@@ -31,7 +31,7 @@ def commands() -> list[str]:
 
 def test_commands_of_the_page_are_found() -> None:
     assert len(commands()) > 20
-    assert {command.split()[1] for command in commands()} >= {"dynamodb", "lambda", "kms"}
+    assert {command.split()[1] for command in commands()} >= {"dynamodb", "lambda", "sns"}
 
 
 @each_case("command", commands())

@@ -148,7 +148,6 @@ def everything_on(account: Account) -> dict[str, str]:
         "SlowNotifierConcurrency": "50",
         "ProvisionedPollers": "2",
         "TasksPerDayAlarm": "1000000",
-        "SecretsIn": "kms",
         "KmsKeyArn": account.key_arn,
         "Metrics": "on",
         "Observability": "on",

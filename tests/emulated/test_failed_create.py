@@ -12,11 +12,11 @@ from tests.emulated.emulator import Emulator
 from tests.support.by_verb import given, said
 
 NAME = "duewheel-failed"
-# After the tables and the key, so that there are resources to delete.
+# After the tables, so that there are resources to delete.
 FAILING = """
   Failing:
     Type: AWS::SQS::Queue
-    DependsOn: [Wheel, Registry, Secrets, SigningKey]
+    DependsOn: [Wheel, Registry, Secrets]
     Properties: { VisibilityTimeout: 999999 }
 """
 
@@ -34,19 +34,15 @@ def failing(tmp_path: Path) -> Path:
 def test_a_failed_creation_leaves_no_resource_and_one_command_replaces_it(
     emulator: Emulator, failing: Path
 ) -> None:
-    dynamodb, kms = emulator.client("dynamodb"), emulator.client("kms")
+    dynamodb = emulator.client("dynamodb")
     tables = set(dynamodb.list_tables()["TableNames"])
-    keys = enabled_keys(kms)
 
-    failed = sam_deploy(
-        emulator, given("SAM", "deploy-emulated"), failing, NAME, {"SecretsIn": "kms"}
-    )
+    failed = sam_deploy(emulator, given("SAM", "deploy-emulated"), failing, NAME, {})
 
     assert failed.returncode != 0
     [stack] = emulator.client("cloudformation").describe_stacks(StackName=NAME)["Stacks"]
     assert stack["StackStatus"] == "ROLLBACK_COMPLETE"
     assert set(dynamodb.list_tables()["TableNames"]) == tables
-    assert enabled_keys(kms) == keys
 
     refused = make_deploy(emulator)
     assert refused.returncode != 0
@@ -75,9 +71,3 @@ def make_deploy(emulator: Emulator, replace_failed: str = "") -> subprocess.Comp
     return subprocess.run(
         command, cwd=ROOT, env=emulator.environment(), capture_output=True, text=True, check=False
     )
-
-
-def enabled_keys(kms: object) -> set[str]:
-    found = kms.list_keys()["Keys"]  # type: ignore[attr-defined]
-    described = [kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"] for key in found]  # type: ignore[attr-defined]
-    return {key["KeyId"] for key in described if key["Enabled"]}

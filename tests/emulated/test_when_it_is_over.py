@@ -62,7 +62,7 @@ def test_the_emulator_has_exactly_the_known_gaps(whole: Deployment, plain: Deplo
     assert lacking == GAPS
 
 
-def test_a_deleted_stack_leaves_its_tables_and_its_signing_key(
+def test_a_deleted_stack_leaves_its_tables(
     whole: Deployment, plain: Deployment, emulator: Emulator
 ) -> None:
     stacks = (whole, plain)
@@ -76,10 +76,8 @@ def test_a_deleted_stack_leaves_its_tables_and_its_signing_key(
 
     kept = {stack.id(name) for stack in stacks for name in ("Wheel", "Registry", "Secrets")}
     assert set(emulator.client("dynamodb").list_tables()["TableNames"]) == kept
-    key = emulator.client("kms").describe_key(KeyId=whole.id("SigningKey"))
-    assert key["KeyMetadata"]["Enabled"]
     assert what_is_left(emulator) == []
-    said.append("both stacks were deleted; their tables and the signing key stayed, nothing else")
+    said.append("both stacks were deleted; their tables stayed, nothing else")
 
 
 def what_is_left(emulator: Emulator) -> list[str]:

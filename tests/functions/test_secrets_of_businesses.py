@@ -19,7 +19,6 @@ from local.aws.emulator import Emulator
 from local.aws.permissions import taken_refusals
 from local.aws.policies import roles_of
 from local.aws.resources import Resources, create_resources
-from local.aws.signing_key import make_keys
 from local.aws.template import load_template
 from tests.functions.conftest import Context, call
 from tests.support.clock import ManualClock
@@ -29,13 +28,11 @@ WHSEC = "whsec_" + b64encode(bytes(range(32))).decode()
 TOKEN = "canary-0123456789"
 
 
-@pytest.fixture(params=["table", "kms"])
-def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
+@pytest.fixture
+def resources(emulator: Emulator) -> Resources:
     ways = {"AuthMode": "keys", "IngestQueue": "on", "KmsKeyArn": CUSTOMER_KEY}
-    template = load_template(TEMPLATE, {**ways, "SecretsIn": request.param})
-    made = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
-    make_keys(made, boto3.client("kms"))
-    return made
+    template = load_template(TEMPLATE, ways)
+    return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 
 
 @pytest.fixture

@@ -282,8 +282,8 @@ def test_a_failed_first_creation_is_deleted_on_request(
     aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = resource("AWS::DynamoDB::Table", "Wheel", "DELETE_FAILED")
-    key = resource("AWS::KMS::Key", "SigningKey", "DELETE_SKIPPED")
-    held = {"StackResourceSummaries": [table, key]}
+    kept = resource("AWS::DynamoDB::Table", "Secrets", "DELETE_SKIPPED")
+    held = {"StackResourceSummaries": [table, kept]}
     aws.answers("cloudformation", "describe_stacks", stack_in("ROLLBACK_FAILED"))
     aws.answers("cloudformation", "list_stack_resources", held)
     protected = {"Table": {"DeletionProtectionEnabled": True, "TableStatus": "ACTIVE"}}
@@ -299,7 +299,7 @@ def test_a_failed_first_creation_is_deleted_on_request(
     limit(aws, 1_000)
     no_stack(aws)
     assert run(aws, options(sam, replace=True)) == 0
-    assert "AWS::KMS::Key duewheel-dev-SigningKey" in capsys.readouterr().out
+    assert "AWS::DynamoDB::Table duewheel-dev-Secrets" in capsys.readouterr().out
     assert arguments_of(sam)[0] == "deploy"
 
 
@@ -332,32 +332,6 @@ def test_a_deployment_compares_the_accounts_concurrency_with_the_stack(
     text = "\n".join(lines)
     assert all(each in text for each in expected)
     assert bool(lines) == bool(expected)
-
-
-@each_case(
-    ("before", "place", "is_told"),
-    [
-        ({}, "table", True),  # of a release that has no such parameter
-        ({"SecretsIn": "kms"}, "table", True),
-        ({}, "kms", False),
-        ({"SecretsIn": "table"}, "table", False),
-        ({"SecretsIn": "table"}, "kms", False),
-    ],
-)
-def test_a_deployment_says_that_the_key_leaves_the_stack(
-    before: dict[str, str], place: str, is_told: bool
-) -> None:
-    aws = Aws()
-    held = [resource("AWS::KMS::Key", "SigningKey")] if before.get("SecretsIn") != "table" else []
-    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": held})
-    account = deploy.Account(aws.client, "eu-west-1")
-    previous = {**{k: v for k, v in DEFAULTS.items() if k != "SecretsIn"}, **before}
-    said = deploy._leaving_key(account, "duewheel-dev", previous, {"SecretsIn": place})
-    assert bool(said) == is_told
-    if is_told:
-        assert "duewheel-dev-SigningKey leaves the stack" in said[0]
-        assert "make move-secrets STACK=duewheel-dev" in said[1]
-    assert deploy._leaving_key(account, "duewheel-dev", {}, {"SecretsIn": "table"}) == []
 
 
 def test_a_deployment_works_without_the_right_to_read_the_account(

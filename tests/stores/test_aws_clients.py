@@ -26,7 +26,6 @@ def sends(request: Any, **_: object) -> None:
     [
         (aws_clients.dynamodb_client, "list_tables"),
         (aws_clients.sqs_client, "list_queues"),
-        (aws_clients.kms_client, "list_keys"),
         (aws_clients.lambda_client, "list_functions"),
         (lambda: aws_clients.TargetClients(5, 1).of("sns"), "list_topics"),
     ],

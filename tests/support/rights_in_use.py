@@ -32,7 +32,6 @@ EVERYTHING = {
     "IngestQueue": "on",
     "TimerResource": "on",
     "KmsKeyArn": CUSTOMER_KEY,
-    "SecretsIn": "kms",
     "SubnetIds": "subnet-01,subnet-02",
     "SecurityGroupIds": "sg-01",
     "Tracing": "on",

@@ -207,10 +207,6 @@ class World:
         self.__dict__.pop("deliver", None)
         process.origin()
 
-    def seal_secrets(self) -> None:
-        """By a key, as with SecretsIn=kms."""
-        self.wire(signing_key=clients.plain("kms").create_key()["KeyMetadata"]["KeyId"])
-
     def _reserve_shards(self) -> ReserveShards:
         known = HeaderCache(self.clock)
         return ReserveShards(self.loads, self.headers, known, lambda: self.random_unit)

@@ -30,7 +30,6 @@ from tests.support.rights_in_use import (
 PRIVATE_NETWORK = {name: EVERYTHING[name] for name in ("SubnetIds", "SecurityGroupIds")}
 PARAMETERS = [{}, EVERYTHING]
 EVERY_TRACE = {f"xray:{action}" for action in TRACES}
-ANY_KEY = "arn:aws:kms:us-east-1:123456789012:key/*"
 PARTS_OF_RESOURCES = re.compile(r"(/index/[a-z_]+)?(:live)?")
 
 
@@ -57,13 +56,6 @@ def test_every_right_is_to_resources_of_this_stack_or_of_its_parameters(
         )
         is_named = right.resource in overrides.values()
         is_a_trace = right.resource == "*" and right.action in EVERY_TRACE
-        if right.resource == ANY_KEY:  # that an earlier deployment had
-            assert (right.role, right.action, "SecretsIn" in overrides) == (
-                "NotifierRole",
-                "kms:Decrypt",
-                False,
-            )
-            continue
         is_of_a_network = (right.role, right.resource) == ("NotifierRole", "*") and not is_a_trace
         assert is_own or is_named or is_of_a_network or is_a_trace, right
         if is_of_a_network:
@@ -71,7 +63,7 @@ def test_every_right_is_to_resources_of_this_stack_or_of_its_parameters(
 
 
 def _with_arns(resources: Resources) -> list[str]:
-    types = {"DynamoDB::Table", "SQS::Queue", "KMS::Key", "Lambda::Function", "Logs::LogGroup"}
+    types = {"DynamoDB::Table", "SQS::Queue", "Lambda::Function", "Logs::LogGroup"}
     return [
         resource.logical_id
         for resource in resources.template.resources.values()
@@ -282,11 +274,8 @@ def allowed(role: Role, table: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("place", ["table", "kms"])
-def test_the_api_puts_secrets_and_only_the_notifier_reads_them(
-    emulator: Emulator, place: str
-) -> None:
-    resources = resources_with(emulator, {**EVERYTHING, "SecretsIn": place})
+def test_the_api_puts_secrets_and_only_the_notifier_reads_them(emulator: Emulator) -> None:
+    resources = resources_with(emulator, EVERYTHING)
     table = resources.attribute("Secrets", "Arn")
     for function, role in roles_of(resources).items():
         assert allowed(role, table) == MAY.get(function, []), function
@@ -306,20 +295,3 @@ def test_no_policy_of_the_account_lets_another_principal_read_secrets(resources:
         assert allowed(given_anything(role), table) == ["BatchWriteItem"]
     notifier = given_anything(resources.attribute("NotifierRole", "Arn"))
     assert set(allowed(notifier, table)) == set(actions)
-
-
-def test_without_a_key_the_notifier_decrypts_what_this_service_sealed_and_the_api_seals_nothing(
-    resources: Resources,
-) -> None:
-    key = "arn:aws:kms:us-east-1:123456789012:key/0f5a2c9e"
-    roles = roles_of(resources)
-    for context, is_allowed in (
-        (("biz_type",), True),
-        ((), False),
-        (("aws:dynamodb:tableName",), False),
-        (("biz_type", "other"), False),
-    ):
-        request = ActionRequest("kms:Decrypt", key, context=context)
-        assert (roles["notifier"].right_to(request) is not None) == is_allowed, context
-        assert roles["api"].right_to(request) is None
-    assert roles["api"].right_to(ActionRequest("kms:Encrypt", key, context=("biz_type",))) is None

@@ -194,7 +194,7 @@ def test_tables_are_safe_from_deletion_and_readers_of_disks(
         }
 
 
-KEPT = {"Wheel", "Registry", "Secrets", "SigningKey"}
+KEPT = {"Wheel", "Registry", "Secrets"}
 
 
 def test_what_outlives_the_stack_does_not_outlive_a_creation_that_fails(
@@ -206,12 +206,6 @@ def test_what_outlives_the_stack_does_not_outlive_a_creation_that_fails(
     for name in KEPT:
         assert policies[name] == "RetainExceptOnCreate"
         assert "DeletionProtectionEnabled" not in source["Resources"][name]["Properties"]
-
-
-def test_there_is_no_key_for_secrets_unless_it_is_chosen(template: Template) -> None:
-    assert template.of_type("AWS::KMS::Key") == []
-    chosen = load_template(TEMPLATE, {"SecretsIn": "kms"})
-    assert [key.logical_id for key in chosen.of_type("AWS::KMS::Key")] == ["SigningKey"]
 
 
 def test_queues_are_encrypted_and_refuse_plain_http(template: Template) -> None:

@@ -35,7 +35,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     notifier_function: str
     bulk_function: str = ""  # of the functions that invoke it
     stack_id: str
-    signing_key: str = ""  # empty: secrets of businesses are in their table
     buckets: int = 10_000_000
     lead_ms: int = 500
     page_size: int = 100
@@ -137,7 +136,6 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         if not values[field]:
             problems.append(f"{variable} is missing")
     values["express_queue_url"] = environment.get("EXPRESS_QUEUE_URL", "")
-    values["signing_key"] = environment.get("SIGNING_KEY", "")
     values["bulk_function"] = environment.get("BULK_FUNCTION", "")
     # Of the ingest function alone.
     values["ingest_queue_url"] = environment.get("INGEST_QUEUE_URL", "")

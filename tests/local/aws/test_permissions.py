@@ -79,7 +79,6 @@ def roles(resources: Resources) -> dict[str, Role]:
             {"QueueUrl": "https://sqs.us-east-1.amazonaws.com/123456789012/q"},
             [("sqs:SendMessage", "sqs", "q")],
         ),
-        ("kms", "Decrypt", {"KeyId": "alias/k"}, [("kms:Decrypt", "kms", "key/k")]),
         (
             "lambda",
             "Invoke",

@@ -10,7 +10,6 @@ from duewheel.settings import settings_from
 from local.aws.emulator import Emulator
 from local.aws.intrinsics import TemplateError
 from local.aws.resources import Resources, create_resources
-from local.aws.signing_key import make_keys
 from local.aws.template import load_template
 
 TEMPLATE = Path(__file__).parents[3] / "template.yaml"
@@ -95,16 +94,3 @@ def test_an_unknown_table_property_fails_the_start(emulator: Emulator, tmp_path:
 def test_an_unknown_attribute_is_named_in_the_error(resources: Resources) -> None:
     with pytest.raises(TemplateError, match=r"Wheel\.StreamArn"):
         resources.attribute("Wheel", "StreamArn")
-
-
-def test_the_signing_key_has_the_alias_of_the_functions_settings(emulator: Emulator) -> None:
-    template = load_template(TEMPLATE, {"SecretsIn": "kms"})
-    resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
-    kms = boto3.client("kms")
-    for _ in range(2):  # the second time, the key exists already
-        make_keys(resources, kms)
-    name = resources.environment("notifier")["SIGNING_KEY"]
-    sealed = kms.encrypt(KeyId=name, Plaintext=b"secret")["CiphertextBlob"]
-    assert kms.decrypt(KeyId=name, CiphertextBlob=sealed)["Plaintext"] == b"secret"
-    aliases = [alias["AliasName"] for alias in kms.list_aliases()["Aliases"]]
-    assert aliases.count(name) == 1

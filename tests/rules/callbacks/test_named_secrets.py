@@ -68,10 +68,10 @@ def test_a_value_that_is_invalid_in_a_header_is_refused_without_showing_it(secre
 
 
 def test_a_change_sets_replaces_and_removes_secrets_by_name() -> None:
-    first, second = NamedSecret("a", b"1"), NamedSecret("b", b"2")
+    first, second = NamedSecret("a", "1"), NamedSecret("b", "2")
     assert merged((first,), {"b": second}) == (first, second)
-    assert merged((first, second), {"a": NamedSecret("a", b"3")}) == (
-        NamedSecret("a", b"3"),
+    assert merged((first, second), {"a": NamedSecret("a", "3")}) == (
+        NamedSecret("a", "3"),
         second,
     )
     assert merged((first, second), {"a": None, "c": None}) == (second,)

@@ -16,7 +16,7 @@ from tests.support.cases import each_case
 
 HOOK, OTHER = HttpCallback("https://a.example/told"), HttpCallback("https://b.example/told")
 SECRET = HttpCallback("https://c.example/told", headers=(("authorization", "{{secret:token}}"),))
-TOKEN = (NamedSecret("token", b"sealed"),)
+TOKEN = (NamedSecret("token", "id-1"),)
 ALL = OnOutcome(tuple(Told), HOOK)
 DEATHS, DELIVERIES = OnOutcome((Told.DEAD,), OTHER), OnOutcome((Told.DELIVERED,), OTHER)
 TASK = Task.at(address_at(1_000, b"0" * 8), "orders", 1_000, 0, HttpCallback("https://a.example/"))

@@ -1,8 +1,7 @@
-"""Secrets are stored in their table or encrypted, each bound to its business; a process opens each
-of them once."""
+"""Secrets are stored in their table, each bound to its business; a process opens each of them
+once."""
 
 from collections.abc import Callable
-from typing import Any
 
 import boto3
 import pytest
@@ -10,7 +9,6 @@ from botocore.exceptions import ConnectTimeoutError
 
 from duewheel.stores.businesses.secret_store import (
     SecretGone,
-    SecretKey,
     SecretStore,
     SecretTable,
     SecretUnavailable,
@@ -28,13 +26,12 @@ def recorder() -> Recorder:
 
 
 @pytest.fixture
-def stored_in(
+def fresh_store(
     resources: Resources, recorder: Recorder, clock: ManualClock
-) -> Callable[[str], SecretStore]:
-    dynamodb, kms = boto3.client("dynamodb"), boto3.client("kms")
-    name = kms.create_key()["KeyMetadata"]["KeyId"]
+) -> Callable[[], SecretStore]:
+    """A store of another process, which has opened no secret."""
+    dynamodb = boto3.client("dynamodb")
     recorder.attach(dynamodb)
-    recorder.attach(kms)
     numbers = iter(range(100))
     table = SecretTable(
         dynamodb,
@@ -42,31 +39,19 @@ def stored_in(
         resources.table_name("Secrets"),
         lambda number: next(numbers).to_bytes(number, "big"),
     )
-
-    def store(place: str) -> SecretStore:
-        return SecretStore(table, SecretKey(lambda: kms, name if place == "kms" else ""))
-
-    return store
+    return lambda: SecretStore(table)
 
 
-@pytest.fixture(params=["table", "kms"])
-def store(stored_in: Callable[[str], SecretStore], request: pytest.FixtureRequest) -> SecretStore:
-    return stored_in(request.param)
+@pytest.fixture
+def store(fresh_store: Callable[[], SecretStore]) -> SecretStore:
+    return fresh_store()
 
 
-def put(store: SecretStore, biz_type: str, *secrets: bytes) -> list[bytes]:
+def put(store: SecretStore, biz_type: str, *secrets: bytes) -> list[str]:
     new = store.new(biz_type)
     stored = [new.add(secret) for secret in secrets]
     new.write()
     return stored
-
-
-def test_a_stored_secret_is_not_in_what_the_record_contains_and_can_be_opened(
-    store: SecretStore,
-) -> None:
-    (stored,) = put(store, "orders", SECRET)
-    assert SECRET not in stored
-    assert store.open("orders", stored) == SECRET
 
 
 def test_a_secret_of_another_business_can_be_neither_opened_nor_deleted(
@@ -101,19 +86,10 @@ def test_a_failure_to_open_is_not_cached(store: SecretStore, recorder: Recorder)
     assert store.open("orders", stored) == SECRET
 
 
-def test_secrets_of_both_kinds_open_whatever_new_ones_are(
-    stored_in: Callable[[str], SecretStore],
-) -> None:
-    stores = [stored_in(place) for place in ("table", "kms")]
-    for writer in stores:
-        (stored,) = put(writer, "orders", SECRET)
-        assert {reader.open("orders", stored) for reader in stores} == {SECRET}
-
-
 def test_a_secret_in_the_table_is_there_when_it_is_written_until_it_is_deleted(
-    stored_in: Callable[[str], SecretStore], recorder: Recorder
+    fresh_store: Callable[[], SecretStore], recorder: Recorder
 ) -> None:
-    store, new = stored_in("table"), stored_in("table").new("orders")
+    store, new = fresh_store(), fresh_store().new("orders")
     stored = [new.add(SECRET), new.add(SECRET)]
     assert len(set(stored)) == 2
     with pytest.raises(SecretGone):
@@ -125,26 +101,16 @@ def test_a_secret_in_the_table_is_there_when_it_is_written_until_it_is_deleted(
     store.delete("orders", stored)
     for one in stored:
         with pytest.raises(SecretGone):
-            stored_in("table").open("orders", one)
+            fresh_store().open("orders", one)
     assert recorder.operations().count("BatchWriteItem") == 2
 
 
 def test_an_item_that_was_edited_by_hand_is_no_secret(
-    stored_in: Callable[[str], SecretStore], resources: Resources
+    fresh_store: Callable[[], SecretStore], resources: Resources
 ) -> None:
-    (stored,) = put(stored_in("table"), "orders", SECRET)
+    (stored,) = put(fresh_store(), "orders", SECRET)
     table, client = resources.table_name("Secrets"), boto3.client("dynamodb")
     (item,) = client.scan(TableName=table)["Items"]
     client.put_item(TableName=table, Item={**item, "secret": {"S": "text"}})
     with pytest.raises(SecretGone):
-        stored_in("table").open("orders", stored)
-
-
-def test_sealed_texts_need_no_request_to_be_deleted(
-    stored_in: Callable[[str], SecretStore], recorder: Recorder
-) -> None:
-    store = stored_in("kms")
-    stored: Any = put(store, "orders", SECRET)
-    recorder.clear()
-    store.delete("orders", stored)
-    assert recorder.operations() == []
+        fresh_store().open("orders", stored)

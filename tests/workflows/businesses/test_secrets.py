@@ -1,23 +1,17 @@
 """Secrets of businesses are written before the record that names them, deleted after it, and
 opened for their business alone."""
 
-import json
-from base64 import b64decode
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.requests import DeleteQuery
-from duewheel.rules.businesses.settings import SigningSecret
-from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import InvalidField, Unavailable, VersionMismatch
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.businesses.cache import KEPT_MS
-from duewheel.stores.businesses.secret_store import SecretKey
-from tests.support import clients
 from tests.support.recorder import Call, Death
 from tests.support.world import CALLER, World
 
@@ -175,61 +169,6 @@ def test_a_call_waits_for_lost_secrets_and_is_made_when_they_are_set_again(world
     assert fall_due(world, task).status is Status.DELIVERED
 
 
-def test_a_record_with_ids_has_the_shape_that_the_release_before_reads(world: World) -> None:
-    """That release fails to decrypt an id, and repeats the attempt; another shape would be damage
-    to it."""
-    set_token(world, FIRST)
-    world.configured("orders", signing_secrets=("whsec_" + 32 * "A",))
-    (item,) = world.unrecorded.query(
-        TableName=world.settings.registry_table,
-        KeyConditionExpression="#kind = :kind",
-        ExpressionAttributeNames={"#kind": "kind"},
-        ExpressionAttributeValues={":kind": {"S": "business"}},
-    )["Items"]
-    ((name, named),) = json.loads(item["secrets"]["S"])
-    ((hint, signing),) = json.loads(item["settings"]["S"])["signing_secrets"]
-    assert (name, hint) == ("token", "whsec_…AAAA")
-    for stored in (named, signing):
-        assert len(b64decode(stored, validate=True)) == 25
-
-
-@pytest.fixture
-def key(world: World) -> str:
-    return str(clients.plain("kms").create_key()["KeyMetadata"]["KeyId"])
-
-
-def test_secrets_that_an_earlier_deployment_sealed_open_without_its_key(
-    world: World, key: str
-) -> None:
-    """The record is as the release before wrote it."""
-    sealed = SecretKey(lambda: clients.plain("kms"), key).seal("orders", FIRST.encode())
-    world.configured("orders", callback=OWN)
-    before = world.businesses.read_whole("orders")
-    own = replace(
-        before.own,
-        secrets=(NamedSecret("token", sealed),),
-        signing_secrets=(SigningSecret("whsec_…AAAA", sealed),),
-    )
-    assert world.businesses.write(before, replace(before, own=own, version=2), CALLER)
-    world.clock.advance_ms(KEPT_MS)
-    assert fall_due(world, world.created(callback=WITH_TOKEN)).status is Status.DELIVERED
-    assert sent(world) == [FIRST]
-    set_token(world, SECOND)
-    assert kept(world) == {SECOND.encode()}
-
-
-def test_secrets_in_the_table_open_when_new_ones_are_sealed(world: World) -> None:
-    set_token(world, FIRST)
-    world.seal_secrets()
-    task = world.created(callback=WITH_TOKEN)
-    assert fall_due(world, task).status is Status.DELIVERED
-    set_token(world, SECOND)
-    assert kept(world) == set()
-    world.clock.advance_ms(KEPT_MS)
-    assert fall_due(world, world.created(callback=WITH_TOKEN)).status is Status.DELIVERED
-    assert sent(world) == [FIRST, SECOND]
-
-
 def test_a_change_names_no_secret_that_was_deleted_with_its_business(world: World) -> None:
     """A business that was created anew while the change is under way has the same version."""
     set_token(world, FIRST)
@@ -245,5 +184,5 @@ def test_a_change_names_no_secret_that_was_deleted_with_its_business(world: Worl
     world.configured("orders", retention_days=3)
     business = world.businesses.read_whole("orders")
     (secret,) = business.own.secrets or ()
-    assert world.secret_store.open("orders", secret.stored) == SECOND.encode()
+    assert world.secret_store.open("orders", secret.secret_id) == SECOND.encode()
     assert kept(world) == {SECOND.encode()}

@@ -18,12 +18,6 @@ TO_OWN = HttpCallback(OWN)
 AUTHORIZED = HttpCallback(OWN, headers=(("authorization", "Bearer {{secret:token}}"),))
 
 
-@pytest.fixture(autouse=True, params=["table", "kms"])
-def secrets_in(world: World, request: pytest.FixtureRequest) -> None:
-    if request.param == "kms":
-        world.seal_secrets()
-
-
 @pytest.fixture
 def called(world: World) -> list[HttpCallback]:
     return world.receiver.callbacks
@@ -106,7 +100,7 @@ def test_a_missing_secret_is_refused_and_ends_a_waiting_task(
     assert called == []
 
 
-def test_no_call_is_made_and_no_settings_are_written_while_encryption_fails(
+def test_no_call_is_made_and_no_settings_are_written_while_the_table_of_secrets_fails(
     world: World, called: list[HttpCallback], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(*_: object) -> bytes:

@@ -20,12 +20,6 @@ def text_of(secret: bytes) -> str:
     return "whsec_" + base64.b64encode(secret).decode()
 
 
-@pytest.fixture(autouse=True, params=["table", "kms"])
-def secrets_in(world: World, request: pytest.FixtureRequest) -> None:
-    if request.param == "kms":
-        world.seal_secrets()
-
-
 def sign_with(world: World, *secrets: bytes) -> None:
     world.configured("orders", signing_secrets=tuple(map(text_of, secrets)))
     world.clock.advance_ms(5_000)
@@ -80,7 +74,7 @@ def test_both_secrets_sign_during_a_rotation_and_afterwards_only_the_new_one(wor
     assert "webhook-signature" not in call_of(world).headers
 
 
-def test_no_call_is_made_while_secrets_cannot_be_decrypted(
+def test_no_call_is_made_while_secrets_cannot_be_read(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sign_with(world, NEW)
@@ -101,7 +95,7 @@ def test_no_call_is_made_while_secrets_cannot_be_decrypted(
     assert call.headers["webhook-signature"] == signed(call, NEW)
 
 
-def test_settings_do_not_change_when_secrets_cannot_be_encrypted(
+def test_settings_do_not_change_when_secrets_cannot_be_stored(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(*_: object) -> bytes:

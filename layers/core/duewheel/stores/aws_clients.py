@@ -18,7 +18,6 @@ from duewheel.stores.dynamodb import is_conflict, is_refused_for_load
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
-    from mypy_boto3_kms.client import KMSClient
     from mypy_boto3_sqs.client import SQSClient
 
 # The SDK would build one for each request: a quarter of the function calls of a create.
@@ -136,13 +135,6 @@ def sqs_client() -> "SQSClient":
     client: SQSClient = _client("sqs", _SEND_CONFIG)
     count_throttles(client)
     return client
-
-
-def kms_client() -> "KMSClient":
-    """Built at its first use, as the one below."""
-    with _one_at_a_time:
-        client: KMSClient = _client("kms", _CONFIG)
-        return client
 
 
 def lambda_client() -> Any:

@@ -1,17 +1,15 @@
 """The parts of functions that read businesses."""
 
 import secrets
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from duewheel.rules.delivery.parked_tasks import PAUSE_MARK_BYTES
-from duewheel.stores.aws_clients import kms_client
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.health import HealthStore
 from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.businesses.permits import PermitStore
-from duewheel.stores.businesses.secret_store import SecretKey, SecretStore, SecretTable
+from duewheel.stores.businesses.secret_store import SecretStore, SecretTable
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.sweep.seen_businesses import SeenBusinesses
 from duewheel.wiring.process import (
@@ -23,9 +21,6 @@ from duewheel.wiring.process import (
     settings,
 )
 from duewheel.workflows.businesses.configure import Pausing
-
-if TYPE_CHECKING:
-    from mypy_boto3_kms.client import KMSClient
 
 
 @once
@@ -66,15 +61,9 @@ def health_store() -> HealthStore:
 
 
 @once
-def kms() -> "KMSClient":
-    return kms_client()
-
-
-@once
 def secret_store() -> SecretStore:
     config = settings()
-    table = SecretTable(dynamodb(), clock(), config.secrets_table, random_bytes())
-    return SecretStore(table, SecretKey(kms, config.signing_key))
+    return SecretStore(SecretTable(dynamodb(), clock(), config.secrets_table, random_bytes()))
 
 
 @once

@@ -48,11 +48,10 @@ class Defaults(Struct, frozen=True):
 
 
 class SigningSecret(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """`stored`: its id, or its sealed text; only a notifier can open either. `hint` is what may be
-    shown of it."""
+    """Only a notifier can read what the id leads to. `hint` is what may be shown of it."""
 
     hint: str
-    stored: bytes
+    secret_id: str
 
 
 class Own(Struct, frozen=True):
@@ -84,10 +83,9 @@ class Own(Struct, frozen=True):
     on_outcome: OnOutcome | None = None
 
     @property
-    def stored_secrets(self) -> frozenset[bytes]:
-        """The ids and sealed texts of all secrets."""
-        signing = {one.stored for one in self.signing_secrets or ()}
-        return frozenset(signing | {one.stored for one in self.secrets or ()})
+    def secret_ids(self) -> frozenset[str]:
+        signing = {one.secret_id for one in self.signing_secrets or ()}
+        return frozenset(signing | {one.secret_id for one in self.secrets or ()})
 
 
 class Business(Struct, frozen=True):

@@ -50,10 +50,10 @@ _SHOWN = re.compile(rf".*… \(sha256 [0-9a-f]{{{DIGEST_CHARACTERS}}}\)")
 
 
 class NamedSecret(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """`stored`: its id, or its sealed text; only a notifier can open either."""
+    """Only a notifier can read what the id leads to."""
 
     name: str
-    stored: bytes
+    secret_id: str
 
 
 def is_reference(value: str) -> bool:

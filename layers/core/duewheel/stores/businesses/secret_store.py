@@ -1,10 +1,7 @@
-"""Signing secrets and named secrets of businesses. The Registry names them; a reader of the
-Registry does not get at them.
+"""Signing secrets and named secrets of businesses, in the table Secrets. The Registry names them; a
+reader of the Registry does not get at them.
 
-By default a secret is an item of the table Secrets: its key is the business with a random id, and
-the business's record contains the id. Or KMS encrypts it, and the record contains the sealed text.
-The bytes in the record show which of the two it is, so both are opened whatever the deployment does
-with new ones.
+A secret is an item; its key is the business with a random id, which the business's record has.
 
 Invariants: a secret is bound to its business. An id is used for one secret, so that a process may
 cache what it has opened. An item is put before a record names it, and deleted after no record names
@@ -14,7 +11,6 @@ The api has only the right BatchWriteItem on the table: unlike PutItem and Delet
 no item that was there before.
 """
 
-import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -28,16 +24,9 @@ from duewheel.stores.dynamodb import Throttled, write_all
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
-    from mypy_boto3_kms.client import KMSClient
 
 OPENED_MAX = 1_000
 ID_BYTES = 16
-_ID = re.compile(rb"id:([\w-]{22})")  # shorter than any text that KMS seals
-
-
-def is_sealed(stored: bytes) -> bool:
-    """Whether a record contains the sealed text of a secret, and not its id."""
-    return _ID.fullmatch(stored) is None
 
 
 class SecretUnavailable(Exception):
@@ -75,52 +64,20 @@ class SecretTable(Struct, frozen=True):
         return bytes(secret)
 
 
-class SecretKey:
-    """The KMS key that seals secrets; with an empty name, only keys of earlier deployments."""
-
-    def __init__(self, client: "Callable[[], KMSClient]", name: str) -> None:
-        """The client is built for the first secret: most processes need none."""
-        self.name = name
-        self._client = client
-
-    def seal(self, biz_type: str, secret: bytes) -> bytes:
-        try:
-            answer = self._client().encrypt(
-                KeyId=self.name, Plaintext=secret, EncryptionContext=_context(biz_type)
-            )
-        except (ClientError, BotoCoreError) as error:
-            raise SecretUnavailable(str(error)) from error
-        return answer["CiphertextBlob"]
-
-    def open(self, biz_type: str, sealed: bytes) -> bytes:
-        """A sealed text names its key."""
-        only: Any = {"KeyId": self.name} if self.name else {}
-        try:
-            answer = self._client().decrypt(
-                CiphertextBlob=sealed, EncryptionContext=_context(biz_type), **only
-            )
-        except (ClientError, BotoCoreError) as error:
-            raise SecretUnavailable(str(error)) from error
-        return answer["Plaintext"]
-
-
 class NewSecrets:
     """Secrets of a change that is not yet written."""
 
-    def __init__(self, biz_type: str, table: SecretTable, key: SecretKey) -> None:
+    def __init__(self, biz_type: str, table: SecretTable) -> None:
         self._biz_type = biz_type
         self._table = table
-        self._key = key
         self._puts: list[object] = []
 
-    def add(self, secret: bytes) -> bytes:
-        """What the business's record contains of it."""
-        if self._key.name:
-            return self._key.seal(self._biz_type, secret)
+    def add(self, secret: bytes) -> str:
+        """Its id."""
         secret_id = self._table.new_id()
         item = {**_item_key(self._biz_type, secret_id), "secret": {"B": secret}}
         self._puts.append({"PutRequest": {"Item": item}})
-        return f"id:{secret_id}".encode()
+        return secret_id
 
     def write(self) -> None:
         """Before the record; a repeat writes nothing."""
@@ -132,33 +89,28 @@ class NewSecrets:
 class SecretStore:
     """Each process opens a secret once and keeps it in memory only."""
 
-    def __init__(self, table: SecretTable, key: SecretKey) -> None:
+    def __init__(self, table: SecretTable) -> None:
         self._table = table
-        self._key = key
         self._opened = lru_cache(OPENED_MAX)(self._open)
 
     def new(self, biz_type: str) -> NewSecrets:
-        return NewSecrets(biz_type, self._table, self._key)
+        return NewSecrets(biz_type, self._table)
 
-    def open(self, biz_type: str, stored: bytes) -> bytes:
-        return self._opened(biz_type, stored)
+    def open(self, biz_type: str, secret_id: str) -> bytes:
+        return self._opened(biz_type, secret_id)
 
-    def delete(self, biz_type: str, stored: Iterable[bytes]) -> None:
-        """After no record contains them any more. Sealed texts were in the record alone."""
-        ids = [found[1].decode() for one in sorted(stored) if (found := _ID.fullmatch(one))]
-        if ids:
-            self._table.write([{"DeleteRequest": {"Key": _item_key(biz_type, one)}} for one in ids])
+    def delete(self, biz_type: str, ids: Iterable[str]) -> None:
+        """After no record contains them any more."""
+        requests: list[object] = [
+            {"DeleteRequest": {"Key": _item_key(biz_type, one)}} for one in sorted(ids)
+        ]
+        if requests:
+            self._table.write(requests)
 
-    def _open(self, biz_type: str, stored: bytes) -> bytes:
-        if found := _ID.fullmatch(stored):
-            return self._table.read(_item_key(biz_type, found[1].decode()))
-        return self._key.open(biz_type, stored)
+    def _open(self, biz_type: str, secret_id: str) -> bytes:
+        return self._table.read(_item_key(biz_type, secret_id))
 
 
 def _item_key(biz_type: str, secret_id: str) -> dict[str, Any]:
     """The secrets of a business are not in one partition: every notifier of a burst reads them."""
     return {"id": {"S": f"{biz_type}#{secret_id}"}}
-
-
-def _context(biz_type: str) -> dict[str, str]:
-    return {"biz_type": biz_type}

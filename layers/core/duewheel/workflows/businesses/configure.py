@@ -135,9 +135,9 @@ class ConfigureBusiness(Struct, frozen=True, kw_only=True):
 def delete_secrets(store: SecretStore, before: Business, after: Business | None = None) -> None:
     """Those that the current record does not name. If it fails, they stay, and nothing names
     them."""
-    named = after.own.stored_secrets if after else frozenset()
+    named = after.own.secret_ids if after else frozenset()
     try:
-        store.delete(before.biz_type, before.own.stored_secrets - named)
+        store.delete(before.biz_type, before.own.secret_ids - named)
     except SecretUnavailable as error:
         logger.warning("secrets not deleted", action="not-deleted", error=str(error))
 
@@ -147,7 +147,7 @@ def _unavailable_when_not_stored() -> Iterator[None]:
     try:
         yield
     except SecretUnavailable as error:
-        logger.error("secrets not stored", action="not-sealed", error=str(error))
+        logger.error("secrets not stored", action="not-stored", error=str(error))
         raise Unavailable("The secrets cannot be stored now. Try it again.") from error
 
 

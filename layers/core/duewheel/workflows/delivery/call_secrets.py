@@ -41,13 +41,13 @@ class CallSecrets(Struct, frozen=True):
 
     def _signing(self, business: Business) -> tuple[bytes, ...]:
         return tuple(
-            self.secret_store.open(business.biz_type, secret.stored)
+            self.secret_store.open(business.biz_type, secret.secret_id)
             for secret in business.own.signing_secrets or ()
         )
 
     def _named(self, business: Business, names: frozenset[str]) -> dict[str, str]:
         return {
-            one.name: self.secret_store.open(business.biz_type, one.stored).decode()
+            one.name: self.secret_store.open(business.biz_type, one.secret_id).decode()
             for one in business.own.secrets or ()
             if one.name in names
         }
