@@ -136,7 +136,7 @@ def ended(status: str) -> httpx.Response:
         ["operation", "start", "reschedule", "orders", ID],
         ["operation", "start", "reschedule", "orders", ID, "--later", "2h", "--earlier", "1h"],
         ["operation", "start", "reschedule", "orders", ID, "--due", "2h ago"],
-        ["operation", "start", "backfill", "orders", "--all"],
+        ["operation", "start", "remake", "orders", "--all"],
         ["operation", "list", "--state", "ended"],
         ["key", "create", "service", "--grant", "orders"],
         ["key", "create", "service", "--grant", "own:orders"],

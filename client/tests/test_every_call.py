@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -75,9 +75,6 @@ CALLS: dict[str, Callable[[Duewheel], object]] = {
     "POST /v1/timers/{timer_id}/enable": lambda client: client.timers.enable("T1"),
     "POST /v1/timers/{timer_id}/disable": lambda client: client.timers.disable("T1"),
     "POST /v1/timers/{timer_id}/run": lambda client: client.timers.run("T1"),
-    "POST /v1/timers/{timer_id}/backfill": lambda client: client.timers.backfill(
-        "T1", datetime(2030, 1, 1, tzinfo=UTC), datetime(2030, 1, 2, tzinfo=UTC)
-    ),
     "GET /v1/timers/{timer_id}/upcoming": lambda client: client.timers.upcoming("T1"),
     "GET /v1/timers/{timer_id}/runs": lambda client: list(client.timers.runs("T1")),
     "GET /v1/timers/{timer_id}/changes": lambda client: client.timers.changes("T1"),

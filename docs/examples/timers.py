@@ -5,12 +5,6 @@ from docs.examples.teller import INBOX, Story, Teller
 
 PATH = "/v1/timers"
 DEF = "/api/timer/v1/def"
-PAST_DAYS = {
-    "from": "2030-01-28T00:00:00Z",
-    "to": "2030-01-31T00:00:00Z",
-    "runs_per_second": 2,
-    "dry_run": True,
-}
 
 
 def defining(teller: Teller) -> None:
@@ -33,7 +27,6 @@ def defining(teller: Teller) -> None:
     teller.example("timer-disable", "POST", f"{path}/disable")
     teller.example("timer-list", "GET", f"{PATH}?biz_type=orders&name_prefix=close&state=disabled")
     teller.example("timer-enable", "POST", f"{path}/enable")
-    teller.example("timer-backfill", "POST", f"{path}/backfill", PAST_DAYS)
     teller.example("timer-delete", "DELETE", path)
     teller.example("timer-changes", "GET", f"{path}/changes")
 

@@ -131,12 +131,6 @@ WHOLE = {
         "count": 3,
         "from": "2027-02-01T00:00:00Z",
     },
-    ("POST", "/v1/timers/{timer_id}/backfill"): {
-        "from": "2026-12-01T00:00:00Z",
-        "to": "2026-12-02T00:00:00Z",
-        "runs_per_second": 2,
-        "dry_run": True,
-    },
     ("POST", "/v1/operations"): {
         "action": "reschedule",
         "ids": ["AQGjGJM-gAAAzQLTZo2eccko8lnT"],

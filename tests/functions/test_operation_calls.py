@@ -157,7 +157,7 @@ def test_a_stopped_operation_is_answered_again(wired: ManualClock) -> None:
     ("body", "field"),
     [
         ({**CANCEL, "action": "delete"}, "action"),
-        ({**CANCEL, "action": "backfill"}, "action"),
+        ({**CANCEL, "action": "remake"}, "action"),
         ({**CANCEL, "ids": ["x"]}, "ids"),
         ({"biz_type": "orders", "action": "cancel"}, "ids"),
         ({**CANCEL, "filter": {"status": "dead"}}, "filter.status"),

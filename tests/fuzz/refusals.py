@@ -33,17 +33,7 @@ ROWS: Sequence[Row] = (
     ),
     Row("unknown-operation", "no such operation", calls=r".*/operations/\{operation_id\}.*"),
     Row("operation-ended", "the operation has ended", calls=r"POST /v1/operations/.*/stop"),
-    Row(
-        "too-many-operations",
-        "the business has as many",
-        calls=r"POST /v1/(operations|timers/.*/backfill)",
-    ),
-    Row(
-        "invalid-field",
-        "a range of instants that are past, known and of the schedule",
-        field="from|to",
-        calls=r"POST /v1/timers/.*/backfill",
-    ),
+    Row("too-many-operations", "the business has as many", calls="POST /v1/operations"),
     Row(
         "invalid-field",
         "an id of a task says where it stands",

@@ -22,7 +22,6 @@ from tests.functions.conftest import Context, event_from
 from tests.support.clock import ManualClock
 
 MINE, THEIRS = "mine", "theirs"
-LAST_HOURS = {"from": "2027-01-15T02:00:00Z", "to": "2027-01-15T04:00:00Z", "dry_run": True}
 HOOK = {"url": "https://receiver.example/"}
 PARAM = {"url": "https://receiver.example/", "method": "POST"}
 OPERATOR = "duewheel-admin"
@@ -185,7 +184,6 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("POST", "/v1/timers/{timer_id}/enable"): lambda o: (f"{_path(o)}/enable", None),
     ("POST", "/v1/timers/{timer_id}/disable"): lambda o: (f"{_path(o)}/disable", None),
     ("POST", "/v1/timers/{timer_id}/run"): lambda o: (f"{_path(o)}/run", None),
-    ("POST", "/v1/timers/{timer_id}/backfill"): lambda o: (f"{_path(o)}/backfill", LAST_HOURS),
     ("GET", "/v1/timers/{timer_id}/upcoming"): lambda o: (f"{_path(o)}/upcoming", None),
     ("GET", "/v1/timers/{timer_id}/runs"): lambda o: (f"{_path(o)}/runs", None),
     ("GET", "/v1/timers/{timer_id}/changes"): lambda o: (f"{_path(o)}/changes", None),

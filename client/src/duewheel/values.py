@@ -154,9 +154,8 @@ class PrefixCancelled(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Value):
-    """A change of many tasks, or a backfill of a timer, which has `timer_id`, `begin` and `end`.
-    `total` is the number of ids, or of runs, and None for a filter; `position` the due instant that
-    it has reached; `refused` counts the tasks that could not be changed."""
+    """A change of many tasks. `total` is the number of ids, and None for a filter; `position` the
+    due instant that it has reached; `refused` counts the tasks that could not be changed."""
 
     operation_id: str
     biz_type: str
@@ -173,9 +172,6 @@ class Operation(Value):
     due_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     shift_seconds: int | None = field(default=None, repr=False)
     filter: Mapping[str, Any] | None = field(default=None, repr=False)
-    timer_id: str | None = field(default=None, repr=False)
-    begin: datetime | None = field(default=None, repr=False, metadata=read_by(instant_from, "from"))
-    end: datetime | None = field(default=None, repr=False, metadata=read_by(instant_from, "to"))
     per_second: int | None = field(default=None, repr=False)
     created_at: datetime | None = field(default=None, repr=False, metadata=INSTANT)
     created_by: str | None = field(default=None, repr=False)

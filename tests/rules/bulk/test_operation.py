@@ -25,6 +25,7 @@ from duewheel.rules.bulk.operation import (
 )
 from duewheel.rules.refusals import TooLate
 from duewheel.rules.tasks.task import Status
+from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
 
 NOW_MS = 1_700_000_000_000
 CANCEL = Wish(action=Action.CANCEL, filter=Filter(status=Status.PENDING))
@@ -118,11 +119,13 @@ def test_a_page_takes_about_a_second_at_most_where_there_is_a_pace() -> None:
 
 
 def test_refusals_are_listed_in_the_order_of_the_page() -> None:
-    outcomes: dict[str, Outcome] = {"c": REFUSED, "b": True, "a": REFUSED}
-    found = refusals_of(outcomes, ["a", "b", "c", "d"], str.upper)
+    homes = [address_at(NOW_MS + n, bytes(TOKEN_BYTES)) for n in range(4)]
+    first, second, third, left = (home.name for home in homes)
+    outcomes: dict[str, Outcome] = {third: REFUSED, second: True, first: REFUSED}
+    found = refusals_of(outcomes, [first, second, third, left])
     assert [(one.item_id, one.type, one.status) for one in found] == [
-        ("A", "too-late", 409),
-        ("C", "too-late", 409),
+        (homes[0].task_id, "too-late", 409),
+        (homes[2].task_id, "too-late", 409),
     ]
 
 

@@ -88,7 +88,7 @@ def test_ids_are_kept_in_their_order_and_counted() -> None:
         ("cancel", {"filter": {"state": "dead"}}, "filter.state"),
         ("cancel", {"filter": {}, "per_second": 0}, "per_second"),
         ("cancel", {"filter": {}, "per_second": 1_001}, "per_second"),
-        ("backfill", {"filter": {}}, "action"),
+        ("remake", {"filter": {}}, "action"),
         ("reschedule", {"filter": {}}, "due_at"),
         ("reschedule", {"filter": {}, "shift_seconds": 0}, "shift_seconds"),
         ("reschedule", {"filter": {}, "shift_seconds": AHEAD_SECONDS_MAX + 1}, "shift_seconds"),

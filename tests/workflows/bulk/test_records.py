@@ -62,7 +62,6 @@ def test_a_damaged_operation_is_left_out_of_lists(world: World) -> None:
     [
         {"max_changes": 5},
         {"filter": {"status": "pending", "priority": "low"}},
-        {"backfill": {"timer_id": "t", "from_second": 1, "to_second": 2, "at_most": 1}},
     ],
 )
 def test_an_operation_that_says_what_only_a_newer_release_knows_is_left_to_it(
@@ -92,7 +91,7 @@ def test_as_many_operations_as_may_be_open_do_not_hide_each_others_changes(world
     first = operations[0]
     claimed = world.operations.claim(first, "a worker that dies")
     assert claimed is not None
-    work = bulk.task_work()
+    work = bulk.run_operations()
     page = work.source(claimed, None)
     assert world.operations.write(claimed, replace(claimed, page=page)) is not None
     assert all(work.change(claimed, item) for item in page.items)

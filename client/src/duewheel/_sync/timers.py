@@ -19,7 +19,7 @@ from duewheel.calls import (
 )
 from duewheel.instants import instant_from, plain
 from duewheel.requests import Schedule, TimerChange, TimerFields, label_texts, settings_body
-from duewheel.values import Change, Operation, Task, Timer, read_changes
+from duewheel.values import Change, Task, Timer, read_changes
 
 
 class Timers:
@@ -104,25 +104,6 @@ class Timers:
         """Make one call of it now, enabled or not. `once` as in `create`."""
         call = changing("POST", _path(timer_id, "/run"), **once_of(once))
         return Task.read(self._transport.send(call))
-
-    def backfill(
-        self,
-        timer_id: str,
-        begin: datetime,
-        end: datetime,
-        *,
-        runs_per_second: int | None = None,
-        dry_run: bool = False,
-        once: bool | str = False,
-    ) -> Operation:
-        """Make the runs from `begin` on and before `end` that were not made, as an operation:
-        `client.operations` reads, awaits and stops it. `dry_run` only counts. `once` as in
-        `create`."""
-        given = {"runs_per_second": runs_per_second, "dry_run": dry_run or None}
-        body = {"from": plain(begin), "to": plain(end)}
-        body |= {name: value for name, value in given.items() if value is not None}
-        call = changing("POST", _path(timer_id, "/backfill"), body, **once_of(once))
-        return Operation.read(self._transport.send(call))
 
     def upcoming(self, timer_id: str, *, count: int = 10) -> tuple[datetime, ...]:
         call = reading(_path(timer_id, "/upcoming"), {"count": count})

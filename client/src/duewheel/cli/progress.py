@@ -15,7 +15,6 @@ _DONE: Mapping[str, str] = {
     "reschedule": "rescheduled",
     "run": "called now",
     "redrive": "called again",
-    "backfill": "made",
     "pause": "paused",
     "resume": "resumed",
 }
@@ -44,15 +43,14 @@ def followed(api: Duewheel, operation_id: str, total: int | None) -> Operation:
     return found
 
 
-def many_tasks(count: int, noun: str = "task") -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def many_tasks(count: int) -> str:
+    return f"{count:,} task{'' if count == 1 else 's'}"
 
 
 def sentence(found: Operation) -> str:
     """What an operation has come to."""
     would = "would be " if found.dry_run else ""
-    noun = "run" if found.action == "backfill" else "task"
-    words = [f"{many_tasks(found.changed, noun)} {would}{_DONE.get(found.action, 'changed')}"]
+    words = [f"{many_tasks(found.changed)} {would}{_DONE.get(found.action, 'changed')}"]
     if found.unchanged:
         words.append(f"{found.unchanged:,} were so already")
     if found.refused:

@@ -1,11 +1,10 @@
 """`duewheel timer …`: definitions that produce tasks."""
 
-from datetime import UTC, datetime
 from typing import Any, get_type_hints
 
 import click
 
-from duewheel.cli import arguments, operations
+from duewheel.cli import arguments
 from duewheel.cli.applying import apply
 from duewheel.cli.arguments import fields_of
 from duewheel.cli.businesses import LIMIT, show_changes
@@ -117,42 +116,6 @@ def run(timer_id: str) -> None:
     """Make one call of it now, enabled or not."""
     task = client().timers.run(timer_id, once=True)
     output().done(task, f"{task.task_id} is called now")
-
-
-@timer.command()
-@click.argument("timer_id", metavar="TIMER")
-@click.option("--from", "begin", type=arguments.instant, metavar="TIME", required=True)
-@click.option("--to", "end", type=arguments.instant, metavar="TIME", help="Now if left out.")
-@click.option("--per-second", type=click.IntRange(1), metavar="N", help="At most so many a second.")
-@click.option("--dry-run", is_flag=True, help="Only count the runs.")
-@click.option("--no-wait", is_flag=True, help="Do not follow it to its end.")
-def backfill(
-    timer_id: str,
-    *,
-    begin: datetime,
-    end: datetime | None,
-    per_second: int | None,
-    dry_run: bool,
-    no_wait: bool,
-) -> None:
-    """Make the runs of a past range that were not made: missed, skipped, or due while it was
-    disabled or before it was made.
-
-    They are called now, each with its own instant. Ctrl-C does not stop it: operation stop does.
-    """
-    api = client()
-    begun = api.timers.backfill(
-        timer_id,
-        begin,
-        end or datetime.now(UTC),
-        runs_per_second=per_second,
-        dry_run=dry_run,
-        once=True,
-    )
-    if no_wait:
-        output().done(begun, f"{begun.operation_id} is {begun.state}")
-    else:
-        operations.end(operations.followed_to_end(api, begun.operation_id, None))
 
 
 @timer.command()

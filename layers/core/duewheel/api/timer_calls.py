@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from duewheel.interface.bulk.operation_view import OperationView, operation_text
 from duewheel.interface.history.changes_view import ChangesView, changes_view
 from duewheel.interface.http import (
     Answer,
@@ -33,14 +32,12 @@ from duewheel.rules.refusals import (
     InvalidField,
     TargetNotEnabled,
     TimersShareName,
-    TooManyOperations,
     UnknownTask,
     UnknownTimer,
     VersionMismatch,
 )
 from duewheel.rules.tasks.idempotency import HEADER
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
-from duewheel.rules.timers.backfill import BackfillBody, backfill_request
 from duewheel.rules.timers.next_occurrence import first_second, upcoming
 from duewheel.rules.timers.requests import (
     NewTimerBody,
@@ -121,24 +118,6 @@ def run_timer(request: Request, timer_id: str) -> Answer:
     task = wiring.run_timer()(_permitted(request, timer_id), once)
     location = {"location": f"/v1/tasks/{task.task_id}"}
     return Answer(201, task_text(task), headers=location, log_fields={"task_ids": [task.task_id]})
-
-
-def backfill_timer(request: Request, timer_id: str) -> Answer:
-    body = request.text(SINGLE_BYTES_MAX)
-    asked = backfill_request(body, process.clock().now_ms())
-    operation = api.start_backfill()(
-        checked_timer_id(timer_id),
-        asked,
-        request.permit,
-        by=request.caller,
-        once=request.once(body),
-    )
-    return Answer(
-        201,
-        operation_text(operation),
-        headers={"location": f"/v1/operations/{operation.operation_id}"},
-        log_fields={"operation_id": operation.operation_id, "biz_type": operation.biz_type},
-    )
 
 
 def put_timer_by_name(request: Request, biz_type: str, timer_name: str) -> Answer:
@@ -256,19 +235,6 @@ CALLS: dict[str, Mapping[str, Call]] = {
             UnknownTimer,
             UnknownTask,
             IdempotencyKeyReused,
-            statuses=(201,),
-            takes=(HEADER,),
-            gives=("Location",),
-        )
-    },
-    "/v1/timers/{timer_id}/backfill": {
-        "POST": writes(
-            backfill_timer,
-            OperationView,
-            UnknownTimer,
-            TooManyOperations,
-            IdempotencyKeyReused,
-            body=BackfillBody,
             statuses=(201,),
             takes=(HEADER,),
             gives=("Location",),

@@ -17,7 +17,6 @@ const PAGES = {
   "timers/new": page("timer/timer_form", "newTimerPage"),
   "timers/:id": page("timer/timer", "timerPage"),
   "timers/:id/edit": page("timer/timer_form", "editTimerPage"),
-  "timers/:id/backfill": page("timer/timer_backfill", "timerBackfillPage"),
   "timers/:id/runs": page("timer/timer_runs", "timerRunsPage"),
   operations: page("operation/operations", "operationsPage"),
   "operations/:id": page("operation/operation", "operationPage"),

@@ -157,15 +157,6 @@ def timer(timer_id: str) -> dict[str, Any]:
     return key(f"{_TIMER}{timer_id}", "definition")
 
 
-def timer_backfilled(timer_id: str, second: int) -> dict[str, Any]:
-    """That the run of this instant was made by a backfill."""
-    return key(f"backfilled#{timer_id}", f"{second:012d}")
-
-
-def backfilled_second(item: Mapping[str, Any]) -> int:
-    return int(str(item["record"]["S"]))
-
-
 def timer_counters(timer_id: str) -> dict[str, Any]:
     return key(f"{_TIMER}{timer_id}", "counters")
 

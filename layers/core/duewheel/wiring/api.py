@@ -71,7 +71,6 @@ from duewheel.workflows.tasks.key_prefix import KeyPrefix
 from duewheel.workflows.tasks.list_tasks import ListTasks
 from duewheel.workflows.tasks.redrive import RedriveTasks
 from duewheel.workflows.tasks.why_waiting import WhyWaiting
-from duewheel.workflows.timers.backfill import StartBackfill
 from duewheel.workflows.timers.read_timers import ReadTimers
 from duewheel.workflows.wheel.read_status import ReadWheel
 
@@ -292,17 +291,6 @@ def create_operation() -> CreateOperation:
         check_list_index=lambda: task_walk().check_is_on(),
         random_bytes=partial(random_bytes(), RANDOM_BYTES),
         wake=invoke_bulk(),
-    )
-
-
-@once
-def start_backfill() -> StartBackfill:
-    return StartBackfill(
-        clock=clock(),
-        read_timers=read_timers(),
-        tasks=tasks(),
-        known=business_cache(),
-        create=create_operation(),
     )
 
 

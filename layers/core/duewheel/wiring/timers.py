@@ -5,7 +5,6 @@ import secrets
 from duewheel.rules.timers.timer import ID_RANGE
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.tasks.made_once import MadeOnce
-from duewheel.stores.timers.backfilled import BackfilledRuns
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.name_claims import NameClaims
 from duewheel.stores.timers.occurrences import OccurrenceIndex, OccurrenceList, RunningStore
@@ -108,11 +107,6 @@ def disable_timer(known: BusinessCache) -> DisableTimer:
         change_timer=ChangeTimer(clock(), timers(), planning_chain(), known),
         tell_outcome=tell_outcome(),
     )
-
-
-@once
-def backfilled_runs() -> BackfilledRuns:
-    return BackfilledRuns(dynamodb(), clock(), settings().registry_table)
 
 
 @once

@@ -35,7 +35,7 @@ class FilterView(Struct, kw_only=True):
     labels: ShownLabels | UnsetType = UNSET
 
 
-class OperationView(Struct, kw_only=True, rename={"from_": "from"}):
+class OperationView(Struct, kw_only=True):
     """The members of the request are there if it had them; not `ids`, but their number, `total`."""
 
     operation_id: str
@@ -44,9 +44,6 @@ class OperationView(Struct, kw_only=True, rename={"from_": "from"}):
     due_at: Instant | UnsetType = UNSET
     shift_seconds: ShiftSeconds | UnsetType = UNSET
     filter: FilterView | UnsetType = UNSET
-    timer_id: Annotated[TimerId, says("Of a backfill, as from and to.")] | UnsetType = UNSET
-    from_: Instant | UnsetType = UNSET
-    to: Instant | UnsetType = UNSET
     per_second: PerSecond | UnsetType = UNSET
     dry_run: bool | UnsetType = UNSET
     state: State
@@ -58,10 +55,7 @@ class OperationView(Struct, kw_only=True, rename={"from_": "from"}):
     changed: Annotated[Count, says("Of a dry run: tasks that it would try.")]
     unchanged: Annotated[Count, says("Tasks that were so already.")]
     refused: Count
-    total: (
-        Annotated[Count, says("The number of ids, or of runs; null where a filter says which.")]
-        | None
-    )
+    total: Annotated[Count, says("The number of ids; null where a filter says which.")] | None
     position: (
         Annotated[Instant, says("The due instant that it has reached; of dead tasks the death.")]
         | None
@@ -127,10 +121,6 @@ def operation_view(operation: Operation) -> OperationView:
         view.shift_seconds = wish.shift_seconds
     if wish.filter is not None:
         view.filter = _filter_view(wish.filter)
-    if wish.backfill is not None:
-        view.timer_id = wish.backfill.timer_id
-        view.from_ = rfc3339(wish.backfill.from_second * 1000)
-        view.to = rfc3339(wish.backfill.to_second * 1000)
     if wish.per_second is not None:
         view.per_second = wish.per_second
     if wish.dry_run:

@@ -5,7 +5,7 @@ of a page, the position behind it and the next page are one write, on condition 
 after a crash another worker finds what may have been changed, and what has been counted.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from duewheel.rules.labels import Labels
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.listing import ListQuery, Order
 from duewheel.rules.tasks.task import Status
+from duewheel.rules.wheel.addresses import address_named
 
 IDS_MAX = 500
 PAGE_MAX = 100
@@ -38,7 +39,6 @@ class Action(StrEnum):
     RESCHEDULE = "reschedule"
     RUN = "run"
     REDRIVE = "redrive"
-    BACKFILL = "backfill"  # runs of a timer
     PAUSE = "pause"
     RESUME = "resume"
 
@@ -83,23 +83,14 @@ class Filter(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-class Backfill(Struct, frozen=True):
-    """The runs of a timer whose instants are meant. `to_second` is exclusive. Stored."""
-
-    timer_id: str
-    from_second: int
-    to_second: int
-
-
 class Wish(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is to be done. Stored as it is; a release that does not know the action, or a member,
-    leaves the operation to another. `total`: the number of ids, or of runs."""
+    leaves the operation to another. `total`: the number of ids."""
 
     action: Action
     due_ms: int | None = None
     shift_seconds: int | None = None
     filter: Filter | None = None
-    backfill: Backfill | None = None
     total: int | None = None
     per_second: int | None = None
     dry_run: bool = False
@@ -241,12 +232,10 @@ def walk_order(wish: Wish) -> Order:
     return Order.DESC if is_moved_back else Order.ASC
 
 
-def refusals_of(
-    outcomes: Mapping[str, Outcome], items: Sequence[str], id_of: Callable[[str], str]
-) -> list[RefusedItem]:
+def refusals_of(outcomes: Mapping[str, Outcome], items: Sequence[str]) -> list[RefusedItem]:
     """In the order of the page."""
     return [
-        RefusedItem.of(id_of(item), outcome)
+        RefusedItem.of(address_named(item).task_id, outcome)
         for item in items
         if isinstance(outcome := outcomes.get(item), Refusal)
     ]
@@ -254,9 +243,7 @@ def refusals_of(
 
 def reached_ms(operation: Operation) -> int | None:
     """The instant that the walk has reached: of dead tasks that of the death, of all others that in
-    which they are due, of a backfill that of the schedule."""
-    if operation.position is not None and operation.wish.backfill is not None:
-        return int(operation.position) * 1000
+    which they are due."""
     if operation.position is None or operation.wish.filter is None:
         return None
     words = operation.position.split(" ")

@@ -181,19 +181,13 @@ def occurrence_task(
     )
 
 
-def manual_task(
-    timer: Timer, placement: Placement, random_bytes: bytes, second: int | None = None
-) -> Task:
-    """An occurrence that was requested by hand, due now. `second`: of the schedule, if it is made
-    afterwards; it has the place of that instant in the order of its flow key."""
-    of = placement.now_ms // 1000 if second is None else second
-    occurrence = Occurrence(timer.timer_id, of, manual=True)
-    is_ordered = second is not None and timer.rules.flow_key is not None
+def manual_task(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
+    """An occurrence that was requested by hand, due now."""
+    occurrence = Occurrence(timer.timer_id, placement.now_ms // 1000, manual=True)
     due_now = _due_now(timer, placement, random_bytes)
     return replace(
         due_now,
         occurrence=occurrence,
-        ordered_ms=of * 1000 if is_ordered else None,
         priority=timer.rules.priority,
         labels=timer.rules.labels,
         on_outcome=timer.rules.on_outcome,

@@ -9,7 +9,6 @@ from msgspec.structs import astuple, fields
 from duewheel.rules.bulk.operation import (
     IDS_MAX,
     Action,
-    Backfill,
     Counts,
     Filter,
     Operation,
@@ -77,7 +76,6 @@ _wish = Decoder(dict[str, Any])
 _OF_A_WISH = frozenset(Wish.__struct_fields__)
 _WITHIN = {
     "filter": frozenset(Filter.__struct_fields__),
-    "backfill": frozenset(Backfill.__struct_fields__),
 }
 _ids = Decoder(tuple[str, ...])
 _refused: Decoder[Any] = Decoder(list[tuple[str, str, str, int, str, str | None]])

@@ -19,7 +19,6 @@ from duewheel.log import logger
 from duewheel.rules.bulk.operation import (
     PAGE_MS_MAX,
     RUN_RESERVE_MS,
-    Action,
     Operation,
     Outcome,
     Page,
@@ -33,7 +32,8 @@ from duewheel.rules.bulk.operation import (
 from duewheel.rules.refusals import Refusal, TooManyCreates, Unavailable
 from duewheel.stores.bulk.operations import OperationStore
 from duewheel.stores.dynamodb import code_of, is_for_load
-from duewheel.workflows.bulk.work import Work
+from duewheel.workflows.bulk.change_tasks import ChangeOneTask
+from duewheel.workflows.bulk.sources import TaskSource
 from duewheel.workflows.retry_throttled import pause_ms
 
 WRITERS = 16  # items that are changed side by side
@@ -44,7 +44,8 @@ Found = Outcome | Exception | None  # None: not begun
 class RunOperations(Struct, frozen=True, kw_only=True):
     clock: Clock
     store: OperationStore
-    work: Callable[[Action], Work]
+    source: TaskSource
+    change: ChangeOneTask
     writers: ThreadPoolExecutor
     random_unit: Callable[[], float]
     random_text: Callable[[], str]
@@ -84,7 +85,6 @@ class _Turn:
     ) -> None:
         self._of = of
         self._now: Operation | None = operation  # None: the lease is lost
-        self._work = of.work(operation.wish.action)
         self._remaining_ms = remaining_ms
         self._is_begun = operation.page is not None  # by this or an earlier worker
         self._throttled = 0  # times in a row
@@ -112,7 +112,7 @@ class _Turn:
             self._carry_out(operation, operation.page)
 
     def _plan(self, operation: Operation) -> None:
-        page = self._work.source(operation, operation.position)
+        page = self._of.source(operation, operation.position)
         now_ms = self._of.clock.now_ms()
         self._write(operation, replace(operation, page=page, updated_ms=now_ms))
 
@@ -141,14 +141,14 @@ class _Turn:
         following, failed = None, None
         if is_whole and page.behind is not None and operation.state is not State.STOPPING:
             try:
-                following = self._work.source(operation, page.behind)
+                following = self._of.source(operation, page.behind)
             except Exception as error:  # noqa: BLE001 - raised when the page is counted
                 failed = error
         now_ms = self._of.clock.now_ms()
         after = counted(operation, outcomes, now_ms, following)
         if is_whole and page.behind is None:
             after = ended(after, State.DONE, now_ms)
-        refused = refusals_of(outcomes, page.items, self._work.id_of)
+        refused = refusals_of(outcomes, page.items)
         self._write(operation, after, refused)
         if is_whole:
             self._is_begun = False
@@ -164,7 +164,7 @@ class _Turn:
             if self._of.clock.now_ms() >= until_ms:
                 return None
             try:
-                return self._work.change(operation, item)
+                return self._of.change(operation, item)
             except Exception as error:  # noqa: BLE001 - judged when the page is through
                 return error
 

@@ -9,7 +9,7 @@ import { link } from "../../parts/router.js";
 import { call } from "../../parts/service.js";
 import { badge, facts } from "../../parts/table.js";
 
-const DONE = { cancel: "cancelled", reschedule: "rescheduled", run: "run now", redrive: "redriven", pause: "paused", resume: "resumed", backfill: "made" };
+const DONE = { cancel: "cancelled", reschedule: "rescheduled", run: "run now", redrive: "redriven", pause: "paused", resume: "resumed" };
 const KINDS = { running: "accent", stopping: "warn", stopped: "warn", done: "good", failed: "bad" };
 
 export function hasEnded({ state }) {
@@ -79,15 +79,11 @@ export function requestOf(operation) {
     ["Action", operation.dry_run ? `${action}: only counted, nothing is changed` : action],
     due && ["To the instant", instant(due)],
     shift && ["By", `${span(Math.abs(shift) * 1000)} ${shift > 0 ? "later" : "earlier"}`],
-    operation.timer_id ? ["Runs", runsOf(operation)] : ["Tasks", scopeOf(operation)],
+    ["Tasks", scopeOf(operation)],
     pace && ["Pace", `at most ${pace.toLocaleString("en-GB")} a second`],
     ["Started", [instant(operation.created_at), operation.created_by && [" by ", el("code", {}, operation.created_by)]]],
     operation.ended_at && ["Ended", instant(operation.ended_at)],
   ]);
-}
-
-function runsOf({ timer_id: id, from, to }) {
-  return ["of the timer ", el("a", { href: link(["timers", id]) }, id), " from ", instant(from), " up to ", instant(to)];
 }
 
 function scopeOf({ biz_type: business, total, filter }) {

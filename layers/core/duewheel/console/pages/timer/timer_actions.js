@@ -22,7 +22,6 @@ export class Actions {
       el("a", { class: "button", href: link([...this.path, "edit"]) }, "Edit"),
       enabled ? button("Disable", this.disabling(name, etag)) : button("Enable", this.enabling(name, etag)),
       button("Run now", this.running(name)),
-      el("a", { class: "button", href: link([...this.path, "backfill"]) }, "Backfill"),
       button("Delete", this.deleting(name, biz_type, etag), true),
     );
   }
