@@ -1,4 +1,4 @@
-"""Repairs of what the emulator makes wrong, so that a stack can run; see docs/decisions/0050.
+"""Repairs of what the emulator makes wrong, so that a stack can run; see docs/decisions/0004.
 
 Invariant: each repair fails, or a test of the behaviour without it fails, once it is not needed any
 more.

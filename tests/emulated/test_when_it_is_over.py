@@ -8,7 +8,7 @@ from tests.emulated.gaps import seen_as_declared
 from tests.emulated.observed import logs_of_functions, warnings
 from tests.support.by_verb import said
 
-# Declarations of the template that ministack 1.5.33 does not carry out; docs/decisions/0050 names
+# Declarations of the template that ministack 1.5.33 does not carry out; docs/decisions/0004 names
 # the other tests of them. Each added or removed gap fails the test.
 GAPS = {
     "items expire by TTL",

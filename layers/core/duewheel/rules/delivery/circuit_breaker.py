@@ -2,7 +2,7 @@
 
 Invariant: a breaker opens only if many recent calls were made and half of them failed. No wait or
 spread is longer than its bound here, even if a record says so. Why these numbers:
-docs/decisions/0024-breaker.md.
+docs/decisions/0024-breaker-and-slow-lane.md.
 """
 
 from collections.abc import Sequence
