@@ -13,7 +13,7 @@ SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
 .PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi cost model soak fuzz prove bench bench-cpu bench-modules bench-patches bench-advance bench-catch-up bench-crowd bench-slow-lane bench-priorities \
-  audit admin-key roll-back reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
+  audit admin-key reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
 
 help: ## list what can be made
 	@$(call VERBS,##)
@@ -139,10 +139,6 @@ audit: $(VENV)/ready ##o print what is inconsistent (API_URL=..., FROM=..., TO=.
 
 admin-key: $(VENV)/ready ##o put a first API key into a deployed stack (STACK=name), an admin of all businesses, and print it once
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.admin_key "$(or $(STACK),$(error STACK=... is missing))"
-
-roll-back: $(VENV)/ready ##o lead the aliases of a stack (STACK=name) to the versions of the deployment before the last one, or to another (TO=n); SHOW=yes only shows which there are
-	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.roll_back "$(or $(STACK),$(error STACK=... is missing))" \
-	  $(if $(TO),--to "$(TO)") $(if $(filter yes,$(SHOW)),--show)
 
 reconcile: $(VENV)/ready ##o print the tasks that a stack (STACK=name) has lost, also of restored tables (WHEEL=..., REGISTRY=...); WRITE=yes repairs them (OVERDUE=deliver or expire, PER_SECOND=n)
 	@PYTHONPATH=layers/core:. $(IN_VENV)/python -m infra.operate.reconcile "$(or $(STACK),$(error STACK=... is missing))" \

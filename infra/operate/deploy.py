@@ -87,8 +87,7 @@ def deployed(account: Account, options: Options, declared: Mapping[str, Any]) ->
                 raise Stopped("\n".join([*hindered, *_reasons(account, stack)]))
             _delete_failed(account, stack)
             stack = None
-    previous = _parameters_of(stack)
-    will_be = effective(declared, previous, options.parameters)
+    will_be = effective(declared, _parameters_of(stack), options.parameters)
     _say(_about_concurrency(account, will_be, options.stack))
     if stack is None and will_be["AuthMode"] == "iam" and will_be["IamDefault"] == "none":
         _say(advice.access(will_be, options.stack))

@@ -23,7 +23,6 @@ OTHER_WAYS = [
     {
         **EVERYTHING,
         "Observability": "on",
-        "Canary": "on",
         "AlarmEmail": "on@call.example",
         "TasksPerDayAlarm": "1",
         "Capacity": "provisioned",
@@ -55,7 +54,9 @@ UNUSED = {
         lambda:PutFunctionScalingConfig lambda:PassCapacityProvider lambda:AssociateRuntimeAlias
         lambda:PutProvisionedConcurrencyConfig lambda:GetProvisionedConcurrencyConfig
         lambda:DeleteProvisionedConcurrencyConfig""",
-    "machines of one's own": "codedeploy:RegisterOnPremisesInstance",
+    "aliases that shift their traffic by and by": """
+        codedeploy:CreateDeployment codedeploy:GetDeployment codedeploy:GetDeploymentConfig
+        codedeploy:GetDeploymentGroup codedeploy:StopDeployment""",
     "protection, indexes, policies and keys of log groups": """
         logs:GetDataProtectionPolicy logs:PutDataProtectionPolicy logs:DeleteDataProtectionPolicy
         logs:PutIndexPolicy logs:DeleteIndexPolicy logs:DescribeIndexPolicies
@@ -66,7 +67,8 @@ UNUSED = {
     "scheduled scaling, and scaling by forecast": """
         application-autoscaling:PutScheduledAction application-autoscaling:DeleteScheduledAction
         cloudwatch:GetMetricData""",
-    "policies of users and groups, boundaries": """
+    "policies of users and groups, managed ones, boundaries": """
+        iam:AttachRolePolicy iam:DetachRolePolicy
         iam:GetUserPolicy iam:GetGroupPolicy iam:PutUserPolicy iam:PutGroupPolicy
         iam:DeleteUserPolicy iam:DeleteGroupPolicy iam:DeleteRolePermissionsBoundary
         iam:PutRolePermissionsBoundary""",

@@ -38,7 +38,6 @@ SAMPLES = {
     "DomainName": "timers.example.com",
     "ProvisionedPollers": "2",
 }
-CANARY = {"Canary": "on", "Observability": "on"}
 
 
 @pytest.fixture(scope="module")
@@ -197,58 +196,8 @@ def test_versions_stay_to_be_gone_back_to() -> None:
     assert policies == {"Retain"}
 
 
-# ---------------------------------------------------------------- canary
-
-
-def code_deploy(template: Template) -> list[str]:
-    return [one.logical_id for one in template.resources.values() if "CodeDeploy" in one.type]
-
-
-def test_all_runs_take_the_new_version_at_once_unless_a_canary_is_asked_for() -> None:
-    assert code_deploy(load_template(TEMPLATE)) == []
-    made = translate(TEMPLATE, {"Observability": "on"})["Resources"]
-    assert not [name for name, body in made.items() if "UpdatePolicy" in body]
-
-
-def test_a_canary_of_each_function_goes_back_by_the_alarms() -> None:
-    made = translate(TEMPLATE, CANARY | EVERY_FUNCTION)["Resources"]
-    groups = {
-        name: body["Properties"]
-        for name, body in made.items()
-        if body["Type"] == "AWS::CodeDeploy::DeploymentGroup"
-    }
-    live = {name for name in made if name.endswith("Aliaslive")}
-    shifted = {
-        name: body["UpdatePolicy"]["CodeDeployLambdaAliasUpdate"]["DeploymentGroupName"]["Ref"]
-        for name, body in made.items()
-        if "UpdatePolicy" in body
-    }
-
-    assert set(shifted) == live
-    assert set(shifted.values()) == set(groups)
-    nested = source_of(TEMPLATE.parent / "infra" / "observability.yaml")
-    for group in groups.values():
-        condition, alarms, _ = group["AlarmConfiguration"]["Fn::If"]
-        assert (condition, len(alarms["Alarms"])) == ("HasObservability", 5)
-        for name in referred_to(alarms):
-            if name == "ObservabilityStack":
-                continue
-            assert made[name]["Type"] == "AWS::CloudWatch::Alarm"
-        for output in re.findall(r"Outputs\.(\w+)", json.dumps(alarms)):
-            watched = nested["Outputs"][output]["Value"]["Ref"]
-            assert nested["Resources"][watched]["Type"] == "AWS::CloudWatch::Alarm"
-
-
-def test_a_canary_whose_alarms_are_not_there_is_refused() -> None:
-    rule = SOURCE["Rules"]["CanaryIsWatched"]
-    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Canary"}, "on"]}
-    (assertion,) = rule["Assertions"]
-    assert assertion["Assert"] == {"Fn::Equals": [{"Ref": "Observability"}, "on"]}
-
-
-@each_case("parameters", [{}, CANARY | EVERY_FUNCTION])
+@each_case("parameters", [{}, {"Observability": "on", **EVERY_FUNCTION}])
 def test_nothing_waits_for_itself(parameters: dict[str, str]) -> None:
-    """The linter looks at the source, where a canary's alarms stand at the functions."""
     made = translate(TEMPLATE, parameters)["Resources"]
     needs = {name: set(referred_to(body)) & made.keys() for name, body in made.items()}
     while ready := {name for name, needed in needs.items() if not needed & needs.keys()}:
