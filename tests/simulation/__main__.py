@@ -26,7 +26,6 @@ def main() -> None:
     parser.add_argument("--per-second", type=float, default=TASKS_PER_SECOND)
     parser.add_argument("--worlds", type=int, default=1)
     parser.add_argument("--day", type=int, default=SHORT_DAY_SECONDS)
-    parser.add_argument("--beside", default="", help="a commit that is updated to this one")
     options = parser.parse_args()
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
@@ -40,7 +39,6 @@ def main() -> None:
         options.tasks // options.worlds,
         tasks_per_second=options.per_second / options.worlds,
         day_seconds=options.day,
-        beside=options.beside,
         operations=options.tasks // options.worlds // TASKS_AN_OPERATION,
     )
     soaks = [soak(options.seed + number) for number in range(options.worlds)]
@@ -87,8 +85,7 @@ def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
     waits = ", ".join(f"{n} {reason}" for reason, n in report.reasons.most_common())
     print(f"  seen to wait: {waits or 'none'}, for no reason {len(report.silent)}")
     print("  faults: " + ", ".join(f"{n} {name}" for name, n in faults.injected.most_common()))
-    print(f"  {seconds:.0f} s of virtual time", end="")
-    print(f", {report.invocations_beside} invocations of {soak.beside}" if soak.beside else "")
+    print(f"  {seconds:.0f} s of virtual time")
     for each in report.broken:
         print(f"  {each}")
 

@@ -1,7 +1,7 @@
 """Those who use the service: each does, by chance, one of the things that callers do."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from random import Random
 from typing import Any
 
@@ -46,35 +46,14 @@ class Clients:
         seconds: float,
         far_seconds: float | None = None,
         *,
-        has_tolerances: bool = True,
-        has_priorities: bool = True,
-        has_batches: bool = True,
-        has_outcomes: bool = True,
-        has_reasons: bool = True,
-        has_keys: bool = True,
-        has_order: bool = True,
-        has_labels: bool = True,
-        has_long_work: bool = True,
-        has_timeouts: bool = True,
-        has_pauses: bool = True,
         operations: int = 0,
     ) -> None:
         """`far_seconds`: some tasks are due about then, and longer than tasks are kept.
         `operations`: bulk operations, beside all else."""
         self.ledger = Ledger()
         self.begun = 0
-        self.tolerances: Sequence[int | None] = TOLERANCES if has_tolerances else (None,)
-        self.priorities: Sequence[str | None] = PRIORITIES if has_priorities else (None,)
-        self.has_batches = has_batches
-        self.has_outcomes = has_outcomes
-        self._has_reasons = has_reasons
-        self.has_keys = has_keys
-        self.has_labels = has_labels
-        self._has_long_work = has_long_work
         self._chance_of_work = Random(seed)  # beside, likewise
-        self.timeouts: Sequence[int | None] = TIMEOUTS if has_timeouts else (None,)
         self._chance_of_timeout = Random(seed)
-        self._has_pauses = has_pauses
         self._chance_of_pause = Random(seed)
         self._service = service
         self._chance = Random(seed)
@@ -86,7 +65,6 @@ class Clients:
         self._numbers = 0
         self._named: dict[str, set[str]] = {}  # by path: tasks that the key has named
         self.owners = Owners(self._chance, self.ledger, self._ask, service.seconds)
-        self.has_order = has_order
         self.lines = Lines(self._chance, self._ask, self._new, self._note)
         self.operators = Operators(Random(seed), self._ask, self._note)
         self._operations = operations
@@ -118,10 +96,7 @@ class Clients:
             self.owners.pause_one,
             self.owners.run_a_timer,
         )
-        if self.has_keys:
-            stories += (self.owners.pause_a_key,)
-        if self.has_order:
-            stories += (self.lines.live,)
+        stories += (self.owners.pause_a_key, self.lines.live)
         if self._far_seconds is not None:
             stories += (self._far,)
         return self._chance.choice(stories)
@@ -182,7 +157,7 @@ class Clients:
     async def _steered(self) -> None:
         """Created, and then moved, run or cancelled, some of it too late."""
         known = await self._create(self._chance.uniform(0, 60))
-        if self._has_pauses and known is not None and self._chance_of_pause.random() < 0.5:
+        if known is not None and self._chance_of_pause.random() < 0.5:
             await self._paused(known)
         for _ in range(self._chance.randint(0, 4)):
             await asyncio.sleep(self._chance.uniform(0, 15))
@@ -230,7 +205,7 @@ class Clients:
             return False
         if "waiting" in task:
             self.ledger.reasons[task["waiting"]["reason"]] += 1
-        elif self._has_reasons and ms_from_rfc3339(task["next_at"]) < before_ms:
+        elif ms_from_rfc3339(task["next_at"]) < before_ms:
             self.ledger.silent.append(path)
         return True
 
@@ -345,14 +320,12 @@ class Clients:
         kinds = RECEIVERS_OF_BATCHES if biz_type == BATCHED else RECEIVERS
         kind = receiver or self._chance.choice(kinds)
         is_plain = kind == "ok" and receiver is None and biz_type not in (BATCHED, NARROW)
-        if self._has_long_work and is_plain and self._chance_of_work.random() < 0.1:
+        if is_plain and self._chance_of_work.random() < 0.1:
             kind = "works"
-        tolerance = self._chance.choice(self.tolerances)
-        priority = self._chance_of_priority.choice(self.priorities)
-        timeout = self._chance_of_timeout.choice(self.timeouts)
-        flow_key = (
-            self._chance.choice((*KEYS, None)) if self.has_keys and biz_type == KEYED else None
-        )
+        tolerance = self._chance.choice(TOLERANCES)
+        priority = self._chance_of_priority.choice(PRIORITIES)
+        timeout = self._chance_of_timeout.choice(TIMEOUTS)
+        flow_key = self._chance.choice((*KEYS, None)) if biz_type == KEYED else None
         return {
             **({} if flow_key is None else {"flow_key": flow_key}),
             **({} if tolerance is None else {"tolerance_seconds": tolerance}),
@@ -360,7 +333,7 @@ class Clients:
             "biz_type": biz_type,
             "delay_seconds": round(in_seconds, 3),
             "payload": {"n": self.begun},
-            **({"labels": labels_of(self.begun)} if self.has_labels else {}),
+            "labels": labels_of(self.begun),
             "callback": {
                 "url": f"https://{self._chance.choice(HOSTS)}/{kind}",
                 **({} if timeout is None else {"timeout_seconds": timeout}),

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import FROZEN, Environment, Invocation
-from tests.simulation.releases import Release
 
 FROZEN_SECONDS = (0.0, 0.0, 1.0, 20.0, 90.0, 300.0)  # at least
 
@@ -19,17 +18,17 @@ class Environments:
         self._faults = faults
         self._seconds = seconds
         self.left_at_work: list[str] = []
-        self._idle: dict[tuple[str, Release], list[Environment]] = defaultdict(list)
+        self._idle: dict[str, list[Environment]] = defaultdict(list)
 
-    def taken(self, function: str, release: Release, deadline_seconds: float) -> Environment:
+    def taken(self, function: str, deadline_seconds: float) -> Environment:
         """The one that was left last, of those that Lambda hands out again."""
-        idle = self._idle[function, release]
+        idle = self._idle[function]
         for environment in reversed(idle):
             if environment.available_seconds <= self._seconds():
                 idle.remove(environment)
                 environment.thaw(deadline_seconds)
                 return environment
-        return Environment(function, release, deadline_seconds)
+        return Environment(function, deadline_seconds)
 
     def left(self, environment: Environment, run: Invocation) -> None:
         if environment.is_dead:
@@ -45,4 +44,4 @@ class Environments:
         if environment.threads_at_work or self._faults.happens(self._faults.rates.freeze):
             held_seconds = self._faults.chance.choice(FROZEN_SECONDS)
             environment.available_seconds = self._seconds() + held_seconds
-        self._idle[environment.function, environment.release].append(environment)
+        self._idle[environment.function].append(environment)

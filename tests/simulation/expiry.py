@@ -4,17 +4,20 @@ Days are short there, so that it strikes while tasks wait. What went is kept for
 held against what it was: nothing that is still needed may ever expire.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 from zlib import crc32
 
+from duewheel.rules.businesses.settings import Business
+from duewheel.rules.tasks import lifecycle
 from duewheel.rules.wheel import addresses
+from duewheel.stores.delivery import page_leases
 from duewheel.stores.tasks import codec, keys
 from duewheel.stores.wheel import pointers
 from duewheel.wiring import process
-from tests.simulation.releases import Release
+from tests.simulation.seams import modules
 from tests.simulation.service import Service
 
 DAY_SECONDS = 86_400
@@ -24,21 +27,17 @@ EVERY_SECONDS = 20
 
 
 @contextmanager
-def short_days(seconds: int, releases: Sequence[Release]) -> Iterator[None]:
+def short_days(seconds: int) -> Iterator[None]:
     """What is kept for a day or for longer is kept for so long."""
     with ExitStack() as stack:
-        for release in releases:
-            business = release.module("rules.businesses.settings").Business
-            kept = patch.object(business, "retention_seconds", property(lambda _: seconds))
-            stack.enter_context(kept)
-            page_leases = release.module("stores.delivery.page_leases")
-            stack.enter_context(patch.object(page_leases, "_KEPT_SECONDS", 7 * seconds))
-            for module in release.modules():
-                # Two days are needed to count runs late; here they are named by step records, too.
-                for name in {"RETENTION_SECONDS_MIN", "KEPT_SECONDS_MIN"} & vars(module).keys():
-                    stack.enter_context(patch.object(module, name, seconds))
-            lifecycle = release.module("rules.tasks.lifecycle")
-            stack.enter_context(patch.object(lifecycle, "ABOUT_TO_GO_MS", ABOUT_TO_GO_MS))
+        kept = patch.object(Business, "retention_seconds", property(lambda _: seconds))
+        stack.enter_context(kept)
+        stack.enter_context(patch.object(page_leases, "_KEPT_SECONDS", 7 * seconds))
+        for module in modules():
+            # Two days are needed to count runs late; here they are named by step records, too.
+            for name in {"RETENTION_SECONDS_MIN", "KEPT_SECONDS_MIN"} & vars(module).keys():
+                stack.enter_context(patch.object(module, name, seconds))
+        stack.enter_context(patch.object(lifecycle, "ABOUT_TO_GO_MS", ABOUT_TO_GO_MS))
         yield
 
 

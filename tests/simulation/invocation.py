@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local.aws.functions import Died
-from tests.simulation.releases import THIS, Release
 
 DUPLICATE = "duplicate"  # the trouble of a run whose message was handed out, or sent, twice
 FROZEN = "frozen with threads at work"
@@ -26,7 +25,6 @@ class Environment:
     `available_seconds`: from when on Lambda hands it out again. `notifier`: what it has wired."""
 
     function: str
-    release: Release = THIS
     deadline_seconds: float = 0.0
     is_dead: bool = False
     is_frozen: bool = False

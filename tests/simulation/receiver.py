@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome, Verdict, outcome_of_answer
 from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER
 from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.targets.http.connection import Reply
+from duewheel.wiring import process
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Invocation, current
-from tests.simulation.releases import Release
 
 _OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
 _WORKS = Outcome(Verdict.DELIVERED, "", status_code=202, complete_within_seconds=15)
@@ -73,8 +74,8 @@ class Receiver:
         self._faults = faults
         self._answered: Counter[str] = Counter()
 
-    def target(self, release: Release, **_: object) -> "Target":
-        return Target(self, release)
+    def target(self, **_: object) -> "Target":
+        return Target(self)
 
     async def called(
         self, callback: HttpCallback, headers: Mapping[str, str], notifier_ms: int, timeout: float
@@ -163,7 +164,7 @@ class Receiver:
         return answer if trouble is None else None
 
     def _check_timeout(self, callback: HttpCallback, timeout: float) -> None:
-        own = getattr(callback, "timeout_seconds", None)  # a release before has none
+        own = callback.timeout_seconds
         if own not in (None, timeout):
             self.wrong.append(f"a call may take {timeout:g} s, and its callback says {own:g} s")
 
@@ -233,13 +234,10 @@ def _seconds_taken(url: str) -> float:
 
 
 class Target:
-    """Stands where the HTTP target of a release stands."""
+    """Stands where the HTTP target stands."""
 
-    def __init__(self, receiver: Receiver, release: Release) -> None:
+    def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
-        self._clock = release.module("wiring.process").clock
-        self._outcomes = release.module("rules.callbacks.outcome")
-        self._connection = release.module("targets.http.connection")
 
     async def call(
         self,
@@ -247,11 +245,9 @@ class Target:
         headers: Mapping[str, str],
         body: bytes | None,
         timeout_seconds: float,
-    ) -> Any:
-        """An outcome in the release's own types."""
-        now_ms = self._clock().now_ms()
-        heard = await self._receiver.called(callback, headers, now_ms, timeout_seconds)
-        return self._said(heard)
+    ) -> Outcome:
+        now_ms = process.clock().now_ms()
+        return await self._receiver.called(callback, headers, now_ms, timeout_seconds)
 
     async def reply(
         self,
@@ -259,25 +255,19 @@ class Target:
         headers: Mapping[str, str],
         body: bytes | None,
         timeout_seconds: float,
-    ) -> Any:
-        """Of a batch: a reply, or an outcome, in the release's own types."""
-        now_ms = self._clock().now_ms()
+    ) -> Reply | Outcome:
+        """Of a batch."""
+        now_ms = process.clock().now_ms()
         document = json.loads(body or b"")
         heard = await self._receiver.called_with_batch(
             callback, headers, document, now_ms, timeout_seconds
         )
         if heard is None:
-            return self._said(_NOTHING_HEARD)
+            return _NOTHING_HEARD
         status, text = heard
-        return self._connection.Reply(status, {}, text)
+        return Reply(status, {}, text)
 
-    def outcome_of(self, reply: Any) -> Any:
-        return self._outcomes.outcome_of_answer(
-            reply.status_code, reply.headers, reply.body_start, self._clock().now_ms()
+    def outcome_of(self, reply: Reply) -> Outcome:
+        return outcome_of_answer(
+            reply.status_code, reply.headers, reply.body_start, process.clock().now_ms()
         )
-
-    def _said(self, heard: Outcome) -> Any:
-        verdict = self._outcomes.Verdict(heard.verdict.value)
-        within = heard.complete_within_seconds
-        more = {} if within is None else {"complete_within_seconds": within}
-        return self._outcomes.Outcome(verdict, heard.note, status_code=heard.status_code, **more)

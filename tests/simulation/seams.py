@@ -7,20 +7,25 @@ import asyncio
 import concurrent.futures
 import random
 import secrets
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from random import Random
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
 import botocore.endpoint
 
+from duewheel.stores.tasks.keys import KeyStore
+from duewheel.wiring import notifier, wheel
+from duewheel.workflows.delivery import hold
+from duewheel.workflows.tasks import check_admission
 from tests.simulation.invocation import at_work
 from tests.simulation.receiver import Receiver
-from tests.simulation.releases import Release
 from tests.simulation.turn_pool import TurnPool, awaited
 from tests.simulation.virtual_time import ReservedTurns
 
@@ -34,12 +39,9 @@ def replaced(
     sleep: Sleep,
     chance: Random,
     receiver: Receiver,
-    releases: Sequence[Release],
 ) -> Iterator[None]:
     with ExitStack() as stack:
-        replacements = [*_of_libraries(turns, sleep, chance)]
-        for release in releases:
-            replacements += _of_release(release, turns, sleep, receiver)
+        replacements = [*_of_libraries(turns, sleep, chance), *_of_service(turns, sleep, receiver)]
         for target, name, replacement in replacements:
             stack.enter_context(patch.object(target, name, replacement))
         yield
@@ -55,27 +57,30 @@ def _of_libraries(
     yield secrets, "randbelow", chance.randrange
 
 
-def _of_release(
-    release: Release, turns: ReservedTurns, sleep: Sleep, receiver: Receiver
+def _of_service(
+    turns: ReservedTurns, sleep: Sleep, receiver: Receiver
 ) -> Iterator[tuple[Any, str, Any]]:
-    notifier_wiring = release.module("wiring.notifier")
-    yield notifier_wiring, "HttpTarget", partial(receiver.target, release)
-    yield notifier_wiring.Notifier, "run", lambda _, work: turns.wait_for(work)
-    yield notifier_wiring, "in_threads_of", lambda _: partial(_in_thread, turns)
+    yield notifier, "HttpTarget", receiver.target
+    yield notifier.Notifier, "run", lambda _, work: turns.wait_for(work)
+    yield notifier, "in_threads_of", lambda _: partial(_in_thread, turns)
     pool = partial(TurnPool, turns)
-    for module in release.modules():
+    for module in modules():
         if vars(module).get("ThreadPoolExecutor") is ThreadPoolExecutor:
             yield module, "ThreadPoolExecutor", pool
         if vars(module).get("wait") is concurrent.futures.wait:
             yield module, "wait", awaited
-    key_store = release.module("stores.tasks.keys").KeyStore
-    yield (
-        release.module("wiring.wheel"),
-        "KeyStore",
-        lambda tasks: key_store(tasks, pool(KEY_READERS)),
-    )
-    for name in ("workflows.tasks.check_admission", "workflows.delivery.hold"):
-        yield release.module(name), "Lock", lambda: _Lock(sleep)
+    yield wheel, "KeyStore", lambda tasks: KeyStore(tasks, pool(KEY_READERS))
+    for module in (check_admission, hold):
+        yield module, "Lock", lambda: _Lock(sleep)
+
+
+def modules() -> list[ModuleType]:
+    """What calls go through; the targets are stood in for as a whole."""
+    return [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name.startswith("duewheel.") and not name.startswith("duewheel.targets")
+    ]
 
 
 async def _in_thread(turns: ReservedTurns, function: Callable[..., Any], /, *arguments: Any) -> Any:

@@ -8,9 +8,11 @@ import asyncio
 import json
 import logging
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import cache
+from importlib import import_module
 from itertools import count
 from typing import Any
 from unittest.mock import patch
@@ -21,6 +23,8 @@ from moto.moto_api._internal import mock_random
 from bench.limits import TABLE_WRITE_UNITS
 from duewheel.log import logger
 from duewheel.rules.wheel.queue_messages import texts_of_event
+from duewheel.stores import aws_clients
+from duewheel.wiring import notifier, process
 from local.aws.calling_function import asking
 from local.aws.emulator import Emulator
 from local.aws.functions import Context, Died
@@ -33,15 +37,14 @@ from tests.simulation.environments import Environments
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Ended, Invocation, current
 from tests.simulation.receiver import Receiver
-from tests.simulation.releases import THIS, Release, handlers_of
 from tests.simulation.seams import replaced
 from tests.simulation.virtual_time import ReservedTurns, VirtualLoop
 from tests.simulation.wire import Wire
 from tests.support.clock import NOON_MS
 from tests.support.governor import Governor
 
+FUNCTIONS = ("api", "bulk", "ingest", "notifier", "scheduler", "sweeper")
 NO_HEADERS: Mapping[str, str] = {}
-ReleaseAt = Callable[[float], Release]  # which one serves an invocation of this second
 
 
 class AwsClock:
@@ -55,28 +58,22 @@ class AwsClock:
 
 
 class Service:
-    """Also the clock of all functions: one time, and what each process's clock is off by. If
-    several releases are at work, each has its template."""
+    """Also the clock of all functions: one time, and what each process's clock is off by."""
 
-    def __init__(
-        self, templates: Template | Mapping[Release, Template], faults: Faults, *, seed: int
-    ) -> None:
+    def __init__(self, template: Template, faults: Faults, *, seed: int) -> None:
         self.loop = VirtualLoop()
         self.turns = ReservedTurns()
         self.faults = faults
         self.receiver = Receiver(faults)
         self.emulator = Emulator(AwsClock(self.loop))
-        self._templates = {THIS: templates} if isinstance(templates, Template) else dict(templates)
-        for release in self._templates:
-            handlers_of(release)  # imports the modules whose parts are replaced
-        self.release_at: ReleaseAt = lambda _: THIS
-        self.invocations: Counter[Release] = Counter()
+        self._template = template
+        handlers()  # imports the modules whose parts are replaced
         self.chance = random.Random(seed)
         self.wire = Wire(faults, self.turns, self.seconds, self.chance)
         self._seed = seed
         self._numbers = count(1)
         self._timeouts: dict[str, int] = {}
-        self._roles: dict[Release, dict[str, Role]] = {}
+        self._roles: dict[str, Role] = {}
         # When those began that run each minute, of what succeeded:
         self.succeeded: dict[str, list[float]] = defaultdict(list)
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -124,30 +121,26 @@ class Service:
                 stack.callback(each.setLevel, each.level)
                 each.setLevel("CRITICAL")
             stack.enter_context(self.emulator)
-            stack.enter_context(
-                replaced(self.turns, self.sleep, self.chance, self.receiver, list(self._templates))
-            )
+            stack.enter_context(replaced(self.turns, self.sleep, self.chance, self.receiver))
             stack.enter_context(answered_by(self.wire.answer))
             asking.set(None)  # outside of invocations somebody looks on
-            for release, template in self._templates.items():
-                self._begin(release, template)
-            self.settings = THIS.module("wiring.process").settings()
+            self._begin()
+            self.settings = process.settings()
             if self.faults.rates.partition_units:
                 self._limit_partitions(self.faults.rates.partition_units)
             yield self
             self._end()
             assert taken_refusals() == []
 
-    def _begin(self, release: Release, template: Template) -> None:
-        """Wired by the environment that its own template gives it."""
-        resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
-        self._roles[release] = roles = roles_of(resources)
-        self._timeouts |= _timeouts_of(resources)
+    def _begin(self) -> None:
+        """Wired by the environment that the template gives it."""
+        resources = create_resources(self._template, boto3.client("dynamodb"), boto3.client("sqs"))
+        self._roles = roles_of(resources)
+        self._timeouts = _timeouts_of(resources)
         variables = resources.environment("api")
-        if "ingest" in roles:  # which has what the others have, and some of its own
+        if "ingest" in self._roles:  # which has what the others have, and some of its own
             variables |= resources.environment("ingest")
-        hold_functions_to_their_roles(release.module("stores.aws_clients"))
-        process = release.module("wiring.process")
+        hold_functions_to_their_roles(aws_clients)
         without_access = {"AUTH_MODE": "off", "METRICS": "off"}
         with patch.dict("os.environ", variables | without_access):
             process.start_anew(self)
@@ -186,12 +179,8 @@ class Service:
     async def invoke(self, function: str, event: Any, request_id: str | None = None) -> Ended:
         """In an environment that ran before, if there is one, or in a new one. With the answer it
         is frozen, whatever its threads are at."""
-        release = self.release_at(self.seconds())
-        if function not in handlers_of(release):
-            release = THIS  # whose template alone has it
-        self.invocations[release] += 1
         deadline_seconds = self.seconds() + self._timeouts[function]
-        environment = self.environments.taken(function, release, deadline_seconds)
+        environment = self.environments.taken(function, deadline_seconds)
         messages = len(texts_of_event(event) or event.get("Records", ()))
         run = Invocation(
             function, next(self._numbers), environment, self.faults.skew_ms(), messages
@@ -204,7 +193,7 @@ class Service:
             function, 512, "arn", remaining_ms, aws_request_id=request_id or f"run-{run.number}"
         )
         current.set(run)
-        asking.set(self._roles[release][function])
+        asking.set(self._roles[function])
         try:
             answer = await self.turns.run(self._in_environment, function, event, context)
             return Ended(run, answer)
@@ -217,11 +206,10 @@ class Service:
     def _in_environment(self, function: str, event: Any, context: Context) -> Any:
         run = current.get()
         assert run is not None
-        release = run.environment.release
-        threads = release.module("wiring.notifier")._threads
+        threads = notifier._threads
         threads.notifier = run.environment.notifier
         try:
-            return handlers_of(release)[function](event, context)
+            return handlers()[function](event, context)
         finally:
             run.environment.notifier = threads.notifier
 
@@ -241,6 +229,12 @@ class Service:
         if not ended.is_answered:
             return None
         return ended.answer["statusCode"], json.loads(ended.answer["body"])
+
+
+@cache
+def handlers() -> dict[str, Callable[[Any, Any], Any]]:
+    """Of the functions."""
+    return {name: import_module(f"functions.{name}.app").handler for name in FUNCTIONS}
 
 
 def _timeouts_of(resources: Resources) -> dict[str, int]:

@@ -5,9 +5,8 @@ import gc
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -18,6 +17,7 @@ from duewheel.rules.instants import rfc3339
 from duewheel.rules.sweep.audit import AuditRequest, Finding
 from duewheel.rules.sweep.minute_statistics import MINUTE_MS, MINUTES_MAX
 from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel import sharding
 from duewheel.rules.wheel.addresses import holds_seconds, second_of
 from duewheel.stores.tasks import codec
 from duewheel.stores.wheel import pointers
@@ -52,7 +52,6 @@ from tests.simulation.owners import (
     ON_OUTCOME,
     TOLD,
 )
-from tests.simulation.releases import THIS, Release, release_of
 from tests.simulation.senders import MAY_CREATE_FOR, RATION, RATIONED
 from tests.simulation.service import Service
 from tests.simulation.sweep_watch import SweepWatch
@@ -80,7 +79,6 @@ class Soak:
     turns_before_seconds: float = 0  # how long the wheel has turned when the first task comes
     day_seconds: int = DAY_SECONDS  # shorter: TTL strikes while tasks wait
     operations: int = 0  # on many tasks at once
-    beside: str = ""  # a commit, whose release is updated to this one, and rolled back meanwhile
 
     @property
     def run_index(self) -> str:
@@ -105,53 +103,22 @@ class Soak:
 
 
 @cache
-def _template(path: Path, run_index: str) -> Template:
+def _template(run_index: str) -> Template:
     values = {"IngestQueue": "on", "IngestBusinesses": MAY_CREATE_FOR}
-    chosen = {"RunIndex": run_index, "Express": "on"}
-    text = path.read_text()
-    values |= {
-        n: value for n, value in chosen.items() if f"  {n}:" in text
-    }  # an older one has none
-    return load_template(path, values)
+    return load_template(TEMPLATE, values | {"RunIndex": run_index, "Express": "on"})
 
 
 def soaked(soak: Soak) -> tuple[Report, Faults, float]:
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
-    releases = [THIS, release_of(soak.beside)] if soak.beside else [THIS]
-    templates = {release: _template(release.template, soak.run_index) for release in releases}
-    service = Service(templates, faults, seed=soak.seed + 1)
-    if soak.beside:
-        service.release_at = partial(_release_at, releases[1], soak.seconds, Random(soak.seed))
+    service = Service(_template(soak.run_index), faults, seed=soak.seed + 1)
     with ExitStack() as stack:
-        for release in releases:
-            crowds = release.module("rules.wheel.sharding")
-            stack.enter_context(patch.object(crowds, "SLICE_ENTRIES", SLICE_ENTRIES))
-        stack.enter_context(short_days(soak.day_seconds, releases))
+        stack.enter_context(patch.object(sharding, "SLICE_ENTRIES", SLICE_ENTRIES))
+        stack.enter_context(short_days(soak.day_seconds))
         stack.enter_context(service.running())
         far = soak.day_seconds if soak.has_short_days else None
-        has_order = all(release.has("rules.tasks.flow_order") for release in releases)
-        has_tolerances = all(release.has("rules.tolerance") for release in releases)
-        has_keys = all(release.has("rules.businesses.flow") for release in releases)
-        has_operations = all(release.has("rules.bulk.operation") for release in releases)
         clients = Clients(
-            service,
-            soak.seed + 2,
-            soak.tasks,
-            soak.seconds,
-            far,
-            has_tolerances=has_tolerances,
-            has_priorities=all(release.has("rules.priority") for release in releases),
-            has_outcomes=all(release.has("rules.tasks.outcome_notice") for release in releases),
-            has_batches=all(release.has("rules.callbacks.batch") for release in releases),
-            has_reasons=all(release.has("rules.delivery.waiting") for release in releases),
-            has_keys=has_keys,
-            has_order=has_order,
-            has_labels=all(release.has("rules.labels") for release in releases),
-            has_long_work=all(release.has("rules.callbacks.completion") for release in releases),
-            has_timeouts=all(release.has("rules.callbacks.timeouts") for release in releases),
-            has_pauses=all(release.has("rules.tasks.pause") for release in releases),
-            operations=soak.operations if has_operations else 0,
+            service, soak.seed + 2, soak.tasks, soak.seconds, far, operations=soak.operations
         )
         service.receiver.works = Workers(service, soak.seed + 3).begin
         expiry = Expiry(service, soak.day_seconds)
@@ -163,22 +130,19 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         _note_occurrences(clients, items)
         report = judged(clients.ledger, service.receiver, items)
         report.messages = messages
-        report.invocations_beside = service.invocations.total() - service.invocations[THIS]
         report.sweep_behind_seconds = sweep.behind_seconds_max
         report.left_at_work = service.environments.left_at_work
         report.disobeyed = judged_owners(
             clients.ledger, service.receiver.calls, _tasks_of(items), soak.calls_per_second
         )
         report.disobeyed += service.receiver.wrong
-        if clients.has_outcomes:
-            report.disobeyed += wrong_notices(_tasks_of(items))
+        report.disobeyed += wrong_notices(_tasks_of(items))
         sizes = batch_sizes(service.receiver.calls).values()
         report.batched = sum(size for size in sizes if size > 1)
         report.disobeyed += judged_lines(clients.ledger, service.receiver, _tasks_of(items))
         report.operations = len(clients.operators.bulks)
         report.disobeyed += service.run(_wrong_operations(service, clients.operators.bulks, items))
-        if clients.has_labels:
-            report.disobeyed += wrong_labels(_tasks_of(items))
+        report.disobeyed += wrong_labels(_tasks_of(items))
         report.inconsistent = inconsistent(service, health)
         for biz_type in (*BUSINESSES, RATIONED, DORMANT):
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
@@ -187,14 +151,6 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         expiry.strike()
         report.deleted_wrongly = [*expiry.too_early, *expiry.left_behind()]
         return report, faults, seconds
-
-
-def _release_at(before: Release, whole: float, chance: Random, seconds: float) -> Release:
-    """An update that takes long, then a rollback at once, and another update at once."""
-    part = seconds / whole
-    if part < 1 / 4 or 3 / 4 <= part < 7 / 8:
-        return before
-    return before if part < 5 / 8 and chance.random() < 1 / 2 else THIS
 
 
 def soaked_on_core(soak: Soak, core: int) -> tuple[Report, Faults, float]:
@@ -241,12 +197,12 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
         (LIMITED, {"calls_per_second": calls_per_second}),
         (NARROW, {"calls_in_flight": IN_FLIGHT, "calls_per_second": calls_per_second}),
         (DORMANT, {"paused": True}),
-        (TOLERANT, {"tolerance_seconds": TOLERANCE_SECONDS} if any(clients.tolerances) else {}),
-        (TOLD, {"on_outcome": ON_OUTCOME} if clients.has_outcomes else {}),
-        (FIRST_SERVED, {"priority": "high"} if any(clients.priorities) else {}),
-        (BATCHED, {"batch": {"tasks_max": BATCH_TASKS_MAX}} if clients.has_batches else {}),
-        (KEYED, {"flow": limit_of_keys} if clients.has_keys else {}),
-        (ORDERED, {"flow": {"default": {"in_order": True}}} if clients.has_order else {}),
+        (TOLERANT, {"tolerance_seconds": TOLERANCE_SECONDS}),
+        (TOLD, {"on_outcome": ON_OUTCOME}),
+        (FIRST_SERVED, {"priority": "high"}),
+        (BATCHED, {"batch": {"tasks_max": BATCH_TASKS_MAX}}),
+        (KEYED, {"flow": limit_of_keys}),
+        (ORDERED, {"flow": {"default": {"in_order": True}}}),
     ):
         answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
         assert answer is not None

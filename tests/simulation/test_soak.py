@@ -30,7 +30,6 @@ from tests.simulation.clients import Clients
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.invocation import current
 from tests.simulation.owners import BATCHED
-from tests.simulation.releases import release_of
 from tests.simulation.service import Service
 from tests.simulation.soak import TEMPLATE, Soak, soaked
 from tests.simulation.verdict import Report
@@ -98,19 +97,6 @@ def calls_of(soak: Soak) -> list[str]:
     with patch.object(Wire, "answer", noted):
         soaked(soak)
     return calls
-
-
-@pytest.mark.soak
-@pytest.mark.skipif(not (TEMPLATE.parent / ".git").exists(), reason="needs the history")
-def test_a_release_is_updated_and_rolled_back_while_everything_goes_wrong() -> None:
-    """Its own code stands for the release before; the promises hold, and a defect is found."""
-    soak = Soak(tasks=60, seed=16, tasks_per_second=0.5, beside="HEAD")
-    report = report_of(soak)
-    assert report.broken == []
-    assert report.invocations_beside > 50
-    tasks = release_of("HEAD").module("stores.tasks.tasks").TaskStore
-    with patch.object(tasks, "create", lambda store, task: True):  # and writes nothing
-        assert report_of(soak).lost
 
 
 @pytest.mark.soak

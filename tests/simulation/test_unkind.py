@@ -17,8 +17,7 @@ from tests.conftest import the_template
 from tests.simulation.event_sources import EventSources
 from tests.simulation.faults import CALM, Faults, Outage, Rates
 from tests.simulation.invocation import FROZEN
-from tests.simulation.releases import THIS, handlers_of
-from tests.simulation.service import Service
+from tests.simulation.service import Service, handlers
 from tests.simulation.soak import Soak, soaked
 from tests.simulation.turn_pool import TurnPool
 from tests.support.clock import NOON_MS
@@ -51,10 +50,10 @@ def test_a_thread_of_a_frozen_environment_goes_on_when_the_next_run_thaws_it() -
         assert first.invocation.troubles == [FROZEN]
         await asyncio.sleep(600)
         assert read == []
-        service.environments._idle["sweeper", THIS][0].available_seconds = 0
+        service.environments._idle["sweeper"][0].available_seconds = 0
         await service.spawn(service.invoke("sweeper", {"leaves": False}))
 
-    with patch.dict(handlers_of(THIS), sweeper=handler), service.running():
+    with patch.dict(handlers(), sweeper=handler), service.running():
         service.run(story())
     assert len(read) == 1
     assert 600 <= read[0] < 630

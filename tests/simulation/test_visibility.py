@@ -21,8 +21,7 @@ from tests.simulation.crowd import QUIET
 from tests.simulation.event_sources import EventSources, Mapping
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import current
-from tests.simulation.releases import THIS, handlers_of
-from tests.simulation.service import Service
+from tests.simulation.service import Service, handlers
 from tests.support.clock import NOON_MS
 
 AS_DEPLOYED, AS_RECOMMENDED = 90, 360
@@ -117,8 +116,8 @@ def came_of(sources: type[EventSources], *, visibility_seconds: int) -> Came:
 def compared(what: str, sources: type[EventSources], *, dies: bool = False) -> tuple[Came, Came]:
     both = []
     for seconds in (AS_DEPLOYED, AS_RECOMMENDED):
-        handler = handlers_of(THIS)["notifier"]
-        with patch.dict(handlers_of(THIS), notifier=dying_once(handler) if dies else handler):
+        handler = handlers()["notifier"]
+        with patch.dict(handlers(), notifier=dying_once(handler) if dies else handler):
             came = came_of(sources, visibility_seconds=seconds)
         both.append(came)
         late = f"late by {mean(came.late_seconds):.0f} s in the mean, {came.latest:.0f} at most"
@@ -140,7 +139,7 @@ def test_what_was_throttled_is_called_sooner_with_ninety_seconds() -> None:
 
 @pytest.mark.exhaustive
 def test_what_a_notifier_was_to_begin_that_died_is_called_within_ninety_seconds() -> None:
-    with patch.dict(handlers_of(THIS), notifier=dying_once(handlers_of(THIS)["notifier"])):
+    with patch.dict(handlers(), notifier=dying_once(handlers()["notifier"])):
         came = came_of(EventSources, visibility_seconds=AS_DEPLOYED)
 
     assert AS_DEPLOYED / 2 < came.latest <= AS_DEPLOYED

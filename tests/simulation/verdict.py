@@ -22,7 +22,6 @@ class Report:
     created: int = 0
     by_status: Counter[str] = field(default_factory=Counter)
     calls: int = 0
-    invocations_beside: int = 0  # of the release beside this one
     repeated: int = 0
     completed: int = 0  # by reports of their receivers
     batched: int = 0  # calls that others shared a request with
