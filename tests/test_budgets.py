@@ -256,7 +256,7 @@ def test_a_near_task_costs_one_queue_message(world: World) -> None:
     assert meter.write_units == 2
 
 
-def test_a_key_costs_three_more_write_units(world: World) -> None:
+def test_a_key_costs_two_more_write_units(world: World) -> None:
     world.wire(list_index=False)
     meter = metered(world)
     world.created_by_key(world.new(FAR_MS, key="order-17", digest="d", payload=NEARLY_A_KILOBYTE))
@@ -265,7 +265,7 @@ def test_a_key_costs_three_more_write_units(world: World) -> None:
     world.drain()
 
     assert world.keyed.read("orders", "order-17").status is Status.DELIVERED
-    assert meter.write_units <= ALONE.write_units + 3
+    assert meter.write_units <= ALONE.write_units + 2
 
 
 def test_a_told_outcome_costs_three_write_units_a_message_and_the_life_of_its_notice(

@@ -84,7 +84,7 @@ class Expiry:
 
     def _is_claim_without_a_task(self, item: dict[str, Any]) -> bool:
         """Its creator died before it put the task. The next create under the key takes it."""
-        if "task" not in item or item["v"] != {"N": str(keys.CLAIM_VERSION)}:
+        if "task" not in item or "expires_at" in item:
             return False
         home = keys.home_named_by(item)
         key = codec.key(home, process.settings().buckets)

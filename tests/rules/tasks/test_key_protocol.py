@@ -25,7 +25,6 @@ PLACES_EACH = 2  # a creator whose home was buried gets another place, once
 class Key(NamedTuple):
     home: int
     redrives: int = 0
-    is_claim: bool = False
     expires: bool = False
 
 
@@ -42,7 +41,7 @@ class Write(NamedTuple):
 
 
 class Actor(NamedTuple):
-    kind: str  # creator, old creator (one transaction), redriver
+    kind: str  # creator, redriver
     step: str = "key"
     place: int = 0
     seen: Key | None = None
@@ -79,12 +78,10 @@ class Model:
         key, home = state.key, state.homes[write.home]
         match write.kind:
             case "claim" if self._is_as_seen(key, write.seen):
-                return state._replace(key=Key(write.home, is_claim=True)), True
+                return state._replace(key=Key(write.home)), True
             case "put" | "bury" if home.status == ABSENT:
                 status = PENDING if write.kind == "put" else BURIED
                 return self._home(state, write.home, Home(status)), True
-            case "confirm" if key is not None and key.home == write.home:
-                return state._replace(key=key._replace(is_claim=False)), True
             case "release" if key is not None and key[:2] == (write.home, write.redrives):
                 return state._replace(key=key._replace(expires=True)), True
             case "redrive" if home == Home(ENDED, write.redrives):
@@ -92,11 +89,6 @@ class Model:
                 if key is None or key.home in (write.home, over):
                     back = self._home(state, write.home, Home(PENDING, write.redrives + 1))
                     return back._replace(key=Key(write.home, write.redrives + 1)), True
-            case "transaction" if home.status == ABSENT and self._names_what(key, write.seen):
-                before = state.homes[write.seen.home] if write.seen is not None else Home()
-                if before.status != PENDING:
-                    put = self._home(state, write.home, Home(PENDING))
-                    return put._replace(key=Key(write.home)), True
         return state, False
 
     def _is_as_seen(self, key: Key | None, seen: Key | None) -> bool:
@@ -125,12 +117,10 @@ class Model:
                 return Write("bury", seen.home)
             case "creator", "write":
                 return Write("claim", mine, seen)
-            case "old creator", "write":
-                return Write("transaction", mine, seen)
             case "redriver", "write":
                 return Write("redrive", DEAD_TASK, seen, actor.was.redrives if actor.was else 0)
-            case _, ("put" | "confirm") as kind:
-                return Write(kind, mine)
+            case _, "put":
+                return Write("put", mine)
         return None
 
     def step(self, state: State, number: int) -> State:
@@ -162,9 +152,6 @@ class Model:
         if actor.kind == "redriver":
             is_of_another = key is not None and key.home != DEAD_TASK
             return actor._replace(step="home" if is_of_another else "refused")
-        is_newer = key is not None and key.is_claim and "a claim has the usual v" not in self.faults
-        if actor.kind == "old creator" and is_newer:
-            return actor._replace(step="refused")  # an item of a newer release
         if key is None:
             return actor._replace(step="write")
         if actor.step == "key again":
@@ -178,8 +165,7 @@ class Model:
             return actor._replace(step="bury" if is_gone else "refused")
         if home.status == PENDING:
             return actor._replace(step="found")
-        is_to_be_buried = is_gone and actor.kind == "creator"
-        if is_to_be_buried and "no tombstone" not in self.faults:
+        if is_gone and "no tombstone" not in self.faults:
             return actor._replace(step="bury")
         return actor._replace(step="write")
 
@@ -204,20 +190,10 @@ class Model:
         mine = self.home_of(number, actor)
         is_buried = state.homes[mine].status == BURIED
         if is_done or not is_buried or "a refused put counts as the own" in self.faults:
-            return self._acts(state, number, actor._replace(step="confirm"))
+            return self._answer(state, number, mine)
         if actor.place + 1 == PLACES_EACH:
             return self._acts(state, number, actor._replace(step="refused"))
         return self._acts(state, number, actor._replace(step="key", place=actor.place + 1))
-
-    def _confirm(self, state: State, number: int, _: bool) -> State:
-        return self._answer(state, number, self.home_of(number, state.actors[number]))
-
-    def _transaction(self, state: State, number: int, is_done: bool) -> State:
-        actor = state.actors[number]
-        mine = self.home_of(number, actor)
-        if is_done or (state.key is not None and state.key.home == mine):
-            return self._answer(state, number, mine)
-        return self._acts(state, number, actor._replace(step="key", seen=None))
 
     def _redrive(self, state: State, number: int, is_done: bool) -> State:
         actor = state.actors[number]
@@ -382,7 +358,7 @@ BEGINNINGS = {
     "deleted after its task": WITHOUT_ITS_TASK,
 }
 
-CREATOR, OLD_CREATOR, REDRIVER = "creator", "old creator", "redriver"
+CREATOR, REDRIVER = "creator", "redriver"
 STILL = {"ends": 0, "days": 0}
 
 
@@ -421,24 +397,3 @@ FAULTS = [
 def test_each_rule_is_needed(fault: str) -> None:
     with pytest.raises(Broken):
         Model(fault).explore(begun(*OF_A_DEAD_TASK, CREATOR, CREATOR, REDRIVER, **STILL))
-
-
-# Beside the release before, which takes a key together with its task, and buries no home
-
-
-@pytest.mark.parametrize("beginning", BEGINNINGS)
-def test_a_creator_and_one_of_the_release_before_keep_the_promises(beginning: str) -> None:
-    Model().explore(begun(*BEGINNINGS[beginning], CREATOR, OLD_CREATOR, **STILL))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("others", [(CREATOR,), (OLD_CREATOR, REDRIVER)])
-def test_creators_of_both_releases_and_a_redriver_keep_the_promises(
-    others: tuple[str, ...],
-) -> None:
-    Model().explore(begun(*OF_A_DEAD_TASK, CREATOR, OLD_CREATOR, *others, **STILL))
-
-
-def test_the_release_before_must_not_read_a_claim_as_a_key() -> None:
-    with pytest.raises(Broken):
-        Model("a claim has the usual v").explore(begun(*FREE, CREATOR, OLD_CREATOR, **STILL))

@@ -11,7 +11,6 @@ import pytest
 
 from duewheel.rules.refusals import (
     KeyTaken,
-    NewerItem,
     NotRedrivable,
     Refusal,
     TooManyWrites,
@@ -19,10 +18,8 @@ from duewheel.rules.refusals import (
     UnknownTask,
 )
 from duewheel.rules.sweep.audit import AuditRequest
-from duewheel.rules.tasks.task import Made, Status, Task
-from duewheel.stores import item_attributes
+from duewheel.rules.tasks.task import Made, Task
 from duewheel.stores.tasks import codec
-from duewheel.stores.tasks.keys import CLAIM_VERSION
 from tests.support.bounds import quick_first
 from tests.support.minutes import minutes_pass
 from tests.support.receiver import GONE, OK
@@ -100,13 +97,6 @@ def before_the_put(world: World, happens: Callable[[], object]) -> Iterator[None
     world.recorder.before = hook
     yield
     world.recorder.before = None
-
-
-def test_a_claim_becomes_a_key_of_the_usual_version_when_its_task_exists(world: World) -> None:
-    crash_after_the_claim(world)
-    assert key_item(world)["v"] == {"N": str(CLAIM_VERSION)}
-    made(world)
-    assert key_item(world)["v"] == {"N": str(item_attributes.USUAL_VERSION)}
 
 
 def test_a_claim_whose_creator_crashed_names_no_task(world: World) -> None:
@@ -194,6 +184,16 @@ def test_a_creator_waits_for_one_that_is_about_to_put_its_task(world: World) -> 
     assert not tombstones(world)
 
 
+def test_a_create_does_not_wait_for_a_task_that_has_ended_and_is_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = world.cancel(made(world).task_id)
+    key = codec.key(ended.home, world.settings.buckets)
+    world.unrecorded.delete_item(TableName=world.settings.wheel_table, Key=key)
+    monkeypatch.setattr(world.clock, "sleep", lambda seconds: pytest.fail("it waits"))
+    assert made(world).is_live
+
+
 def test_a_create_whose_homes_are_all_buried_is_refused_for_load(
     world: World,
 ) -> None:
@@ -216,7 +216,7 @@ def test_a_redrive_takes_the_key_of_a_crashed_creator(world: World) -> None:
     with pytest.raises(world.unrecorded.exceptions.ConditionalCheckFailedException):
         world.unrecorded.put_item(**late)
     assert world.keyed.read("orders", KEY).home == task.home
-    assert key_item(world)["v"] == {"N": str(item_attributes.USUAL_VERSION)}
+    assert "expires_at" not in key_item(world)
 
 
 def test_a_redrive_between_claim_and_put_has_the_key(world: World) -> None:
@@ -240,33 +240,6 @@ def test_a_redrive_does_not_take_the_key_of_a_task_that_was_put_meanwhile(world:
     with pytest.raises(NotRedrivable):
         world.redrive(task.task_id)
     assert world.keyed.read("orders", KEY).is_live
-
-
-def test_a_task_is_stored_though_its_claim_cannot_be_confirmed(world: World) -> None:
-    world.recorder.refuse("UpdateItem", of="SET v = ")
-    task = made(world, in_ms=0)
-    world.recorder.before = None
-    assert key_item(world)["v"] == {"N": str(CLAIM_VERSION)}
-    assert create(world) == Made(task, is_new=False)
-    world.drain()
-    assert world.read(task).status is Status.DELIVERED
-    assert key_item(world)["v"] == {"N": str(item_attributes.USUAL_VERSION)}, (
-        "confirmed when it is released"
-    )
-
-
-def test_an_earlier_release_leaves_a_claim_alone(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The earlier release would take the key without writing a tombstone."""
-    crash_after_the_claim(world)
-    monkeypatch.setattr(item_attributes, "ITEM_VERSION", CLAIM_VERSION - 1)
-    before = world.items()
-    with pytest.raises(NewerItem):
-        world.keyed.read("orders", KEY)
-    with pytest.raises(NewerItem):
-        world.created_by_key(world.new(key=KEY))
-    assert world.items() == before
 
 
 # Tombstones
@@ -404,7 +377,7 @@ def test_a_request_that_crashes_at_any_call_may_interrupt_another_at_any_call(
 @pytest.mark.exhaustive
 def test_a_write_that_arrives_again_later_changes_nothing(world: World) -> None:
     """Each write of a create is repeated after the task has ended and another task has the key."""
-    for number in range(3):
+    for number in range(2):
         world.recorder.clear()
         first = made(world)
         writes = [
@@ -412,7 +385,7 @@ def test_a_write_that_arrives_again_later_changes_nothing(world: World) -> None:
             for call in world.recorder.calls
             if call.operation in ("PutItem", "UpdateItem") and "slot" in str(call.request)
         ]
-        assert len(writes) == 3
+        assert len(writes) == 2
         world.cancel(first.task_id)
         other = made(world, digest=f"other-{number}")
         before = world.items()

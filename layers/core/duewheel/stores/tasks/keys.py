@@ -42,9 +42,6 @@ _SLOT_SPARE = 4
 
 _SETTLED = "attribute_not_exists(place) OR #status <> :pending"
 
-CLAIM_VERSION = 3
-_USUAL = {"N": str(item_attributes.USUAL_VERSION)}
-
 
 class NamedKey(Struct, frozen=True):
     """A key item as it was read, and the home that it names."""
@@ -54,8 +51,9 @@ class NamedKey(Struct, frozen=True):
 
     @property
     def is_claim(self) -> bool:
-        """Whether its task is about to be put; or its creator has crashed."""
-        return self.item.get("v") == {"N": str(CLAIM_VERSION)}
+        """Of a key whose task is absent: whether the task is about to be put, or its creator has
+        crashed. The key of a task that has ended and is gone expires as well."""
+        return "expires_at" not in self.item
 
 
 class Taken(Enum):
@@ -90,11 +88,10 @@ class KeyStore(Struct, frozen=True):
             return Taken.LOST
         if not self.tasks.create_unburied(task):
             return Taken.BURIED
-        self._confirm(task)
         return Taken.YES
 
     def _claim(self, task: Task, key: NamedKey | None) -> bool:
-        claim = {**item_of(task), "v": {"N": str(CLAIM_VERSION)}}
+        claim = item_of(task)
         result = write_if(
             self.tasks.client.put_item,
             TableName=self.tasks.table,
@@ -104,41 +101,19 @@ class KeyStore(Struct, frozen=True):
         # Refused, it may still be ours: an earlier try of the same write.
         return isinstance(result, Written) or (result.item or {}).get("task") == claim["task"]
 
-    def _confirm(self, task: Task) -> None:
-        """Give the key the usual version, for the release before, which does not bury. The task is
-        stored: nothing else depends on it."""
-        try:
-            write_if(
-                self.tasks.client.update_item,
-                TableName=self.tasks.table,
-                Key=key_of(task),
-                UpdateExpression="SET v = :v",
-                ConditionExpression="#task = :home",
-                ExpressionAttributeNames={"#task": "task"},
-                ExpressionAttributeValues={":v": _USUAL, ":home": {"S": task.home.name}},
-            )
-        except (ClientError, BotoCoreError, Throttled) as error:
-            logger.warning(
-                "key left as a claim",
-                action="key-not-confirmed",
-                task_id=task.task_id,
-                error=str(error),
-            )
-
     def redrive(self, before: Task, after: Task, buried: Address | None = None) -> bool:
         """Make a dead task live again, if its key names it, or nothing, or a home that was
         `buried`. Key and task change in one transaction, so a claim that was begun before fails."""
         key_update = {
             "TableName": self.tasks.table,
             "Key": key_of(before),
-            "UpdateExpression": "SET #task = :home, redrives = :redrives, v = :v REMOVE expires_at",
+            "UpdateExpression": "SET #task = :home, redrives = :redrives REMOVE expires_at",
             "ConditionExpression": "attribute_not_exists(place) OR #task IN (:home, :buried)",
             "ExpressionAttributeNames": {"#task": "task"},
             "ExpressionAttributeValues": {
                 ":home": {"S": before.home.name},
                 ":buried": {"S": (buried or before.home).name},
                 ":redrives": {"N": str(after.redrives)},
-                ":v": _USUAL,
             },
         }
         home_update = self.tasks.update_request(before, after)
@@ -213,12 +188,11 @@ def release(
         tasks.client.update_item,
         TableName=tasks.table,
         Key=key,
-        UpdateExpression="SET expires_at = :expires_at, v = :v",
+        UpdateExpression="SET expires_at = :expires_at",
         ConditionExpression="#task = :home AND redrives = :redrives",
         ExpressionAttributeNames={"#task": "task"},
         ExpressionAttributeValues={
             ":expires_at": {"N": str(expires_at)},
-            ":v": _USUAL,
             ":home": {"S": home.name},
             ":redrives": {"N": str(redrives)},
         },
@@ -240,7 +214,6 @@ def item_of(task: Task) -> dict[str, Any]:
     """The attributes by which its key names a live task."""
     return {
         **key_of(task),
-        "v": _USUAL,
         "task": {"S": task.home.name},
         "redrives": {"N": str(task.redrives)},
     }
