@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from duewheel.rules.refusals import NewerItem, UnreadableItem
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.sweep.audit import Wrong
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
@@ -142,7 +142,5 @@ def _home_in(current: Item | None, read: Callable[[Item], Address]) -> Address |
     """None also if it cannot be read: it was edited."""
     try:
         return read(current) if current is not None else None
-    except NewerItem as newer:
-        raise Left("written by a newer release") from newer
     except UnreadableItem:
         return None

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from duewheel.rules.history.changes import Change, ChangeAction
-from duewheel.rules.refusals import NewerItem, UnreadableItem
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores import registry_keys
 from duewheel.stores.tasks import codec
@@ -21,7 +21,6 @@ class Fate(Enum):
     UNCHANGED = "as it was, or further on"
     GONE = "gone"
     EDITED = "edited past the service"
-    NEWER = "written by a newer release"
     TOO_OLD = "ended, and kept long enough"
 
 
@@ -34,8 +33,6 @@ def fate_of_task(restored: Task, own: Item | None, now_ms: int) -> Fate:
         return Fate.GONE
     try:
         current = codec.task_from(own)
-    except NewerItem:
-        return Fate.NEWER
     except UnreadableItem:
         return Fate.EDITED
     if current.version > restored.version or current == restored:

@@ -1,7 +1,6 @@
 """`make reconcile` restores the items that tasks depend on: afterwards the audit finds nothing, and
 every due task is called."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from infra.operate.mending import MENDED
 from infra.operate.reconciling import DELIVER, EXPIRE, NotReconciled
 from tests.support.between_requests import Looks
 from tests.support.bounds import quick_first
-from tests.support.damage import delete, edit, entry_key, key_of
+from tests.support.damage import delete, edit, key_of
 from tests.support.each_damage import (
     DAMAGE,
     DAMAGE_WHILE_PARKED,
@@ -223,31 +222,6 @@ def test_all_repairs_of_one_task_are_one_line(world: World) -> None:
     (line,) = mended(world)
     assert line.endswith("  entry-missing  key-missing  pending-expires")
     assert audited(world) == []
-
-
-NEWER: dict[str, Callable[[World, Task], dict[str, Any]]] = {
-    "entry": lambda world, task: entry_key(world, task.entry),
-    "key": lambda world, task: keys.key_of(task),
-    "home": key_of,
-}
-
-
-@pytest.mark.parametrize("what", NEWER)
-def test_items_of_a_newer_release_are_not_repaired(world: World, what: str) -> None:
-    task = retried(world)
-    edit(world, NEWER[what](world, task), v={"N": "2"})
-    before = world.items()
-    lines = mended(world)
-    assert [line[-len("newer release") :] for line in lines] == ["newer release"] * len(lines)
-    assert world.items() == before
-
-
-def test_a_parked_item_of_a_newer_release_is_not_overwritten(world: World) -> None:
-    task = parked(world)
-    edit(world, parked_items.key_of(task), v={"N": "2"})
-    before = world.items()
-    mended(world)
-    assert world.items() == before
 
 
 def test_without_write_repairs_are_only_printed(world: World) -> None:

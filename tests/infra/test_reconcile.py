@@ -247,15 +247,6 @@ def test_a_task_that_was_edited_past_the_service_is_restored(world: World, name:
     assert world.read(task) == task
 
 
-def test_items_of_a_newer_release_are_not_overwritten(world: World) -> None:
-    task = world.created(in_ms=3_600_000)
-    restored(world)
-    edit(world, key_of(world, task), v={"N": "2"})
-    before = world.items()
-    reconcile(world)
-    assert world.items() == before
-
-
 def test_a_lost_task_is_left_out_when_its_key_names_another_live_task(world: World) -> None:
     task = world.created_by_key(world.new(3_600_000, key="order-17")).task
     restored(world)

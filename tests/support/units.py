@@ -92,7 +92,7 @@ class Meter:
         for item in items:
             self.write_units += max(1, math.ceil(size_of(item) / 1024))
             # An index is written when a task is created; its keys never change later.
-            if "v" in item and item.get("version") == {"N": "1"}:
+            if "status" in item and item.get("version") == {"N": "1"}:
                 self.write_units += ("biz_part" in item) + ("timer" in item)
 
     def _read(self, items: Iterable[Mapping[str, Any]], strongly: bool) -> None:

@@ -108,10 +108,6 @@ def damages(service: Service) -> None:
     spoil(service, "attempts", {"S": "?"})
 
 
-def meets_an_item_of_a_newer_release(service: Service) -> None:
-    spoil(service, "v", {"N": "99"})
-
-
 def spoil(service: Service, attribute: str, value: Any) -> None:
     """Set the attribute of a task that is due in a minute."""
     task = service.create("ok", biz_type="damaged", delay_seconds=60)
@@ -190,7 +186,6 @@ def test_the_sums_of_the_metrics_equal_the_statistics(story: Story) -> None:
 @pytest.mark.exhaustive
 def test_every_metric_is_written(service: Service, story: Story) -> None:
     damages(service)
-    meets_an_item_of_a_newer_release(service)
     fails_at_a_message(service)
     meets_throttling(service)
     disables_a_timer(service)

@@ -204,14 +204,6 @@ def test_a_pause_is_void_once_a_release_before_has_moved_the_task() -> None:
     assert moved.next_ms == UNTIL_MS + 1
 
 
-def test_a_release_before_reads_a_pending_task_that_is_due_at_the_end_of_the_pause() -> None:
-    item = codec.task_item(PAUSED, 1_000, listed=True)
-    before = codec.task_from({name: value for name, value in item.items() if name != "paused"})
-    assert before == replace(PAUSED, paused=None)
-    assert item["v"] == {"N": "1"}
-    assert decide(before.entry, before, TASK.due_ms) is Decision.PLACE_LATER
-
-
 def test_a_task_that_was_never_paused_has_no_attribute_for_it() -> None:
     assert "paused" not in codec.task_item(TASK, 1_000, listed=True)
     assert "paused" not in codec.task_item(resumed(PAUSED, NOW_MS), 1_000, listed=True)

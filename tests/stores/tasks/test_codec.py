@@ -153,7 +153,6 @@ ATTRIBUTES = {
     "running": "S",
     "result": "S",
     "place": "S",
-    "v": "N",
     "biz_type": "S",
     "status": "S",
     "callback": "S",
@@ -276,11 +275,8 @@ def test_a_task_is_in_the_list_index_if_it_is_on_and_a_chain_is_in_none(
 
 @given(tasks)
 def test_the_timer_index_has_only_occurrences_that_no_step_record_names(task: Task) -> None:
-    """An earlier release would take an occurrence without this attribute for damage."""
     item, one = item_of(task), task.occurrence
     assert item.get("timer") == ({"S": one.timer_id} if one and one.indexed else None)
-    is_newer = item["v"] == {"N": str(codec.UNINDEXED_VERSION)}
-    assert is_newer is (one is not None and not one.indexed)
 
 
 @each_case(

@@ -61,31 +61,6 @@ def test_moves_claims_and_skips_keep_the_open_places(world: World) -> None:
     assert stored(world) == (HELD, REST)
 
 
-def test_an_older_release_keeps_the_open_places(world: World) -> None:
-    """It sets the attributes that it knows, and removes no others."""
-    mine = noted(world)
-    world.dynamodb.update_item(
-        TableName=world.settings.registry_table,
-        Key=registry_keys.pointer(pointers.SWEEP),
-        UpdateExpression="SET #position = :position REMOVE #owner",
-        ExpressionAttributeNames={"#position": "position", "#owner": "owner"},
-        ExpressionAttributeValues={":position": {"N": str(mine.position + 7)}},
-    )
-    assert stored(world) == (HELD, REST)
-
-
-def test_an_unknown_reason_of_a_newer_release_keeps_the_place_open(world: World) -> None:
-    noted(world)
-    world.dynamodb.update_item(
-        TableName=world.settings.registry_table,
-        Key=registry_keys.pointer(pointers.SWEEP),
-        UpdateExpression="SET #open = :open",
-        ExpressionAttributeNames={"#open": "open_places"},
-        ExpressionAttributeValues={":open": {"S": '[[1000,0,"",1130000,"unheard-of"]]'}},
-    )
-    assert [place.second for place in stored(world)] == [1_000]
-
-
 def test_an_open_place_covers_its_slice_and_an_unreached_second_all_later_ones() -> None:
     entry = Address(second=1_001, ms=0, token="x", shard=3)
     assert is_in_open_place(entry, [REST])

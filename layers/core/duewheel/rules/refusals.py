@@ -321,7 +321,3 @@ class UnreadableItem(Refusal):
         self.slot = slot
         self.place = place
         self.wrong = wrong  # the attribute
-
-
-class NewerItem(UnreadableItem):
-    """Written by a newer release: not damaged, but this release must not change it."""

@@ -14,13 +14,11 @@ from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 from msgspec.json import Decoder
 
 from duewheel.log import report_unreadable
-from duewheel.rules.refusals import NewerItem, UnreadableItem
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores.dynamodb import Item
 
-ITEM_VERSION = 4  # the newest `v` of an item of the wheel that this release reads
-USUAL_VERSION = 1  # the `v` that it writes, unless the item has newer content
 INSTANT_MS_MAX = SECOND_MAX * 1000 + 999
 TEXT_BYTES_MAX = 2_048
 SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring
@@ -63,14 +61,11 @@ class InvalidAttribute(Exception):
 
 
 def reads_an_item(read: Callable[[Item], T]) -> Callable[[Item], T]:
-    """A reader raises UnreadableItem for an item that it does not understand, and for an item of a
-    newer release, even if it would understand it."""
+    """A reader raises UnreadableItem for an item that it does not understand."""
 
     @wraps(read)
     def reader(item: Item) -> T:
         try:
-            if "v" in item and number(item, "v") > ITEM_VERSION:
-                raise NewerItem(item["slot"]["S"], item["place"]["S"], "v")
             return read(item)
         except InvalidAttribute as error:
             raise unreadable(item, error.attribute) from error

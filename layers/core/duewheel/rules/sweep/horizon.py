@@ -1,7 +1,6 @@
 """How far the sweep may go: a second and its dispatch must both be older than the lag."""
 
 NOTES_KEPT = 8
-NEWER_WAIT_SECONDS = 3_600
 
 Notes = tuple[tuple[int, int], ...]  # (position of the time pointer, instant), oldest first
 
@@ -22,10 +21,3 @@ def sweepable_second(notes: Notes, now_ms: int, lag_ms: int) -> int | None:
     limit_ms = now_ms - lag_ms
     dispatched = [position for position, at_ms in notes if at_ms <= limit_ms]
     return min(max(dispatched), limit_ms // 1000) if dispatched else None
-
-
-def is_waited_for(second: int, now_ms: int) -> bool:
-    """Whether a second with an item of a newer release waits for that release. It waits longer than
-    a deployment takes, but not for ever: a version that was written by hand would hold up all other
-    seconds."""
-    return now_ms < (second + NEWER_WAIT_SECONDS) * 1000

@@ -26,14 +26,8 @@ class Why(StrEnum):
     )
     CHANGED = "changed"  # a task changed while it was given a new entry
     FAILED = "failed"  # a request failed at this slice
-    NEWER = "newer-release"  # an item was written by a newer release, which is waited for
     NOT_REACHED = "not-reached"  # this shard and all later ones of the second are not read yet
     NOT_COUNTED = "not-counted"  # all is finished; from this shard on it is not counted yet
-
-    @classmethod
-    def _missing_(cls, value: object) -> "Why":
-        """A word of a newer release: the slice is unfinished."""
-        return cls.FAILED
 
 
 class OpenPlace(Struct, frozen=True, kw_only=True, array_like=True):

@@ -106,11 +106,7 @@ class ParkedStore(Struct, frozen=True):
 
 
 def item_of(task: Task) -> dict[str, Any]:
-    return {
-        **key_of(task),
-        "v": {"N": str(item_attributes.USUAL_VERSION)},
-        "task": {"S": task.home.name},
-    }
+    return {**key_of(task), "task": {"S": task.home.name}}
 
 
 def key_of(task: Task) -> dict[str, Any]:

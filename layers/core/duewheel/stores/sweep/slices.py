@@ -28,7 +28,6 @@ _SWEPT = (
     *(
         "slot",
         "place",
-        "v",
         "shards",
         "status",
         "entry",

@@ -12,9 +12,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.json import Decoder, encode
 
-from duewheel.rules.callbacks.aws.registry import target_of
 from duewheel.rules.callbacks.outcome import Verdict
-from duewheel.rules.callbacks.types import AwsCallback, Callback
+from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.labels import NO_LABELS
 from duewheel.rules.names import KEY, BizType, FlowKey, TaskKey
 from duewheel.rules.priority import Priority
@@ -35,7 +34,6 @@ from duewheel.stores.callbacks.codec import (
     retry_text,
 )
 from duewheel.stores.item_attributes import (
-    USUAL_VERSION,
     Flag,
     InstantMs,
     InvalidAttribute,
@@ -65,7 +63,6 @@ from duewheel.stores.tasks.waiting_codec import (
     waiting_attributes,
 )
 
-UNINDEXED_VERSION = 4  # the `v` of an occurrence that a step record names
 TOMBSTONE_SECONDS = 7 * 86_400  # far longer than any create is under way
 _ITEM_BYTES_MAX = 400 * 1024
 # Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
@@ -238,7 +235,6 @@ def reentry_item(entry: Address, home: Address, buckets: int, now_ms: int) -> di
     """`written_ms` shows later whether the home may have been deleted by TTL."""
     return {
         **key(entry, buckets),
-        "v": {"N": str(USUAL_VERSION)},
         "home": {"S": home.name},
         "written_ms": {"N": str(now_ms)},
     }
@@ -262,7 +258,6 @@ def reentry_from(item: Mapping[str, Any]) -> Reentry:
 def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     item = {
         **key(task.home, buckets),
-        "v": {"N": str(_version(task))},
         "biz_type": {"S": task.biz_type},
         "status": {"S": task.status.value},
         "callback": {"S": callback_text(task.callback)},
@@ -293,16 +288,6 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         | _in_order(task)
         | _told(task)
     )
-
-
-def _version(task: Task) -> int:
-    """A release that does not know the type of a callback, or an occurrence that is in no index,
-    must not report the task as damaged."""
-    if task.occurrence is not None and not task.occurrence.indexed:
-        return UNINDEXED_VERSION
-    if isinstance(task.callback, AwsCallback):
-        return target_of(task.callback).item_version
-    return USUAL_VERSION
 
 
 def _lateness_allowed(task: Task) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from duewheel.rules.wheel.addresses import home_of_order_place, order_slot
 from duewheel.stores import item_attributes
 from duewheel.stores.dynamodb import Item, write_batch, write_if
 from duewheel.stores.item_attributes import (
-    USUAL_VERSION,
     InstantMs,
     InvalidAttribute,
     N,
@@ -119,7 +118,6 @@ def _item(line: Line, item: OrderItem) -> dict[str, Any]:
     kept_until = max(item.instant_ms, item.written_ms) // 1000 + KEPT_SECONDS
     row = {
         **_key(line, item.place),
-        "v": {"N": str(USUAL_VERSION)},
         "version": {"N": str(item.version)},
         "written_ms": {"N": str(item.written_ms)},
         "expires_at": {"N": str(kept_until)},

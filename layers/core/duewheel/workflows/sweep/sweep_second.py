@@ -11,8 +11,6 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger, report_unreadable
 from duewheel.rules.delivery.page_lease import PageLease, is_implausible
-from duewheel.rules.refusals import NewerItem
-from duewheel.rules.sweep.horizon import is_waited_for
 from duewheel.rules.sweep.minute_statistics import SeenTasks
 from duewheel.rules.sweep.resends import Unbegun, has_room
 from duewheel.rules.sweep.verdict import HomeState, SeenEntry, Verdict, Waiting, judge_slice
@@ -117,7 +115,6 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
         """None if the slice is finished: no task of it can be lost any more. Pages to resend are
         added to `resent`: how many are resent depends on the whole run."""
         self._set_damage_aside(part)
-        unfinished = [("", Why.NEWER)] if self._waits_for_a_newer_release(part) else []
         verdict = self.judge(part, passed, is_open)
         # The other writer may have left the old entry named: read it again next time.
         is_rescued = self.rescue(part.second, verdict.due)
@@ -128,7 +125,7 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
             elif has_room(resent):
                 resent.append(Unbegun(lease, due=tuple(due)))
         resent += [Unbegun(lease, message) for lease, message in verdict.resend]
-        unfinished += verdict.unfinished
+        unfinished = list(verdict.unfinished)
         if not (is_rescued and is_put_off):
             unfinished.append(("", Why.CHANGED))
         if unfinished:
@@ -194,12 +191,6 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
                     entry=entry.name,
                     task_id=reentry.home.task_id,
                 )
-
-    def _waits_for_a_newer_release(self, part: SliceOfSecond) -> bool:
-        """An item of a newer release is not skipped like damage: that release may be at work
-        already."""
-        is_there = any(isinstance(one, NewerItem) for one in part.damaged)
-        return is_there and is_waited_for(part.second, self.clock.now_ms())
 
     def _reschedule(self, verdict: Verdict) -> bool:
         """False if another write came first: judge the slice again next time."""

@@ -15,7 +15,6 @@ const REASONS = {
   "taken-apart": "The page kept failing. Each of its tasks has an entry of its own now.",
   changed: "A task changed while it was given a new entry.",
   failed: "A request to a table or a queue failed.",
-  "newer-release": "An item was written by a newer release, which the sweep waits for, an hour at most.",
   "not-reached": "The run ended before this shard and all later ones of the second.",
   "not-counted": "No task of the second is unfinished. It is yet to be entered in the statistics.",
 };

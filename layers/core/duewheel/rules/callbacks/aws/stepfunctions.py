@@ -78,7 +78,6 @@ TARGET = AwsTarget(
     operation="start_execution",
     request=_request,
     outcome=_outcome,
-    item_version=2,
     accepted_codes=("ExecutionAlreadyExists",),
     stop_codes=("InvalidArn", "InvalidExecutionInput", "InvalidName"),
 )

@@ -46,12 +46,10 @@ class AwsBatch(Struct, frozen=True, kw_only=True):
 
 class AwsTarget(Struct, frozen=True, kw_only=True):
     """`body`: the callback of a request, whose `type` names the target. `read` and `members`: all
-    of a callback but its time-out. `kind`: what is before the name in an
-    ARN. `operation`: of the SDK's client, which takes what `request` returns. `item_version`: the
-    `v` of stored tasks that have such a callback, newer than that of the releases that do not know
-    it. `accepted_codes`: errors by which AWS says that it has accepted this very call before.
-    `stop_codes`: errors that another attempt would meet again. `batch` None: each task has a
-    request of its own."""
+    of a callback but its time-out. `kind`: what is before the name in an ARN. `operation`: of the
+    SDK's client, which takes what `request` returns. `accepted_codes`: errors by which AWS says
+    that it has accepted this very call before. `stop_codes`: errors that another attempt would meet
+    again. `batch` None: each task has a request of its own."""
 
     body: type[RequestBody]
     callback: type[AwsCallback]
@@ -65,7 +63,6 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
     operation: str
     request: Callable[[Any, TaskData], dict[str, Any]]
     outcome: Callable[[Mapping[str, Any], int], Outcome]
-    item_version: int = 1
     accepted_codes: tuple[str, ...] = ()
     stop_codes: tuple[str, ...] = ()
     batch: AwsBatch | None = None
