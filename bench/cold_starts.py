@@ -24,7 +24,7 @@ GOALS = {
     "bulk": 1.5,
     "authorizer": 1.25,
     "ingest": 1.5,
-    "timer_resource": 1.5,
+    "stack_timers": 1.5,
 }
 BASELINE = "boto3 and 2 clients"
 

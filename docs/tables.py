@@ -141,7 +141,10 @@ def deployed() -> Deployed:
     with Emulator(ManualClock()):
         usual = with_observability()
         whole = with_observability(
-            AuthMode="keys", IngestQueue="on", TimerResource="on", TasksPerDayAlarm="1000"
+            AuthMode="keys",
+            IngestQueue="on",
+            StackTimersAs="duewheel-write",
+            TasksPerDayAlarm="1000",
         )
         rights = [right for role in roles_of(whole).values() for right in role.rights()]
         return Deployed(rights, filters_of(whole), alarms_of(observability(usual), usual, whole))

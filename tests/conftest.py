@@ -139,7 +139,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @cache
 def the_template() -> Template:
     """With API keys, the ingest queue and timers as resources there are three functions more."""
-    return load_template(TEMPLATE, {"AuthMode": "keys", "IngestQueue": "on", "TimerResource": "on"})
+    return load_template(
+        TEMPLATE, {"AuthMode": "keys", "IngestQueue": "on", "StackTimersAs": "duewheel-write"}
+    )
 
 
 @cache

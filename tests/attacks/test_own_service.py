@@ -182,7 +182,7 @@ def test_a_task_cannot_be_changed_to_call_the_deployments_own_functions(
     assert stored_items() == before
 
 
-CREATORS = {"ApiFunction", "IngestFunction", "TimerResourceFunction"}
+CREATORS = {"ApiFunction", "IngestFunction", "StackTimersFunction"}
 
 
 @pytest.mark.parametrize(
@@ -191,14 +191,15 @@ CREATORS = {"ApiFunction", "IngestFunction", "TimerResourceFunction"}
         ("iam", "off", "api", "ApiFunction"),
         ("keys", "on", "api", "ApiFunction"),
         ("keys", "on", "ingest", "IngestFunction"),
-        ("keys", "on", "timer_resource", "TimerResourceFunction"),
+        ("keys", "on", "stack_timers", "StackTimersFunction"),
     ],
 )
 def test_a_function_that_creates_knows_all_own_queues_and_functions_except_the_other_creators(
     emulator: Emulator, mode: str, more: str, function: str, itself: str
 ) -> None:
     """The notifier's role has no right on those: tests/template/test_rights.py."""
-    overrides = {"AuthMode": mode, "IngestQueue": more, "TimerResource": more}
+    overrides = {"AuthMode": mode, "IngestQueue": more}
+    overrides |= {"StackTimersAs": "duewheel-write"} if more == "on" else {}
     template = load_template(TEMPLATE, overrides)
     resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
     own = {

@@ -8,7 +8,7 @@ import pytest
 from duewheel.wiring import process
 from local.aws.template import source_of
 from tests.functions.conftest import call, wired
-from tests.functions.test_timer_resource import send, storage
+from tests.functions.test_stack_timers import send, storage
 from tests.support.clock import ManualClock
 from tests.support.stack_requests import StackOfATeam, guide, template_in_guide
 
@@ -22,12 +22,10 @@ def properties(tmp_path: Path) -> dict[str, Any]:
     resource = source["Resources"]["Nightly"]
     assert resource["Type"] == "Custom::DuewheelTimer"
     found: dict[str, Any] = resource["Properties"]
-    assert found.pop("ServiceToken") == {
-        "Fn::ImportValue": {"Fn::Sub": "${Duewheel}-TimerResource"}
-    }
-    assert found["callback"] == {"type": "lambda", "function": {"Ref": "Report"}}
-    found["callback"]["function"] = "reports-app-Report-1ABC"
-    return found
+    token = found.pop("ServiceToken")["Fn::Sub"]
+    assert token.endswith(":${AWS::AccountId}:function:${Duewheel}-timers:live")
+    definition = found["definition"]["Fn::Sub"]
+    return found | {"definition": definition.replace("${Report}", "reports-app-Report-1ABC")}
 
 
 def test_the_template_of_the_guide_makes_its_timer(
@@ -50,9 +48,11 @@ def test_the_template_of_the_guide_makes_its_timer(
 
 
 def test_the_reason_that_the_guide_shows_is_the_one_that_is_given(
-    wired: ManualClock, send: Any
+    wired: ManualClock, send: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hook = {"url": "https://receiver.example/"}
     wrong = {"biz_type": "reports", "name": "b", "cron": "0 3 * * *", "callback": hook}
+    monkeypatch.setenv("STACK_TIMERS_AS", "duewheel-write-reports")
+    process.start_anew(wired)
     reason = StackOfATeam(send=send).create({**wrong, "retry": {"attempts": 500}})["Reason"]
     assert f"`{reason}`" in guide(), reason

@@ -19,8 +19,8 @@ from functions.bulk import app as bulk
 from functions.ingest import app as ingest
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
+from functions.stack_timers import app as stack_timers
 from functions.sweeper import app as sweeper
-from functions.timer_resource import app as timer_resource
 from local.aws.calling_function import as_function
 from local.aws.permissions import hold_functions_to_their_roles
 from local.aws.policies import roles_of
@@ -35,7 +35,7 @@ HANDLERS = {
     "notifier": notifier,
     "scheduler": scheduler,
     "sweeper": sweeper,
-    "timer_resource": timer_resource,
+    "stack_timers": stack_timers,
 }
 EVENTS = Path(__file__).parents[2] / "infra" / "events"
 
@@ -54,7 +54,7 @@ class Context:
 
 @pytest.fixture
 def wired(resources: Resources, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    for function in {"api", "ingest", "timer_resource"} & set(roles_of(resources)):
+    for function in {"api", "ingest", "stack_timers"} & set(roles_of(resources)):
         for name, value in resources.environment(function).items():
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("ALLOWED_PRIVATE_CIDRS", "127.0.0.0/8")

@@ -16,16 +16,14 @@ from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.rules.wheel.queue_messages import PageMessage, decode
 from duewheel.stores.tasks import codec
-from duewheel.targets.http.stack_answer import AnswerStack
 from duewheel.wiring import process
-from duewheel.wiring import timer_resource as timer_resource_wiring
 from duewheel.wiring import wheel as wheel_wiring
 from functions.authorizer import app as authorizer
 from functions.bulk import app as bulk
 from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
+from functions.stack_timers import app as stack_timers
 from functions.sweeper import app as sweeper
-from functions.timer_resource import app as timer_resource
 from local.aws.emulator import Emulator
 from local.aws.invocations import Invocation
 from local.aws.resources import Resources, create_resources
@@ -47,7 +45,12 @@ HOOK = {"biz_type": "orders", "payload": {"order": 17}}
     ids=["a key of one's own", "keys of AWS"],
 )
 def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
-    ways = {"AuthMode": "keys", "IngestQueue": "on", "Express": "on", "TimerResource": "on"}
+    ways = {
+        "AuthMode": "keys",
+        "IngestQueue": "on",
+        "Express": "on",
+        "StackTimersAs": "duewheel-write",
+    }
     ways |= request.param
     template = load_template(TEMPLATE, ways)
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
@@ -276,20 +279,15 @@ def test_messages_create_keyed_crowded_and_near_tasks_while_the_queue_refuses(
 
 
 @pytest.fixture
-def stack(wired: ManualClock) -> Iterator[StackOfATeam]:
+def stack(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> StackOfATeam:
     storage = Storage()
+    monkeypatch.setattr(stack_timers, "HTTPSConnection", storage.connection)
 
     def send(event: dict[str, Any]) -> Any:
-        timer_resource.handler(event, Context(lambda: 180_000))
+        stack_timers.handler(event, Context(lambda: 180_000))
         return storage.taken[-1].body
 
-    def answer_stack() -> AnswerStack:
-        return AnswerStack(process.clock(), storage.connection)
-
-    process.replace_parts({timer_resource_wiring.answer_stack: answer_stack})
-    process.start_anew(wired)
-    yield StackOfATeam(send=send)
-    process.replace_parts({})
+    return StackOfATeam(send=send)
 
 
 SECONDLY = {

@@ -31,7 +31,7 @@ class BuiltPackage:
                 "TargetQueueArns": TARGET_QUEUE_ARN,
                 "AuthMode": "keys",  # with these two parameters the template has all functions
                 "IngestQueue": "on",
-                "TimerResource": "on",
+                "StackTimersAs": "duewheel-write",
             },
         )
 

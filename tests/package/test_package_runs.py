@@ -30,9 +30,10 @@ ALL_FUNCTIONS = (
     "AuthorizerFunction",
     "IngestFunction",
     "BulkFunction",
-    "TimerResourceFunction",
+    "StackTimersFunction",
 )
-NOBODYS_HOST = "answers.s3.no-such-region-1.amazonaws.com"  # of the form that is allowed
+# Of the form that is allowed.
+NOBODYS_HOST = "cloudformation-custom-resource-response-nosuch1.s3.no-such-region-1.amazonaws.com"
 
 
 def call(
@@ -302,8 +303,8 @@ def test_a_stack_makes_a_timer_and_the_run_fails_if_its_answer_is_not_taken(
     event = StackOfATeam(send=lambda _: None).event("Create", "Close", properties)
     event["ResponseURL"] = event["ResponseURL"].replace(HOST, NOBODYS_HOST)
 
-    with pytest.raises(AssertionError, match="AnswerNotTaken"):
-        boot("TimerResourceFunction").invoke(event)
+    with pytest.raises(AssertionError, match="answer to a stack was not taken"):
+        boot("StackTimersFunction").invoke(event)
 
     found = call(boot, "GET", "/v1/timers?biz_type=orders&name_prefix=close")[1]["timers"]
     assert [one["cron"] for one in found] == ["0 3 * * *"]

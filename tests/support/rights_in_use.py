@@ -30,7 +30,7 @@ EVERYTHING = {
     "AuthMode": "keys",
     "Express": "on",
     "IngestQueue": "on",
-    "TimerResource": "on",
+    "StackTimersAs": "duewheel-write",
     "KmsKeyArn": CUSTOMER_KEY,
     "SubnetIds": "subnet-01,subnet-02",
     "SecurityGroupIds": "sg-01",

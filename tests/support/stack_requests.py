@@ -30,7 +30,8 @@ class Storage:
         self.tries = 0
         self.answers: list[int | Exception] = []
 
-    def connection(self, host: str) -> HTTPSConnection:
+    def connection(self, host: str, timeout: float) -> HTTPSConnection:
+        assert timeout <= 5
         return cast("HTTPSConnection", _Connection(self, host))
 
 
@@ -87,7 +88,7 @@ class StackOfATeam(Struct, kw_only=True):
             "RequestId": request_id,
             "LogicalResourceId": resource,
             "ResourceType": "Custom::DuewheelTimer",
-            "ResourceProperties": {"ServiceToken": "arn", **as_texts(properties)},
+            "ResourceProperties": {"ServiceToken": "arn", **as_properties(properties)},
             **more,
         }
 
@@ -102,7 +103,7 @@ class StackOfATeam(Struct, kw_only=True):
 
     def update(self, properties: Any, resource: str = "Nightly") -> Any:
         before, old = self.physical_ids[resource], self.properties[resource]
-        more = {"PhysicalResourceId": before, "OldResourceProperties": as_texts(old)}
+        more = {"PhysicalResourceId": before, "OldResourceProperties": as_properties(old)}
         answer = self.send(self.event("Update", resource, properties, **more))
         if answer["Status"] == "FAILED":
             assert answer["PhysicalResourceId"] == before
@@ -122,16 +123,13 @@ class StackOfATeam(Struct, kw_only=True):
         return self.send(self.delete_event(resource))
 
 
-def as_texts(value: Any) -> Any:
-    """Properties as CloudFormation passes them: every scalar is a string."""
-    match value:
-        case dict():
-            return {name: as_texts(one) for name, one in value.items()}
-        case list() | tuple():
-            return [as_texts(one) for one in value]
-        case bool():
-            return "true" if value else "false"
-    return str(value)
+def as_properties(timer: Any) -> dict[str, Any]:
+    """The timer without its business and name is the definition."""
+    if "definition" in timer:
+        return dict(timer)
+    names = {name: timer[name] for name in ("biz_type", "name") if name in timer}
+    definition = {name: value for name, value in timer.items() if name not in names}
+    return {**names, "definition": json.dumps(definition)}
 
 
 def guide() -> str:

@@ -45,7 +45,6 @@ from duewheel.wiring import (
     wheel,
 )
 from duewheel.wiring import businesses as wired_businesses
-from duewheel.wiring import timer_resource as wired_timer_resource
 from duewheel.wiring import timers as wired_timers
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
 from duewheel.workflows.delivery.deliver_message import Deliver
@@ -137,7 +136,6 @@ class World:
     send_releases = Part(sweeper.send_releases)
     slices = Part(process.slices)
     statistics = Part(wheel.statistics)
-    stack_timer = Part(wired_timer_resource.stack_timer)
     stop_operation = Part(api.stop_operation)
     sweep = Part(sweeper.sweep)
     sweep_second = Part(sweeper.sweep_second)

@@ -27,9 +27,9 @@ from tests.support.cases import each_case
 TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 SOURCE: dict[str, Any] = source_of(TEMPLATE)
 PARAMETERS: dict[str, Any] = SOURCE["Parameters"]
-FUNCTIONS = ("api", "scheduler", "notifier", "sweeper", "bulk", "ingest", "timer_resource")
+FUNCTIONS = ("api", "scheduler", "notifier", "sweeper", "bulk", "ingest", "stack_timers")
 WITHOUT_REQUESTS = ("scheduler", "notifier", "sweeper", "bulk")  # that create tasks
-OF_TIMER_RESOURCE = {"TIMER_RESOURCE_BUSINESSES"}
+OF_STACK_TIMERS = {"STACK_TIMERS_AS"}
 OF_INGEST = {"INGEST_QUEUE_URL", "INGEST_DEAD_LETTER_QUEUE_URL", "INGEST_BUSINESSES"}
 
 
@@ -57,7 +57,7 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     by_lambda = {"NOTIFIER_FUNCTION"} if function == "notifier" else set()  # its own name
     for_requests = {"OWN_NAMES"} if function in WITHOUT_REQUESTS else set()
     for_messages = OF_INGEST if function != "ingest" else set()
-    for_stacks = OF_TIMER_RESOURCE if function != "timer_resource" else set()
+    for_stacks = OF_STACK_TIMERS if function != "stack_timers" else set()
     for_operations = {"BULK_FUNCTION"} if function not in ("api", "sweeper") else set()
     every = {name.upper() for name in Settings.__struct_fields__ if name != "target_arns"}
     every |= {target.environment_variable for target in AWS_TARGETS}

@@ -77,7 +77,7 @@ def test_functions_may_invoke_the_notifier_and_workers_of_operations_and_no_othe
     invoking = {right for right in given(resources) if right.action == "lambda:InvokeFunction"}
 
     notifier = resources.ref("NotifierFunctionAliaslive")
-    names = ("Api", "Scheduler", "Notifier", "Sweeper", "Bulk", "Ingest", "TimerResource")
+    names = ("Api", "Scheduler", "Notifier", "Sweeper", "Bulk", "Ingest", "StackTimers")
     callers = [f"{name}Role" for name in names]
     expected = {Right(role, "lambda:InvokeFunction", notifier) for role in callers}
     bulk = resources.ref("BulkFunctionAliaslive")
@@ -92,10 +92,10 @@ def test_the_notifier_reaches_nothing_that_makes_tasks_however_wide_its_lists_ar
         "TargetFunctionArns": "arn:aws:lambda:*:*:*",
         "TargetQueueArns": "arn:aws:sqs:*:*:*",
     }
-    every = {**anything, "IngestQueue": "on", "TimerResource": "on"}
+    every = {**anything, "IngestQueue": "on", "StackTimersAs": "duewheel-write"}
     resources = resources_with(emulator, every)
     notifier = roles_of(resources)["notifier"]
-    names = ("ApiFunction", "IngestFunction", "TimerResourceFunction")
+    names = ("ApiFunction", "IngestFunction", "StackTimersFunction")
     arns = [resources.attribute(name, "Arn") for name in names]
     for arn in arns:
         assert notifier.right_to(ActionRequest("lambda:InvokeFunction", arn)) is None
@@ -162,12 +162,12 @@ def test_only_lambda_makes_interfaces_and_only_for_a_notifier_in_a_private_netwo
 
 
 @pytest.mark.parametrize(
-    "function", ["api", "scheduler", "notifier", "sweeper", "bulk", "ingest", "timer_resource"]
+    "function", ["api", "scheduler", "notifier", "sweeper", "bulk", "ingest", "stack_timers"]
 )
 def test_a_key_of_ones_own_serves_tables_and_queues_and_no_function_itself(
     emulator: Emulator, function: str
 ) -> None:
-    every = {"KmsKeyArn": CUSTOMER_KEY, "IngestQueue": "on", "TimerResource": "on"}
+    every = {"KmsKeyArn": CUSTOMER_KEY, "IngestQueue": "on", "StackTimersAs": "duewheel-write"}
     role = roles_with(emulator, every)[function]
     for service, action, is_allowed in (
         ("dynamodb.us-east-1.amazonaws.com", "Decrypt", True),
@@ -220,7 +220,7 @@ RECORDS = {
 WRITES = ("PutItem", "UpdateItem", "DeleteItem")
 
 
-@each_case("function", ["notifier", "ingest", "scheduler", "sweeper", "bulk", "timer_resource"])
+@each_case("function", ["notifier", "ingest", "scheduler", "sweeper", "bulk", "stack_timers"])
 @each_case("record", RECORDS)
 def test_no_function_but_the_api_writes_who_may_call_and_with_which_secrets(
     resources: Resources, function: str, record: str

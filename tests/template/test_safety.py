@@ -26,7 +26,7 @@ def source() -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=["iam", "keys"])
 def template(request: pytest.FixtureRequest) -> Template:
-    every = {"IngestQueue": "on", "TimerResource": "on"}
+    every = {"IngestQueue": "on", "StackTimersAs": "duewheel-write"}
     return load_template(TEMPLATE, {"AuthMode": request.param, **every})
 
 

@@ -22,7 +22,7 @@ EVERY_FUNCTION = {
     "AuthMode": "keys",
     "IngestQueue": "on",
     "ProvisionedPollers": "2",
-    "TimerResource": "on",
+    "StackTimersAs": "duewheel-write",
 }
 # A fact of the package, and of its digest.
 OF_THE_BUILD = {"Architecture"}
@@ -31,7 +31,6 @@ SAMPLES = {
     **EVERYTHING,
     "AllowedPrivateCidrs": "10.0.0.0/16",
     "IngestBusinesses": "orders-*",
-    "TimerResourceBusinesses": "orders-app=orders-*",
     "IngestRules": "arn:aws:events:us-east-1:123456789012:rule/nightly",
     "AlarmEmail": "operators@example.com",
     "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/0f5a2c9e",
@@ -75,9 +74,15 @@ def test_whatever_invokes_a_function_names_its_alias() -> None:
         for name in referred_to(one.properties[property_])
     }
 
-    token = source_of(TEMPLATE)["Outputs"]["TimerResource"]["Value"]  # of other stacks' templates
-    assert token == {"Ref": "TimerResourceFunction.Alias"}
-    named.add(("Outputs", "TimerResourceFunctionAliaslive"))
+    token = source_of(TEMPLATE)["Outputs"]["StackTimers"]["Value"]  # of other stacks' templates
+    assert token == {"Ref": "StackTimersFunction.Alias"}
+    named.add(("Outputs", "StackTimersFunctionAliaslive"))
+    (function,) = (
+        one
+        for one in template.of_type("AWS::Lambda::Function")
+        if one.logical_id == "StackTimersFunction"
+    )
+    assert function.properties["FunctionName"] == {"Fn::Sub": "${AWS::StackName}-timers"}
 
     assert not {name for _, name in named} & functions
     by_name = {"BulkFunctionAliaslive"}  # in the settings of those that invoke it

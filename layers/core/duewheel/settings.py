@@ -7,7 +7,6 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from duewheel.rules.access.grants import IAM_DEFAULTS, AuthMode, Right, check_businesses
-from duewheel.rules.access.stacks import check_stack_businesses
 from duewheel.rules.businesses.settings import Defaults
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets, Scope, check_patterns
 from duewheel.rules.callbacks.egress import allowed_networks
@@ -53,7 +52,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ingest_queue_url: str = ""
     ingest_dead_letter_queue_url: str = ""
     ingest_businesses: tuple[str, ...] = ()
-    timer_resource_businesses: tuple[str, ...] = ()
+    stack_timers_as: str = ""  # the caller of the function for timers of stacks
 
     @property
     def page_lease_ms(self) -> int:
@@ -116,7 +115,6 @@ _LISTS: dict[str, Callable[[tuple[str, ...]], object]] = {
     # environment variable, and its field in capitals: what raises ValueError for a wrong one
     "ALLOWED_PRIVATE_CIDRS": allowed_networks,
     "INGEST_BUSINESSES": check_businesses,
-    "TIMER_RESOURCE_BUSINESSES": check_stack_businesses,
 }
 _TARGET_LIST = re.compile("TARGET_[A-Z_]+_ARNS")
 
@@ -137,6 +135,7 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
             problems.append(f"{variable} is missing")
     values["express_queue_url"] = environment.get("EXPRESS_QUEUE_URL", "")
     values["bulk_function"] = environment.get("BULK_FUNCTION", "")
+    values["stack_timers_as"] = environment.get("STACK_TIMERS_AS", "")
     # Of the ingest function alone.
     values["ingest_queue_url"] = environment.get("INGEST_QUEUE_URL", "")
     values["ingest_dead_letter_queue_url"] = environment.get("INGEST_DEAD_LETTER_QUEUE_URL", "")

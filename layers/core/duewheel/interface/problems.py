@@ -45,7 +45,7 @@ def misconfigured(detail: str) -> Answer:
 
 def internal(request_id: str) -> Answer:
     """The answer names the log record, and gives no details of the error."""
-    detail = f"The api function's log says more under request id {request_id}."
+    detail = f"The function's log says more under request id {request_id}."
     return _failed("internal", "The service failed unexpectedly", detail)
 
 

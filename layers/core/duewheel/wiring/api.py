@@ -278,7 +278,7 @@ def read_timers() -> ReadTimers:
         count_outcomes=count_outcomes(),
         run_list=run_list(),
         all_businesses=AllBusinesses(known_businesses()),
-        secret=cursor_secret(),
+        secret=cursor_secret,
     )
 
 

@@ -189,10 +189,10 @@ class Callers(Struct, frozen=True):
         # Without the session of an assumed role: all instances of a service are one caller.
         caller = parts[0].rpartition("/")[0] if kind == "assumed-role" else parts[0]
         name = _name(kind, rest)
-        return Access(caller) if name is None else Access(caller, self._grants(name))
+        return Access(caller) if name is None else Access(caller, self.grants(name))
 
-    def _grants(self, name: str) -> tuple[Grant, ...]:
-        """A malformed name that begins like a right has no grant: it was meant as a limit."""
+    def grants(self, name: str) -> tuple[Grant, ...]:
+        """By a name. A malformed one that begins like a right has none: it was meant as a limit."""
         found = _SAYS_A_RIGHT.fullmatch(name)
         if found is None:
             return () if self.iam_default is None else (Grant(self.iam_default, ALL),)

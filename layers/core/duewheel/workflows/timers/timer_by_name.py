@@ -4,8 +4,6 @@ The list of the business says which timer has a name. A definition that the time
 changes nothing. Two requests that make the same name at once make one timer.
 """
 
-from collections.abc import Callable
-
 from msgspec import Struct
 
 from duewheel.rules.names import checked_biz_type, checked_key
@@ -22,12 +20,6 @@ from duewheel.workflows.timers.create_timer import NOT_STORED, CreateTimer
 from duewheel.workflows.tries import until_won
 
 _TRIES = 5
-
-Admit = Callable[[Timer], None]
-
-
-def _any_timer(timer: Timer) -> None:
-    pass
 
 
 class Put(Struct, frozen=True):
@@ -53,14 +45,11 @@ class TimerByName(Struct, frozen=True):
         *,
         by: str,
         dry_run: bool = False,
-        admit: Admit = _any_timer,
     ) -> Put:
-        """`admit` raises for a timer of this name that this request may not change."""
-
         def try_once() -> Put | None:
             with unavailable_when_throttled(Unavailable(NOT_STORED)):
                 try:
-                    return self._put(named, precondition, by, admit, dry_run=dry_run)
+                    return self._put(named, precondition, by, dry_run=dry_run)
                 except Conflict:
                     return None  # another request makes the name
 
@@ -71,7 +60,7 @@ class TimerByName(Struct, frozen=True):
         return self.change.delete(found.timer_id, precondition, by=by)
 
     def _put(
-        self, named: NamedTimer, precondition: Precondition, by: str, admit: Admit, *, dry_run: bool
+        self, named: NamedTimer, precondition: Precondition, by: str, *, dry_run: bool
     ) -> Put | None:
         """None if another request was first."""
         latest = self.claims.latest(named.biz_type, named.name)  # before the list is read
@@ -85,7 +74,6 @@ class TimerByName(Struct, frozen=True):
             return None if made is None else Put(made, is_new=True)
 
         def altered(timer: Timer, now_ms: int) -> Timer:
-            admit(timer)
             return self._altered(named, timer, now_ms)
 
         if dry_run:

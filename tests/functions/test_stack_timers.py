@@ -11,10 +11,8 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.targets.http.stack_answer import AnswerNotTaken, AnswerStack
 from duewheel.wiring import process
-from duewheel.wiring import timer_resource as wiring
-from functions.timer_resource import app as timer_resource
+from functions.stack_timers import app as stack_timers
 from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from tests.functions.conftest import Context, call
 from tests.support.cases import each_case
@@ -23,26 +21,28 @@ from tests.support.stack_requests import HOST, SIGNATURE, StackOfATeam, Storage
 
 HOOK = {"url": "https://receiver.example/hook"}
 DAILY = {"biz_type": "orders", "name": "nightly-close", "cron": "0 3 * * *", "callback": HOOK}
+NAMES = {"biz_type": "orders", "name": "nightly-close", "definition": None}
 OTHER = {**DAILY, "name": "morning"}
 
 
+CALLER = "duewheel-write"
+BY_NAME = "/v1/timers/by-name/orders/nightly-close"
+BODY = {"cron": "0 3 * * *", "callback": HOOK}
+
+
 @pytest.fixture
-def storage(wired: ManualClock) -> Iterator[Storage]:
+def storage(wired: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Storage:
     storage = Storage()
-
-    def answer_stack() -> AnswerStack:
-        return AnswerStack(process.clock(), storage.connection)
-
-    process.replace_parts({wiring.answer_stack: answer_stack})
-    process.start_anew(wired)
-    yield storage
-    process.replace_parts({})
+    monkeypatch.setattr(stack_timers, "HTTPSConnection", storage.connection)
+    return storage
 
 
 @pytest.fixture
 def send(storage: Storage) -> Callable[[dict[str, Any]], Any]:
     def send(event: dict[str, Any]) -> Any:
-        timer_resource.handler(event, Context(lambda: 180_000))
+        ends_ms = process.clock().now_ms() + 180_000
+        stack_timers.handler(event, Context(lambda: ends_ms - process.clock().now_ms()))
+        assert process.clock().now_ms() < ends_ms, "Lambda would have ended it"
         put = storage.taken[-1]
         assert (put.host, put.headers["content-type"]) == (HOST, "")
         assert f"https://{put.host}{put.target}" == event["ResponseURL"]
@@ -87,68 +87,41 @@ def test_a_resource_is_made_changed_and_deleted_with_its_stack(stack: StackOfATe
     assert changed["PhysicalResourceId"] == timer["timer_id"]
     assert [(t["version"], t["cron"]) for t in timers()] == [(2, "0 4 * * *")]
     (first,) = call("GET", f"/v1/timers/{timer['timer_id']}/changes")[1]["changes"][-1:]
-    assert first["by"] == "stack/orders-app"
+    assert first["by"] == CALLER
 
     assert stack.delete()["Status"] == "SUCCESS"
     assert timers() == []
 
 
-def test_texts_become_numbers_and_booleans_where_the_definition_has_them_and_nowhere_else(
-    stack: StackOfATeam,
-) -> None:
-    definition = {
-        "biz_type": "orders",
-        "name": "17",
-        "every_seconds": 900,
-        "max_runs": 5,
-        "retry": {"attempts": 4, "first_delay_seconds": 1.5, "jitter": False},
-        "expires_after_seconds": 60.5,
-        "disable_on_stop": False,
-        "enabled": False,
-        "flow_key": "42",
-        "labels": {"team": "7", "paid": "true"},
-        "payload": {"order": 17, "paid": True},
-        "callback": {**HOOK, "headers": {"x-number": "5"}},
-        "on_outcome": {"outcomes": ["dead"], "callback": HOOK, "with_payload": True},
-    }
-    assert stack.create(definition)["Status"] == "SUCCESS"
+def test_a_definition_is_the_body_of_the_put_by_name(stack: StackOfATeam) -> None:
+    text = '{"every_seconds": 900, "enabled": false, "payload": {"a": 0.50, "b": "1"}, "callback": '
+    text += json.dumps(HOOK) + ', "managed_by": "me", "labels": {"team": "7"}}'
+    names = {"biz_type": "orders", "name": "17"}
+    assert stack.create({**names, "definition": text})["Status"] == "SUCCESS"
     (timer,) = timers()
-    for name in ("name", "every_seconds", "max_runs", "expires_after_seconds", "enabled"):
-        assert timer[name] == definition[name]
-    assert timer["retry"]["attempts"] == 4
-    assert timer["retry"]["jitter"] is False
-    assert (timer["flow_key"], timer["disable_on_stop"]) == ("42", False)
-    assert timer["labels"] == {"team": "7", "paid": "true"}
-    assert timer["callback"]["headers"] == {"x-number": "5"}
-    assert timer["on_outcome"]["with_payload"] is True
-    assert timer["payload"] == {"order": "17", "paid": "true"}, "a payload has no schema"
-
-
-def test_a_payload_as_json_text_keeps_its_numbers(stack: StackOfATeam) -> None:
-    text = '{"order": 17, "share": 0.50}'
-    assert stack.create({**DAILY, "payload_json": text})["Status"] == "SUCCESS"
-    assert timers()[0]["payload"] == {"order": 17, "share": 0.5}
+    assert (timer["name"], timer["every_seconds"], timer["enabled"]) == ("17", 900, False)
+    assert (timer["payload"], timer["labels"]) == ({"a": 0.5, "b": "1"}, {"team": "7"})
+    assert timer["managed_by"].startswith("cloudformation:"), "the mark, whatever it says"
 
 
 @each_case(
     "more, reason",
     [
         ({"every_seconds": 60}, "cron"),
-        ({"max_runs": "many"}, "max_runs: must be a whole number. (invalid-field)"),
-        ({"enabled": "yes"}, "enabled: must be true or false."),
-        ({"enabled": "True"}, "enabled: must be true or false."),
+        ({"max_runs": "5"}, f"max_runs: must be a whole number. (invalid-field, as {CALLER})"),
         ({"callback": {"url": "ftp://receiver.example"}}, "callback.url"),
         ({"callback": {"type": "sqs", "queue_url": "x"}}, "TargetQueueArns"),
         ({"retry": {"atempts": 3}}, "retry.atempts: is unknown here"),
         ({"cron": "61 * * * *"}, "cron"),
-        ({"managed_by": "me"}, "managed_by: is set by the stack."),
-        ({"biz_type": ["a"]}, "biz_type: must be a string."),
+        ({"biz_type": ["a"]}, "biz_type: must be 1 to 63 of"),
         ({"biz_type": "Orders"}, "biz_type: must be 1 to 63 of"),
+        ({"biz_type": "orders/x"}, "is no call of this service"),
         ({"name": "a b"}, "name: must be 1 to 128 of"),
-        ({"payload": {}, "payload_json": "{}"}, "payload_json: cannot be combined"),
-        ({"payload_json": '1, "managed_by": "x"'}, "payload_json"),
-        ({"payload": "x" * 70_000}, "(too-large, field payload)"),
+        ({"payload": "x" * 70_000}, "(too-large"),
         ({"x" * 200: "1"}, "is unknown here"),
+        ({"definition": "{"}, "is cut off"),
+        ({"definition": "[]"}, "definition: must be an object"),
+        ({"definition": {"cron": "0 3 * * *"}}, "definition: must be a string"),
     ],
 )
 def test_what_is_wrong_is_refused_with_a_reason_that_names_it_and_makes_nothing(
@@ -160,9 +133,10 @@ def test_what_is_wrong_is_refused_with_a_reason_that_names_it_and_makes_nothing(
     assert timers() == []
 
 
-@each_case("member", ["biz_type", "name", "callback"])
-def test_a_definition_without_what_it_needs_is_refused(stack: StackOfATeam, member: str) -> None:
-    answer = stack.create({name: value for name, value in DAILY.items() if name != member})
+@each_case("member", ["biz_type", "name", "callback", "definition"])
+def test_a_resource_without_what_it_needs_is_refused(stack: StackOfATeam, member: str) -> None:
+    timer = {name: value for name, value in DAILY.items() if name != member}
+    answer = stack.create(NAMES if member == "definition" else timer)
     assert answer["Status"] == "FAILED"
     assert member in answer["Reason"]
 
@@ -248,7 +222,8 @@ def test_a_create_whose_answer_was_lost_leaves_no_timer_after_its_rollback(
 
 
 def test_a_deleted_resource_without_readable_properties_is_gone(stack: StackOfATeam) -> None:
-    for properties in ({}, {"biz_type": ["x"], "name": "n"}, {"biz_type": "", "name": ""}):
+    names = ({}, {"biz_type": ["x"], "name": "n"}, {"biz_type": "", "name": ""})
+    for properties in ({**one, "definition": "{}"} for one in names):
         stack.physical_ids["Nightly"], stack.properties["Nightly"] = "not-made", properties
         assert stack.delete()["Status"] == "SUCCESS"
 
@@ -275,7 +250,7 @@ def test_the_timer_of_another_owner_is_neither_taken_nor_deleted(
     answer = stack.create(DAILY)
     assert answer["Status"] == "FAILED"
     assert timer["timer_id"] in answer["Reason"]
-    assert "set its managed_by to cloudformation:orders-app/Nightly." in answer["Reason"]
+    assert "set its managed_by to cloudformation:orders-app/Nightly#" in answer["Reason"]
     assert timers() == [timer]
 
 
@@ -286,7 +261,10 @@ def test_two_resources_of_a_stack_cannot_have_one_timer(stack: StackOfATeam) -> 
 
 
 def test_a_timer_that_was_handed_over_belongs_to_the_stack(stack: StackOfATeam) -> None:
-    timer = made_by_hand(managed_by="cloudformation:orders-app/Nightly", max_runs=7)
+    timer = made_by_hand(max_runs=7)
+    _, _, said = stack.create(DAILY)["Reason"].partition("set its managed_by to ")
+    mark = said.partition(".")[0]
+    assert call("PATCH", f"/v1/timers/{timer['timer_id']}", {"managed_by": mark})[0] == 200
     answer = stack.create(DAILY)
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", timer["timer_id"])
     assert timers()[0]["max_runs"] is None
@@ -294,76 +272,63 @@ def test_a_timer_that_was_handed_over_belongs_to_the_stack(stack: StackOfATeam) 
     assert timers() == []
 
 
+@pytest.mark.parametrize("owner", [None, "reports-repository"])
 def test_a_timer_that_was_taken_from_the_stack_outlives_it(
-    stack: StackOfATeam, log: StringIO
+    stack: StackOfATeam, owner: str | None
 ) -> None:
     timer_id = stack.create(DAILY)["PhysicalResourceId"]
-    call("PATCH", f"/v1/timers/{timer_id}", {"managed_by": "reports-repository"})
-    assert "is managed by reports-repository" in stack.update(OTHER | DAILY)["Reason"]
+    call("PATCH", f"/v1/timers/{timer_id}", {"managed_by": owner})
+    assert timer_id in stack.update(OTHER | DAILY)["Reason"]
     assert stack.delete()["Status"] == "SUCCESS"
-    assert "timer kept" in log.getvalue()
     assert [timer["timer_id"] for timer in timers()] == [timer_id]
-
-
-def test_a_timer_that_lost_its_owner_is_still_the_stacks(stack: StackOfATeam) -> None:
-    """As by a change of a release that does not know owners."""
-    timer_id = stack.create(DAILY)["PhysicalResourceId"]
-    call("PATCH", f"/v1/timers/{timer_id}", {"managed_by": None})
-    assert stack.update(DAILY)["PhysicalResourceId"] == timer_id
-    assert timers()[0]["managed_by"] is not None
-    call("PATCH", f"/v1/timers/{timer_id}", {"managed_by": None})
-    stack.delete()
-    assert timers() == []
 
 
 def test_a_name_that_several_timers_have_is_refused(stack: StackOfATeam) -> None:
     for _ in range(2):
         made_by_hand()
-    assert "(timers-share-name, field name)" in stack.create(DAILY)["Reason"]
+    assert "(timers-share-name" in stack.create(DAILY)["Reason"]
     assert len(timers()) == 2
 
 
 # ---------------------------------------------------------------- who may
 
 
-@pytest.mark.parametrize(
-    ("listed", "name", "account", "may"),
+def started_as(caller: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STACK_TIMERS_AS", caller)
+    process.start_anew(process.clock())
+
+
+@each_case(
+    "caller, may",
     [
-        ("orders", "orders-app", "123456789012", True),
-        ("shop", "orders-app", "123456789012", False),
-        ("orders-app=orders", "orders-app", "123456789012", True),
-        ("orders-*=ord*", "orders-app", "123456789012", True),
-        ("orders=orders", "orders-app", "123456789012", False),
-        ("shop=orders,orders-app=shop", "orders-app", "123456789012", False),
-        ("*", "orders-app", "210987654321", False),
+        ("duewheel-write", True),
+        ("duewheel-admin", True),
+        ("duewheel-write-orders", True),
+        ("duewheel-write-ord+", True),
+        ("duewheel-write-shop", False),
+        ("duewheel-read-orders", False),
+        ("duewheel-write-", False),
     ],
 )
-def test_a_stack_has_timers_of_the_businesses_that_the_parameter_says(
-    storage: Storage,
-    send: Callable[[dict[str, Any]], Any],
-    monkeypatch: pytest.MonkeyPatch,
-    listed: str,
-    name: str,
-    account: str,
-    may: bool,
+def test_stacks_have_the_rights_that_the_name_of_the_caller_says(
+    stack: StackOfATeam, monkeypatch: pytest.MonkeyPatch, caller: str, may: bool
 ) -> None:
-    monkeypatch.setenv("TIMER_RESOURCE_BUSINESSES", listed)
-    process.start_anew(process.clock())
-    answer = StackOfATeam(send=send, name=name, account=account).create(DAILY)
+    started_as(caller, monkeypatch)
+    answer = stack.create(DAILY)
     assert (answer["Status"] == "SUCCESS") == may
     assert len(timers()) == may
-    if not may:
-        assert "TimerResourceBusinesses" in answer["Reason"]
-        assert "(not-permitted, field biz_type)" in answer["Reason"]
+    if may:
+        assert stack.delete()["Status"] == "SUCCESS"
+    else:
+        assert f"(not-permitted, as {caller})" in answer["Reason"]
 
 
 def test_a_right_that_was_taken_back_keeps_the_timer_and_says_so(
     stack: StackOfATeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack.create(DAILY)
-    monkeypatch.setenv("TIMER_RESOURCE_BUSINESSES", "shop")
-    process.start_anew(process.clock())
-    assert "TimerResourceBusinesses" in stack.delete()["Reason"]
+    started_as("duewheel-write-shop", monkeypatch)
+    assert "business orders. (not-permitted" in stack.delete()["Reason"]
     assert names() == ["nightly-close"]
 
 
@@ -377,11 +342,14 @@ def test_a_right_that_was_taken_back_keeps_the_timer_and_says_so(
         "https://evil.example/a",
         "https://amazonaws.com.evil.example/a",
         "https://evilamazonaws.com/a",
-        "https://user@s3.amazonaws.com/a",
-        "https://s3.amazonaws.com:8443/a",
-        "https://s3.amazonaws.com/a b",
-        "https://s3.amazonaws.com/a\r\nx: y",
-        "https://s3.amazonaws.com\n/a",
+        "https://s3.amazonaws.com/a",
+        "https://bucket.s3.amazonaws.com/a",
+        f"https://user@{HOST}/a",
+        f"https://{HOST}:8443/a",
+        f"https://{HOST}.evil.example/a",
+        f"https://{HOST}/a b",
+        f"https://{HOST}/a\r\nx: y",
+        f"https://{HOST}\n/a",
         "file:///etc/passwd",
     ],
 )
@@ -389,22 +357,30 @@ def test_no_answer_goes_elsewhere_and_nothing_is_made_without_one(
     stack: StackOfATeam, storage: Storage, url: str
 ) -> None:
     event = {**stack.event("Create", "Nightly", DAILY), "ResponseURL": url}
-    assert timer_resource.handler(event, Context()) is None
+    assert stack_timers.handler(event, Context()) is None
     assert (storage.tries, timers()) == (0, [])
 
 
-@each_case("event", [{}, [], "x", {"RequestType": "Create"}])
+@each_case("event", [{}, {"RequestType": "Create"}, {"ResponseURL": None}])
 def test_what_is_no_request_of_cloudformation_does_nothing(storage: Storage, event: Any) -> None:
-    assert timer_resource.handler(event, Context()) is None
+    assert stack_timers.handler(event, Context()) is None
     assert storage.tries == 0
 
 
 @pytest.mark.parametrize(
-    "host", ["x.s3.eu-central-1.amazonaws.com", "x.s3.cn-north-1.amazonaws.com.cn"]
+    "where",
+    [
+        "useast1.s3.amazonaws.com",
+        "eucentral1.s3.eu-central-1.amazonaws.com",
+        "cnnorth1.s3.cn-north-1.amazonaws.com.cn",
+    ],
 )
-def test_answers_go_to_each_partition(stack: StackOfATeam, storage: Storage, host: str) -> None:
+def test_answers_go_to_the_bucket_of_each_region(
+    stack: StackOfATeam, storage: Storage, where: str
+) -> None:
+    host = f"cloudformation-custom-resource-response-{where}"
     event = {**stack.event("Create", "Nightly", DAILY), "ResponseURL": f"https://{host}/a?b=c%3A"}
-    timer_resource.handler(event, Context(lambda: 180_000))
+    stack_timers.handler(event, Context(lambda: 180_000))
     assert [(put.host, put.target) for put in storage.taken] == [(host, "/a?b=c%3A")]
 
 
@@ -424,17 +400,11 @@ def test_a_run_whose_answer_nobody_takes_fails_and_its_repeat_answers_for_the_sa
 ) -> None:
     event = stack.event("Create", "Nightly", DAILY)
     storage.answers = [503] * 4
-    with pytest.raises(AnswerNotTaken):
-        timer_resource.handler(event, Context(lambda: 180_000))
+    with pytest.raises(ConnectionError, match=r"not taken: 503\.$"):
+        stack_timers.handler(event, Context(lambda: 180_000))
     (timer,) = timers()
     assert stack.send(event)["PhysicalResourceId"] == timer["timer_id"]
     assert len(timers()) == 1
-
-
-def test_a_url_that_has_expired_is_not_tried_again(stack: StackOfATeam, storage: Storage) -> None:
-    storage.answers = [403] * 4
-    timer_resource.handler(stack.event("Create", "Nightly", DAILY), Context(lambda: 180_000))
-    assert (storage.tries, storage.taken) == (1, [])
 
 
 def test_nothing_of_a_request_is_logged_but_its_names(
@@ -442,18 +412,19 @@ def test_nothing_of_a_request_is_logged_but_its_names(
 ) -> None:
     secret = {**DAILY, "callback": {**HOOK, "headers": {"authorization": "Bearer s3cret"}}}
     stack.create({**secret, "payload": {"card": "s3cret"}})
-    stack.update({**secret, "payload": {}, "payload_json": "s3cret"})
+    stack.update({**secret, "definition": '{"payload": s3cret'})
+    stack.update({**secret, "max_runs": "s3cret"})
     storage.answers = [500] * 4
-    with pytest.raises(AnswerNotTaken):
-        timer_resource.handler(stack.delete_event(), Context(lambda: 180_000))
+    with pytest.raises(ConnectionError, match=r"not taken: 500\.$"):
+        stack_timers.handler(stack.delete_event(), Context(lambda: 180_000))
     logged = log.getvalue()
     lines = [json.loads(line) for line in logged.splitlines()]
-    names = ("action", "by", "call", "resource", "status", "problem")
-    of_stack = ("change", "stack/orders-app")
-    assert [tuple(line.get(name) for name in names) for line in lines if "by" in line] == [
-        (*of_stack, "cloudformation Create", "Nightly", 200, None),
-        (*of_stack, "cloudformation Update", "Nightly", 422, "invalid-field"),
-        (*of_stack, "cloudformation Delete", "Nightly", 200, None),
+    by_name = "/v1/timers/by-name/{biz_type}/{timer_name}"
+    wanted = {"action": "change", "by": CALLER, "biz_type": "orders", "timer_name": DAILY["name"]}
+    assert [(line["call"], line["status"]) for line in lines if line.items() >= wanted.items()] == [
+        (f"PUT {by_name}", 201),
+        (f"PUT {by_name}", 422),
+        (f"DELETE {by_name}", 200),
     ]
     assert "s3cret" not in logged
     assert SIGNATURE not in logged
@@ -493,7 +464,7 @@ def test_throttled_requests_are_repeated_while_there_is_time(
     with refusing("TransactWriteItems"):
         answer = stack.send(stack.event("Create", "Nightly", DAILY))
     assert answer["Status"] == "FAILED"
-    assert "(unavailable)" in answer["Reason"]
+    assert "(unavailable" in answer["Reason"]
     assert 40_000 < wired.now_ms() - began_ms < 80_000
     assert timers() == []
 
@@ -520,17 +491,61 @@ def test_each_kind_of_request_may_fail_for_a_while_done_or_not(
     assert timers() == []
 
 
+def by_another(operation: str, change: Callable[[], object]) -> Any:
+    """The change of another comes just before the first request of this operation."""
+    pending = [change]
+
+    def answer(request: Any, handle: Handle) -> Reply | None:
+        if operation_of(request) == operation and pending:
+            pending.pop()()
+        return handle(request)
+
+    return answered_by(answer)
+
+
+def test_a_timer_that_another_makes_meanwhile_is_not_taken(stack: StackOfATeam) -> None:
+    with by_another("TransactWriteItems", lambda: call("PUT", BY_NAME, BODY)):
+        assert "timer " in stack.create(DAILY)["Reason"]
+    assert [(t["version"], t["managed_by"]) for t in timers()] == [(1, None)]
+
+
+def test_two_runs_of_one_create_make_one_timer(stack: StackOfATeam) -> None:
+    event, others = stack.event("Create", "Nightly", DAILY), list[Any]()
+    with by_another("TransactWriteItems", lambda: others.append(stack.send(event))):
+        assert stack.send(event) == others[0]
+    assert [timer["version"] for timer in timers()] == [1]
+
+
+@pytest.mark.parametrize("kind", ["Update", "Delete"])
+def test_a_timer_that_is_taken_meanwhile_is_neither_changed_nor_deleted(
+    stack: StackOfATeam, kind: str
+) -> None:
+    timer_id = stack.create(DAILY)["PhysicalResourceId"]
+
+    def take() -> None:
+        assert call("PATCH", f"/v1/timers/{timer_id}", {"managed_by": "another"})[0] == 200
+
+    with by_another("TransactWriteItems", take):
+        if kind == "Update":
+            assert stack.update({**DAILY, "max_runs": 7})["Status"] == "FAILED"
+        else:
+            assert stack.delete()["Status"] == "SUCCESS"
+    assert [(t["version"], t["max_runs"]) for t in timers()] == [(2, None)]
+
+
 def test_an_unexpected_error_is_answered_without_its_text(
     stack: StackOfATeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def defect(*_: object, **__: object) -> None:
         raise KeyError("s3cret")
 
-    monkeypatch.setattr("duewheel.rules.timers.stack_resource.definition", defect)
-    answer = stack.create(DAILY)
-    assert answer["Status"] == "FAILED"
-    assert "The service failed unexpectedly." in answer["Reason"]
-    assert "s3cret" not in answer["Reason"]
+    for where in ("functions.stack_timers.app._mark", "duewheel.api.timer_calls.named_timer"):
+        with monkeypatch.context() as patched:
+            patched.setattr(where, defect)
+            answer = stack.send(stack.event("Create", "Nightly", DAILY))
+        assert answer["Status"] == "FAILED"
+        assert "log says more under" in answer["Reason"]
+        assert "s3cret" not in answer["Reason"]
 
 
 def test_a_misconfigured_deployment_is_answered(
@@ -538,9 +553,7 @@ def test_a_misconfigured_deployment_is_answered(
 ) -> None:
     monkeypatch.setenv("BUCKETS", "none")
     process.start_anew(process.clock())
-    answer = stack.send(stack.event("Create", "Nightly", DAILY))
-    assert answer["Status"] == "FAILED"
-    assert "BUCKETS='none'" in answer["Reason"]
+    assert stack.send(stack.event("Create", "Nightly", DAILY))["Status"] == "FAILED"
 
 
 def test_the_function_uses_its_role_alone(stack: StackOfATeam) -> None:
