@@ -40,7 +40,7 @@ from duewheel.rules.wheel.addresses import LIST_PARTITIONS, SHARDS_MAX
 from duewheel.rules.wheel.open_places import OPEN_PLACES_MAX
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES
 from duewheel.rules.wheel.timing import SKEW_MS
-from duewheel.settings import Settings
+from duewheel.settings import CALLBACK_TIMEOUT_SECONDS, Settings
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.targets.http.connection import REPLY_BYTES_MAX
 from duewheel.targets.http.target import CONNECT_SECONDS_MAX
@@ -61,7 +61,9 @@ NEW_TABLE_WRITES = 4_000  # of DynamoDB on demand, a second
 TEMPLATE: Any = source_of(Path(__file__).parents[1] / "template.yaml")
 RESOURCES = TEMPLATE["Resources"]
 AUTHORIZER = RESOURCES["KeyAuthorizer"]["Properties"]
-LEAD_MS = int(TEMPLATE["Mappings"]["Constants"]["Wheel"]["LeadMilliseconds"])
+CONSTANTS = TEMPLATE["Mappings"]["Constants"]
+LEAD_MS = int(CONSTANTS["Wheel"]["LeadMilliseconds"])
+REPORTS = CONSTANTS["Reports"]
 SETTINGS = Settings(
     wheel_table="wheel",
     registry_table="registry",
@@ -147,8 +149,8 @@ a request | 10 MB, and 10,240 bytes of request line and headers (API Gateway)
 an answer | comes within {RESOURCES["ApiFunction"]["Properties"]["Timeout"]} s, or API Gateway \
 answers in its place
 requests | {parameter("ApiRequestsPerSecond", " a second")}; beyond that API Gateway answers 429
-reports of receivers on long work | {parameter("ReportsPerSecond", " a second")}, of each of the \
-three calls
+reports of receivers on long work | {REPORTS["PerSecond"]} a second, {REPORTS["AtOnce"]} at once, \
+of each of the three calls
 body of such a report | {REPORT_BYTES_MAX // 1024} KiB
 `result` of a task | {RESULT_BYTES_MAX:,} bytes
 `duewheel-complete-within`, `complete_within_seconds` | 1 to {WITHIN_SECONDS_MAX:,} s
@@ -258,8 +260,8 @@ a change, a run, a cancel | {CUT_OFF} of `next_at`: \
 the lead of {LEAD_MS} ms and {SKEW_MS // 1000} s for the skew of clocks
 a redrive | until {lifecycle.ABOUT_TO_GO_MS // 60_000} minutes before `expires_at`; of a delivered \
 task from {lifecycle.REDRIVABLE_AFTER_MS // 60_000} minutes after its delivery on
-a callback | {parameter("CallbackTimeoutSeconds", " s")}, or `timeout_seconds` of the callback, or \
-of the business, \
+a callback | {CALLBACK_TIMEOUT_SECONDS} s, or `timeout_seconds` of the callback, or of the \
+business, \
 from the name's look-up to the end of the reply, {CONNECT_SECONDS_MAX:g} s of them to connect
 the reply of a callback | {REPLY_BYTES_MAX:,} bytes are read; a longer one counts by its status, \
 if its head has come
@@ -287,9 +289,9 @@ tasks of one due second | {OF_ONE_SECOND}
 creates of one business | {CREATES}
 cancel | {CUT_OFF} in which the next attempt is due
 attempts | {retried(attempts=0)}, by default {USUAL.attempts_max}
-a callback may take | {parameter("CallbackTimeoutSeconds", " s")}
+a callback may take | {CALLBACK_TIMEOUT_SECONDS} s, or its `timeout_seconds`
 calls in flight in a notifier | {CALLS_IN_FLIGHT_MAX}; Lambda starts with five notifiers and adds \
 300 a minute, up to 1,250 or `NotifierConcurrency`, or keeps those of `ProvisionedPollers`; the \
-same in the [slow lane](docs/delivery.md#the-slow-lane) (`SlowNotifierConcurrency`)
+same in the [slow lane](docs/delivery.md#the-slow-lane)
 all others | in [docs/api.md](docs/api.md#limits)
 """

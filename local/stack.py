@@ -55,7 +55,6 @@ TEMPLATE = ROOT / "template.yaml"
 STOP_SECONDS = 5.0
 OVERRIDES = {
     "AllowedPrivateCidrs": "127.0.0.0/8,::1/128",
-    "LogLevel": "WARN",
     "Metrics": "on",
     "IngestQueue": "on",
     "Express": "on",
@@ -86,6 +85,7 @@ class LocalStack:
         asks_for_keys: bool = False,
         overrides: Mapping[str, str] | None = None,
         template: Path = TEMPLATE,
+        log_level: str = "WARN",
     ) -> None:
         self.clock = MovableClock(start_ms, frozen=frozen)
         self.endpoint = os.environ.get("AWS_ENDPOINT_URL")
@@ -97,6 +97,7 @@ class LocalStack:
         self.admin_key: str | None = None
         self.metrics = Metrics()
         self._template = template
+        self._log_level = log_level
         self._undo = ExitStack()
         self._creating = Lock()
 
@@ -130,7 +131,7 @@ class LocalStack:
         started.enter_context(environment_of_all(resources))
         from duewheel.wiring import process
 
-        _log_at_the_templates_level(started)
+        _log_at(self._log_level, started)
         started.enter_context(pools_keep_the_context())
         if emulator is not None:  # the other AWS has names and accounts of its own
             hold_functions_to_their_roles()
@@ -283,12 +284,11 @@ def _may_have(_: str) -> bool:
     return True
 
 
-def _log_at_the_templates_level(started: ExitStack) -> None:
-    """The logger may have been built before, in another environment."""
+def _log_at(level: str, started: ExitStack) -> None:
     from duewheel.log import logger
 
     started.callback(logger.setLevel, logger.log_level)
-    logger.setLevel(os.environ["POWERTOOLS_LOG_LEVEL"])
+    logger.setLevel(level)
 
 
 def _first_admin_key() -> str:

@@ -24,7 +24,7 @@ from duewheel.metrics import (
 )
 
 NOW_MS = 1_800_000_000_250
-SOURCE = Source("timers", "1.2.3", "WARN")
+SOURCE = Source("timers", "1.2.3")
 UNITS = {"Count", "Milliseconds", "Seconds"}  # a part of those of CloudWatch
 LONGEST_LINE_BYTES = 256 * 1024
 
@@ -56,7 +56,7 @@ def by_name(of: Mapping[Metric, Any]) -> dict[str, Any]:
 def test_a_line_names_its_stack_and_has_no_dimensions() -> None:
     (line,) = lines_of(Counted({DELIVERED: 2}, {LATENESS: [3, 5]}))
     assert line == {
-        "level": "WARN",
+        "level": "INFO",
         "timestamp": "2027-01-15T08:00:00.250Z",
         "action": "metrics",
         "version": "1.2.3",

@@ -50,7 +50,7 @@ QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/inbox-queue"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:inbox-topic"
 PAYLOAD = {"card": MARK}
 SOON = {"delay_seconds": 60, "payload": PAYLOAD}
-AT_LEVEL = {"LogLevel": "DEBUG"}
+AT_LEVEL = "DEBUG"
 TWICE = {"retry": {"delays_seconds": [10]}}
 
 
@@ -76,8 +76,8 @@ class Records(logging.Handler):
 
 @pytest.fixture
 def records() -> Iterator[Records]:
-    """Like Lambda, which sets the loggers for a `LogLevel` of DEBUG before it imports the
-    function."""
+    """Like Lambda, which sets the loggers to a function's log level, here DEBUG, before it imports
+    the function."""
     root, kept = logging.getLogger(), Records()
     before = root.level, logger.log_level
     root.addHandler(kept)
@@ -315,7 +315,7 @@ def live(stack: LocalStack, receiver: str) -> list[dict[str, Any]]:
 
 @pytest.mark.exhaustive
 def test_no_content_of_a_task_is_logged_in_any_outcome(records: Records, receiver: str) -> None:
-    with LocalStack(frozen=True, overrides=AT_LEVEL) as stack:
+    with LocalStack(frozen=True, log_level=AT_LEVEL) as stack:
         tasks = live(stack, receiver)
         notices = Service(stack.url).received("dead")
     assert {task["status"] for task in tasks} == {"delivered", "dead"}
@@ -327,7 +327,7 @@ def test_no_content_of_a_task_is_logged_in_any_outcome(records: Records, receive
 def test_no_api_key_is_logged(records: Records) -> None:
     new = {"name": "orders service", "grants": [{"right": "write", "businesses": "orders"}]}
     task = {"biz_type": "orders", **SOON, "callback": {"url": "http://receiver.example/"}}
-    with LocalStack(frozen=True, asks_for_keys=True, overrides=AT_LEVEL) as stack:
+    with LocalStack(frozen=True, asks_for_keys=True, log_level=AT_LEVEL) as stack:
         caller = Caller(stack.url)
 
         def by(key: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -355,7 +355,7 @@ def test_no_api_key_is_logged(records: Records) -> None:
 def test_no_content_is_logged_when_requests_to_aws_fail(
     records: Records, receiver: str, seed: int
 ) -> None:
-    with LocalStack(frozen=True, faults=Faults(0.2, seed), overrides=AT_LEVEL) as stack:
+    with LocalStack(frozen=True, faults=Faults(0.2, seed), log_level=AT_LEVEL) as stack:
         caller = Caller(stack.url)
         inbox = f"{stack.url}/_local/inbox"
         for _ in range(5):
@@ -378,7 +378,7 @@ def test_a_call_that_fails_as_a_whole_logs_no_content(
     def fail(request: Any, handle: Handle) -> Reply | None:
         return do(fault, request, handle, Random(1))
 
-    with LocalStack(frozen=True, overrides=AT_LEVEL) as stack:
+    with LocalStack(frozen=True, log_level=AT_LEVEL) as stack:
         caller = Caller(stack.url)
         inbox = f"{stack.url}/_local/inbox"
         no_wait = SimpleNamespace(sleep=lambda seconds: None)  # before a retry of the SDK

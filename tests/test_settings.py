@@ -24,7 +24,6 @@ WHOLE = {
     "PAGE_SIZE": "50",
     "RETENTION_DAYS": "7",
     "SWEEP_DELAY_SECONDS": "180",
-    "CALLBACK_TIMEOUT_SECONDS": "5",
     "NOTIFIER_TIMEOUT_SECONDS": "90",
     "LIST_INDEX": "off",
     "RUN_INDEX": "off",
@@ -61,7 +60,6 @@ def test_every_variable_has_its_setting() -> None:
         page_size=50,
         retention_days=7,
         sweep_delay_seconds=180,
-        callback_timeout_seconds=5,
         notifier_timeout_seconds=90,
         list_index=False,
         run_index=False,
@@ -147,7 +145,6 @@ def test_an_invalid_number_is_named_with_its_text(name: str, text: str) -> None:
         ("PAGE_SIZE", "101"),
         ("RETENTION_DAYS", "0"),
         ("SWEEP_DELAY_SECONDS", "3601"),
-        ("CALLBACK_TIMEOUT_SECONDS", "0"),
         ("NOTIFIER_TIMEOUT_SECONDS", "901"),
     ],
 )
@@ -190,26 +187,6 @@ def test_the_sweep_leaves_room_for_late_direct_messages_and_a_whole_run_of_the_n
     assert enough.sweep_delay_seconds * 1000 > DIRECT_LATE_MS + notifier_timeout_seconds * 1000
     error = error_of({**environment, "SWEEP_DELAY_SECONDS": str(least - 1)})
     assert error.startswith(f"SWEEP_DELAY_SECONDS={least - 1} is less than {least}")
-
-
-def test_a_callback_takes_half_of_the_notifiers_time_at_most() -> None:
-    half = {**WHOLE, "NOTIFIER_TIMEOUT_SECONDS": "60", "CALLBACK_TIMEOUT_SECONDS": "30"}
-    assert settings_from(half).callback_timeout_seconds == 30
-    error = error_of({**half, "CALLBACK_TIMEOUT_SECONDS": "31"})
-    assert error.startswith("CALLBACK_TIMEOUT_SECONDS=31 is more than half of ")
-
-
-def test_numbers_that_do_not_fit_together_are_named_in_one_error() -> None:
-    error = error_of(
-        {
-            **WHOLE,
-            "SWEEP_DELAY_SECONDS": "60",
-            "CALLBACK_TIMEOUT_SECONDS": "40",
-            "NOTIFIER_TIMEOUT_SECONDS": "60",
-        }
-    )
-    assert "SWEEP_DELAY_SECONDS=60" in error
-    assert "CALLBACK_TIMEOUT_SECONDS=40" in error
 
 
 @each_case("notifier_timeout_seconds", ["60", "900"])

@@ -88,7 +88,7 @@ class Knobs:
     slice_entries: int = SLICE_ENTRIES
     messages_per_run: int = 2  # BatchSize
     notifiers_max: int = int(limits.POLLERS_MOST.value)  # NotifierConcurrency sets fewer
-    slow_notifiers_max: int = int(limits.POLLERS_MOST.value)  # SlowNotifierConcurrency
+    slow_notifiers_max: int = int(limits.POLLERS_MOST.value)
     notifier_mb: int = 512
     scheduler_mb: int = 128
     sweeper_mb: int = 512

@@ -15,7 +15,7 @@ from duewheel.rules.access.grants import Access
 from functions.api.app import CALLS
 from local.aws.metrics import filters_of
 
-_SOURCE = Source("duewheel", __version__, "INFO")
+_SOURCE = Source("duewheel", __version__)
 _CALLER = "arn:aws:iam::123456789012:role/duewheel-write-orders"
 _REQUEST_ID = "UXlZLjKQoAMEPnw="
 _TASK_ID = "AQG5dxdnQAAA0tduNy2QgXjEA4x3"

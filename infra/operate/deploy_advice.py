@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 HELD_BY_WHEEL = 2  # scheduler and sweeper, for some seconds of each minute
 LEFT_TO_CALLERS = 2
-SLOW_NOTIFIERS_MIN = 2  # the minimum of a queue's MaximumConcurrency
+NOTIFIERS_MIN = 2  # the minimum of a queue's MaximumConcurrency
+LANES = 2  # each with as many notifiers as the bound allows
 USUAL_CONCURRENCY = 1_000
-BOUNDS = ("NotifierConcurrency", "SlowNotifierConcurrency")  # 0: none but the account's
 CONCURRENCY_QUOTA = "L-B99A9384"  # Lambda's "Concurrent executions"
 
 # Only a create leads to these states: no update of such a stack has ever completed.
@@ -60,18 +60,19 @@ def obstacle(status: str, stack: str, again: str) -> list[str]:
 
 def concurrency(limit: int, region: str, parameters: Mapping[str, str], stack: str) -> list[str]:
     """The effect of the account's concurrency on this stack; empty if it is enough."""
-    bounds = [int(parameters[name]) for name in BOUNDS]
-    is_bounded = all(bounds)
-    wanted = sum(bounds) if is_bounded else USUAL_CONCURRENCY - 100
+    wanted = LANES * int(parameters["NotifierConcurrency"])  # 0: no bound but the account's
+    is_bounded = wanted > 0
+    if not is_bounded:
+        wanted = USUAL_CONCURRENCY - 100
     if wanted + HELD_BY_WHEEL + LEFT_TO_CALLERS <= limit:
         return []
-    notifiers = max(2, limit - HELD_BY_WHEEL - LEFT_TO_CALLERS - SLOW_NOTIFIERS_MIN)
+    notifiers = max(NOTIFIERS_MIN, (limit - HELD_BY_WHEEL - LEFT_TO_CALLERS) // LANES)
     return [
         f"Lambda runs at most {limit} functions at once in this account in {region}, "
         f"and the notifiers may take {wanted if is_bounded else 'all of them'}.",
         "Under load the functions throttle each other: callers get 503, calls are minutes late.",
-        f"Keep the notifiers below it: put NotifierConcurrency={notifiers} and "
-        f"SlowNotifierConcurrency={SLOW_NOTIFIERS_MIN} into {stack}.parameters.",
+        f"Keep the notifiers below it: put NotifierConcurrency={notifiers}, for each of the "
+        f"two lanes, into {stack}.parameters.",
         "Or ask for more: aws service-quotas request-service-quota-increase --service-code lambda "
         f"--quota-code {CONCURRENCY_QUOTA} --desired-value {max(USUAL_CONCURRENCY, wanted + 100)}",
     ]

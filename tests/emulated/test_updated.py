@@ -21,7 +21,6 @@ PARAMETERS = {
     "AllowedPrivateCidrs": "127.0.0.0/8",
     "IamDefault": "admin",
     "NotifierConcurrency": "500",
-    "SlowNotifierConcurrency": "50",
 }
 DUE_SECONDS = (5, 15, 30, 45, 60, 90, 120, 150)  # before, during and after the update
 FUNCTIONS = ("ApiFunction", "SchedulerFunction", "NotifierFunction", "SweeperFunction")
@@ -98,12 +97,12 @@ def test_a_changed_parameter_reaches_the_invoked_versions(
 ) -> None:
     before = updated.live()
 
-    updated.deploy(given("PACKAGE", "deploy-emulated").resolve(), LogLevel="DEBUG")
+    updated.deploy(given("PACKAGE", "deploy-emulated").resolve(), RetentionDays="7")
 
     after = updated.live()
     for name in FUNCTIONS:
         assert int(after[name]["Version"]) == int(before[name]["Version"]) + 1
-        assert after[name]["Environment"]["Variables"]["POWERTOOLS_LOG_LEVEL"] == "DEBUG"
+        assert after[name]["Environment"]["Variables"]["RETENTION_DAYS"] == "7"
         assert after[name]["Layers"] != before[name]["Layers"]
-    task_id = updated.ask(receiver, 1, "with another level")
+    task_id = updated.ask(receiver, 1, "with another retention")
     delivered(updated.stack, task_id, signed_by=updated.operator)

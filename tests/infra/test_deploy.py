@@ -27,7 +27,6 @@ ROOT = Path(__file__).parents[2]
 DECLARED: dict[str, Any] = source_of(ROOT / "template.yaml")["Parameters"]
 SAMCONFIG = (ROOT / "samconfig.toml").read_text("utf-8")
 DEFAULTS = effective(DECLARED, {}, {})
-SLOW_BOUND = {"SlowNotifierConcurrency": "50"}
 STACK_ID = "arn:aws:cloudformation:eu-west-1:123456789012:stack/duewheel-dev/1"
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:alarms"
 AGAIN = "make deploy ENV=dev"
@@ -144,11 +143,9 @@ def run(aws: Aws, wanted: deploy.Options) -> int:
 
 
 def test_a_later_source_of_a_parameter_wins() -> None:
-    options = {"parameter_overrides": ["AuthMode=keys", "LogLevel=DEBUG", "RetentionDays=1"]}
-    values = chosen(
-        options, "# mine\nLogLevel=INFO\n\nRetentionDays=2", "RetentionDays=3", DECLARED
-    )
-    assert values == {"AuthMode": "keys", "LogLevel": "INFO", "RetentionDays": "3"}
+    options = {"parameter_overrides": ["AuthMode=keys", "ListIndex=off", "RetentionDays=1"]}
+    values = chosen(options, "# mine\nListIndex=on\n\nRetentionDays=2", "RetentionDays=3", DECLARED)
+    assert values == {"AuthMode": "keys", "ListIndex": "on", "RetentionDays": "3"}
 
 
 def test_a_parameter_that_is_not_named_keeps_the_value_of_the_stack() -> None:
@@ -193,14 +190,14 @@ def made(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_make_passes_its_variables_to_the_deployment() -> None:
     """With `-n`, make prints the commands that it would run."""
-    given = ("ENV=dev", "STACK=my-timers", "PARAMETERS=LogLevel=INFO AuthMode=keys")
+    given = ("ENV=dev", "STACK=my-timers", "PARAMETERS=ListIndex=off AuthMode=keys")
     command = made("-n", "deploy", *given, "REPLACE_FAILED=yes").stdout.replace("\\\n", " ")
     (line,) = [one for one in command.splitlines() if "-m infra.operate.deploy" in one]
     words = shlex.split(line)
     options = dict(zip(words[4::2], words[5::2], strict=True))
     assert words[3] == "dev"
     assert options["--stack"] == "my-timers"
-    assert options["--parameters"] == "LogLevel=INFO AuthMode=keys"
+    assert options["--parameters"] == "ListIndex=off AuthMode=keys"
     assert options["--replace-failed"] == "yes"
     assert options["--again"] == "make deploy ENV=dev STACK=my-timers"
 
@@ -314,15 +311,11 @@ def test_a_stack_that_was_in_use_is_never_deleted(aws: Aws, sam: Path, status: s
     ("limit", "parameters", "expected"),
     [
         (1_000, {}, []),
-        (10, {}, ["NotifierConcurrency=4 ", "L-B99A9384"]),
-        (400, {}, ["at most 400", "may take all", "NotifierConcurrency=394 "]),
-        (400, {"NotifierConcurrency": "300"}, ["may take all", "--desired-value 1000"]),
-        (400, {"NotifierConcurrency": "300", **SLOW_BOUND}, []),
-        (
-            1_000,
-            {"NotifierConcurrency": "1000", **SLOW_BOUND},
-            ["may take 1050", "--desired-value 1150"],
-        ),
+        (10, {}, ["NotifierConcurrency=3,", "L-B99A9384"]),
+        (400, {}, ["at most 400", "may take all", "NotifierConcurrency=198,"]),
+        (400, {"NotifierConcurrency": "198"}, []),
+        (400, {"NotifierConcurrency": "199"}, ["may take 398", "--desired-value 1000"]),
+        (1_000, {"NotifierConcurrency": "600"}, ["may take 1200", "--desired-value 1300"]),
     ],
 )
 def test_a_deployment_compares_the_accounts_concurrency_with_the_stack(

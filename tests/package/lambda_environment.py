@@ -125,7 +125,7 @@ class LambdaEnvironment:
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(self.function.memory_mb),
             "AWS_LAMBDA_FUNCTION_TIMEOUT": str(self._timeout_seconds),
             "AWS_LAMBDA_LOG_FORMAT": "JSON",
-            "AWS_LAMBDA_LOG_LEVEL": self.function.environment["POWERTOOLS_LOG_LEVEL"],
+            "AWS_LAMBDA_LOG_LEVEL": "INFO",
             "LANG": "en_US.UTF-8",
             "TZ": ":UTC",
         }

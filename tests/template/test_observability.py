@@ -74,4 +74,4 @@ def test_functions_and_filters_write_into_one_namespace(emulator: Emulator) -> N
         for one in template.of_type("AWS::Logs::MetricFilter")
         for each in one.properties["MetricTransformations"]
     }
-    assert namespaces == {Source("${AWS::StackName}", "", "").namespace}
+    assert namespaces == {Source("${AWS::StackName}", "").namespace}

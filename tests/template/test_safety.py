@@ -58,15 +58,14 @@ BY_TOKEN = {f"POST /v1/tasks/{{task_id}}/{what}" for what in ("complete", "fail"
     ("mode", "type_", "authorizer"),
     [("iam", "AWS_IAM", None), ("keys", "CUSTOM", "KeyAuthorizer")],
 )
-@each_case("console", ["open", "closed"])
-def test_every_route_asks_who_is_calling_but_an_open_consoles_and_those_by_token(
-    mode: str, type_: str, authorizer: str | None, console: str
+def test_every_route_asks_who_is_calling_but_the_consoles_and_those_by_token(
+    mode: str, type_: str, authorizer: str | None
 ) -> None:
-    template = load_template(TEMPLATE, {"AuthMode": mode, "ConsoleAccess": console})
+    template = load_template(TEMPLATE, {"AuthMode": mode})
     routes = [resolved(template, r) for r in template.of_type("AWS::ApiGatewayV2::Route")]
     is_open = [r["RouteKey"] for r in routes if r["AuthorizationType"] == "NONE"]
 
-    assert set(is_open) == BY_TOKEN | (FILES_FOR_ALL if console == "open" else set())
+    assert set(is_open) == BY_TOKEN | FILES_FOR_ALL
     assert len(routes) > len(is_open)
     for route in routes:
         if route["RouteKey"] not in is_open:
@@ -84,12 +83,12 @@ def test_strangers_get_the_consoles_files_and_few_of_them(template: Template) ->
     assert all(limit["ThrottlingBurstLimit"] <= 300 for limit in files)
 
 
-def test_strangers_make_no_more_requests_by_token_than_the_parameter_says() -> None:
-    template = load_template(TEMPLATE, {"ReportsPerSecond": "7"})
+def test_strangers_make_few_requests_by_token(template: Template) -> None:
+    """And no more at once than leaves runs of the function to callers."""
     (stage,) = template.of_type("AWS::ApiGatewayV2::Stage")
     limits = resolved(template, stage)["RouteSettings"]
     for key in BY_TOKEN:
-        assert limits[key] == {"ThrottlingRateLimit": "7", "ThrottlingBurstLimit": "7"}
+        assert limits[key] == {"ThrottlingRateLimit": "10", "ThrottlingBurstLimit": "100"}
 
 
 def test_a_domain_leads_to_the_same_stage_and_takes_no_old_tls() -> None:
@@ -169,7 +168,7 @@ def test_no_function_is_told_to_log_its_events(source: dict[str, Any]) -> None:
     """Powertools would, with another variable than these."""
     variables = source["Globals"]["Function"]["Environment"]["Variables"]
     told = {name for name in variables if name.startswith("POWERTOOLS_")}
-    assert told == {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
+    assert told == {"POWERTOOLS_SERVICE_NAME"}
 
 
 def test_tables_are_safe_from_deletion_and_readers_of_disks(

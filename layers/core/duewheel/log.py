@@ -30,7 +30,7 @@ logger = Logger(
 
 
 def quieten_libraries() -> None:
-    """Lambda gives `LogLevel` to every logger of the process, and at DEBUG the SDK logs its
+    """Lambda gives its log level to every logger of the process, and at DEBUG the SDK logs its
     requests and replies whole: payloads, secrets, the role's own credentials. The logger above
     keeps its own level."""
     root = logging.getLogger()

@@ -82,13 +82,10 @@ class Counted(Struct, frozen=True):
 
 
 class Source(Struct, frozen=True):
-    """The function that writes the lines. `level`: the least severe that the stack logs. Lambda
-    treats a line without a level as INFO, so a stack that logs only warnings would have no metrics.
-    """
+    """The function that writes the lines."""
 
     stack: str
     version: str
-    level: str
 
     @property
     def namespace(self) -> str:
@@ -115,8 +112,8 @@ def _line(shown: Mapping[Metric, int | Sequence[int]], source: Source, now_ms: i
         "Metrics": [{"Name": metric.name, "Unit": metric.unit} for metric in shown],
     }
     members = {
-        "level": source.level,
-        "timestamp": rfc3339(now_ms),  # without one, the level does not count either
+        "level": "INFO",
+        "timestamp": rfc3339(now_ms),
         "action": "metrics",
         "version": source.version,
         "_aws": {"Timestamp": now_ms, "CloudWatchMetrics": [directive]},

@@ -17,6 +17,7 @@ LIVE = "live"  # the alias by which every function is invoked, as the template n
 GONE_MARGIN_SECONDS = 15  # after this time no request of an ended Lambda is in flight
 SWEEP_MARGIN_SECONDS = 30
 SETTLED_RETENTION_DAYS_DEFAULT = 30
+CALLBACK_TIMEOUT_SECONDS = 10  # unless the callback or its business has another
 _CALLS_PER_RUN = 2  # one after the other, of the longest, in the notifier's timeout
 
 
@@ -39,7 +40,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     page_size: int = 100
     retention_days: int = SETTLED_RETENTION_DAYS_DEFAULT
     sweep_delay_seconds: int = 120
-    callback_timeout_seconds: int = 10
     notifier_timeout_seconds: int = 60
     list_index: bool = True
     run_index: bool = True
@@ -84,7 +84,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     def business_defaults(self) -> Defaults:
         return Defaults(
             self.retention_days,
-            self.callback_timeout_seconds,
+            CALLBACK_TIMEOUT_SECONDS,
             self.notifier_timeout_seconds // _CALLS_PER_RUN,
         )
 
@@ -96,7 +96,6 @@ _NUMBERS = {
     "PAGE_SIZE": ("page_size", 1, 100),
     "RETENTION_DAYS": ("retention_days", 1, 3_650),
     "SWEEP_DELAY_SECONDS": ("sweep_delay_seconds", 1, 3_600),
-    "CALLBACK_TIMEOUT_SECONDS": ("callback_timeout_seconds", 1, 40),
     "NOTIFIER_TIMEOUT_SECONDS": ("notifier_timeout_seconds", 30, 900),
 }
 
@@ -207,11 +206,6 @@ def _check_together(settings: Settings) -> None:
             f"SWEEP_DELAY_SECONDS={settings.sweep_delay_seconds} is less than {sweep_least}: "
             f"{DIRECT_LATE_MS // 1000} s for late direct messages, NOTIFIER_TIMEOUT_SECONDS "
             "and a margin"
-        )
-    if settings.callback_timeout_seconds * _CALLS_PER_RUN > settings.notifier_timeout_seconds:
-        problems.append(
-            f"CALLBACK_TIMEOUT_SECONDS={settings.callback_timeout_seconds} is more than half of "
-            f"NOTIFIER_TIMEOUT_SECONDS={settings.notifier_timeout_seconds}"
         )
     if problems:
         raise SettingsError("; ".join(problems))

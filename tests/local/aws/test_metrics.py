@@ -216,7 +216,7 @@ def test_an_unknown_metric_has_no_minutes(service: Service) -> None:
 
 
 def line(counted: Counted, at_ms: int = NOW_MS) -> str:
-    (text,) = metric_lines(counted, Source("timers", "1", "INFO"), at_ms)
+    (text,) = metric_lines(counted, Source("timers", "1"), at_ms)
     return text
 
 

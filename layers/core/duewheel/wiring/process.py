@@ -3,7 +3,6 @@
 At the end of a run of a function its counts become lines of its log.
 """
 
-import logging
 import os
 import random
 import secrets
@@ -15,7 +14,6 @@ from msgspec import Struct
 
 from duewheel import __version__
 from duewheel.clock import Clock, SystemClock
-from duewheel.log import logger
 from duewheel.metrics import Source, counts, metric_lines
 from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.settings import Settings, settings_from
@@ -174,7 +172,7 @@ R = TypeVar("R")
 
 @once
 def metric_source() -> Source:
-    return Source(settings().stack_name, __version__, logging.getLevelName(logger.log_level))
+    return Source(settings().stack_name, __version__)
 
 
 CARRIED_MS = 10_000
