@@ -248,7 +248,7 @@ def batch() -> str:
 def targets(_: Sequence[Row]) -> Rows:
     for one in AWS_TARGETS:
         arn = f"arn:aws:{one.service}:eu-central-1:123456789012:{one.kind}orders-*"
-        yield f"`{one.parameter}`", f"`{arn}`", f"`{one.action}`"
+        yield f"`{one.name}`", f"`{arn}`", f"`{one.action}`"
 
 
 def stop_codes(_: Sequence[Row]) -> Rows:

@@ -91,9 +91,9 @@ class LocalStack:
         self.endpoint = os.environ.get("AWS_ENDPOINT_URL")
         self.faults = faults if faults and not self.endpoint else Faults(rate=0, seed=0)
         self._port = port
-        targets = {} if self.endpoint else ALLOWED  # the other AWS is not known
+        targets = "" if self.endpoint else ",".join(ALLOWED)  # the other AWS is not known
         auth = {"AuthMode": (AuthMode.KEYS if asks_for_keys else AuthMode.OFF).value}
-        self._parameters = {**OVERRIDES, **auth, **targets, **(overrides or {})}
+        self._parameters = {**OVERRIDES, **auth, "TargetArns": targets, **(overrides or {})}
         self.admin_key: str | None = None
         self.metrics = Metrics()
         self._template = template

@@ -82,7 +82,8 @@ class Role:
             if statement.effect == "Allow":
                 for action in statement.actions:
                     for resource in statement.resources:
-                        yield Right(self.name, action, resource, statement.condition_text)
+                        if _is_of_its_service(action, resource):
+                            yield Right(self.name, action, resource, statement.condition_text)
 
     def _holds(self, statement: Statement, request: ActionRequest) -> bool:
         return all(
@@ -221,6 +222,11 @@ def _partition_keys(resources: Resources) -> dict[str, str]:
         for key in table.properties["KeySchema"]
         if key["KeyType"] == "HASH"
     }
+
+
+def _is_of_its_service(action: str, resource: str) -> bool:
+    """IAM never allows an action on a resource of another service, whatever a statement names."""
+    return resource == "*" or resource.split(":")[2] == action.partition(":")[0]
 
 
 def _as_list(value: Any) -> list[Any]:

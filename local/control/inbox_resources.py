@@ -14,10 +14,9 @@ from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from local.aws.template import ACCOUNT_ID, REGION
 from local.control.inbox import Inbox
 
-ALLOWED = {
-    target.parameter: f"arn:aws:{target.service}:{REGION}:{ACCOUNT_ID}:{target.kind}inbox-*"
-    for target in AWS_TARGETS
-}
+ALLOWED = [
+    f"arn:aws:{target.service}:{REGION}:{ACCOUNT_ID}:{target.kind}inbox-*" for target in AWS_TARGETS
+]
 MACHINE = "inbox-machine"
 _OPERATIONS = {
     "inbox-queue": "SendMessage",

@@ -45,10 +45,8 @@ DUE = Task(
     payload="{}",
 )
 KEYED = {"delay_seconds": 600}
-WIDE_LISTS = {  # lists as wide as an operator could write them
-    "TARGET_FUNCTION_ARNS": "arn:aws:lambda:*:*:*",
-    "TARGET_QUEUE_ARNS": "arn:aws:sqs:*:*:*",
-}
+# As wide as an operator could write it.
+WIDE_LISTS = {"TARGET_ARNS": "arn:aws:lambda:*:*:*,arn:aws:sqs:*:*:*"}
 INGEST_QUEUES = ("IngestMessageQueue", "IngestDeadLetterQueue")
 QUEUES = ("SliceQueue", "SlowQueue", "DeadLetterQueue", *INGEST_QUEUES)
 FUNCTIONS = ("NotifierFunction", "SchedulerFunction", "SweeperFunction", "ApiFunction")

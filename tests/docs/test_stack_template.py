@@ -33,7 +33,7 @@ def test_the_template_of_the_guide_makes_its_timer(
 ) -> None:
     covered = "arn:aws:lambda:*:*:function:reports-app-*"
     assert f"`{covered}`" in guide()
-    monkeypatch.setenv("TARGET_FUNCTION_ARNS", covered)
+    monkeypatch.setenv("TARGET_ARNS", covered)
     process.start_anew(wired)
     stack = StackOfATeam(send=send, name="reports-app")
     answer = stack.create(properties(tmp_path))

@@ -46,20 +46,11 @@ def test_the_console_has_the_members_of_each_type() -> None:
     assert named == {member for members in shown.values() for member in json.loads(members)}
 
 
-def test_the_template_allows_a_target_by_one_parameter(target: AwsTarget) -> None:
-    resource = target.parameter.removesuffix("Arns")
-    conditions = {name for name in TEMPLATE["Conditions"] if name.startswith(f"Has{resource}")}
-    (condition,) = conditions
-    policy = TEMPLATE["Resources"][condition.removeprefix("Has")]
-    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
-    assert policy["Condition"] == condition
-    assert statement["Action"] == target.action
-    assert statement["Resource"] == {"Fn::Split": [",", {"Ref": target.parameter}]}
-    assert f":{target.service}:" in TEMPLATE["Parameters"][target.parameter]["AllowedPattern"]
-    variables = TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]
-    assert variables[target.environment_variable] == {"Ref": target.parameter}
-    groups = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
-    assert sum(target.parameter in group["Parameters"] for group in groups) == 1
+def test_the_template_allows_the_targets_by_one_parameter() -> None:
+    (statement,) = TEMPLATE["Resources"]["Targets"]["Properties"]["PolicyDocument"]["Statement"]
+    assert statement["Action"] == [target.action for target in AWS_TARGETS]
+    services = "|".join(target.service for target in AWS_TARGETS)
+    assert f":({services}):" in TEMPLATE["Parameters"]["TargetArns"]["AllowedPattern"]
 
 
 def test_the_emulator_checks_the_right_and_the_calls_of_a_target(target: AwsTarget) -> None:

@@ -130,11 +130,15 @@ def everything_on(account: Account) -> dict[str, str]:
         "RunIndex": "off",
         "SubnetIds": account.subnet,
         "SecurityGroupIds": account.security_group,
-        "TargetFunctionArns": account.function_arn,
-        "TargetQueueArns": account.queue_arn,
-        "TargetTopicArns": account.topic_arn,
-        "TargetEventBusArns": account.event_bus_arn,
-        "TargetStateMachineArns": "arn:aws:states:us-east-1:000000000000:stateMachine:orders",
+        "TargetArns": ",".join(
+            (
+                account.function_arn,
+                account.queue_arn,
+                account.topic_arn,
+                account.event_bus_arn,
+                "arn:aws:states:us-east-1:000000000000:stateMachine:orders",
+            )
+        ),
         "AuthMode": "keys",
         "DomainName": "timers.example.com",
         "CertificateArn": "arn:aws:acm:us-east-1:000000000000:certificate/0f5a2c9e",

@@ -257,7 +257,7 @@ def test_a_batch_is_created_by_the_redrive_once_its_target_is_enabled(
     assert poll() == 0
     assert tasks_stored() == []
     arns = "arn:aws:lambda:us-east-1:123456789012:function:orders-*"
-    monkeypatch.setenv("TARGET_FUNCTION_ARNS", arns)
+    monkeypatch.setenv("TARGET_ARNS", arns)
     process.start_anew(wired)
     wired.advance_ms(10_000)
     assert redriven() == 1

@@ -110,7 +110,7 @@ def test_a_definition_is_the_body_of_the_put_by_name(stack: StackOfATeam) -> Non
         ({"every_seconds": 60}, "cron"),
         ({"max_runs": "5"}, f"max_runs: must be a whole number. (invalid-field, as {CALLER})"),
         ({"callback": {"url": "ftp://receiver.example"}}, "callback.url"),
-        ({"callback": {"type": "sqs", "queue_url": "x"}}, "TargetQueueArns"),
+        ({"callback": {"type": "sqs", "queue_url": "x"}}, "TargetArns"),
         ({"retry": {"atempts": 3}}, "retry.atempts: is unknown here"),
         ({"cron": "61 * * * *"}, "cron"),
         ({"biz_type": ["a"]}, "biz_type: must be 1 to 63 of"),

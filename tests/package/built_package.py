@@ -28,7 +28,7 @@ class BuiltPackage:
         self.template: Template = load_template(
             folder / "template.yaml",
             {
-                "TargetQueueArns": TARGET_QUEUE_ARN,
+                "TargetArns": TARGET_QUEUE_ARN,
                 "AuthMode": "keys",  # with these two parameters the template has all functions
                 "IngestQueue": "on",
                 "StackTimersAs": "duewheel-write",

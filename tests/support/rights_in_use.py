@@ -26,7 +26,7 @@ TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 CUSTOMER_KEY = "arn:aws:kms:us-east-1:123456789012:key/0f5a2c9e-1111-2222-3333-444455556666"
 # The parameters that grant all optional rights, since these are tested, too.
 EVERYTHING = {
-    **ALLOWED,
+    "TargetArns": ",".join(ALLOWED),
     "AuthMode": "keys",
     "Express": "on",
     "IngestQueue": "on",

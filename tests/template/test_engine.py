@@ -20,6 +20,8 @@ from duewheel.rules.tasks.idempotency import LEASE_MS
 from duewheel.rules.wheel.timing import SKEW_MS
 from duewheel.settings import LIVE, Settings, settings_from
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS
+from local.aws.actions import ActionRequest
+from local.aws.policies import roles_of
 from local.aws.resources import Resources
 from local.aws.template import Template, load_template, source_of
 from tests.support.cases import each_case
@@ -59,8 +61,7 @@ def test_environment_of_a_function_has_every_setting_and_no_other(
     for_messages = OF_INGEST if function != "ingest" else set()
     for_stacks = OF_STACK_TIMERS if function != "stack_timers" else set()
     for_operations = {"BULK_FUNCTION"} if function not in ("api", "sweeper") else set()
-    every = {name.upper() for name in Settings.__struct_fields__ if name != "target_arns"}
-    every |= {target.environment_variable for target in AWS_TARGETS}
+    every = {name.upper() for name in Settings.__struct_fields__}
     assert (
         variables == every - by_lambda - for_requests - for_messages - for_stacks - for_operations
     )
@@ -354,58 +355,33 @@ def test_list_index_is_there_when_it_is_on(emulator: Any, choice: str, indexes: 
         assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
 
 
-def policy_of(parameter: str) -> str:
-    """The policy whose resources this parameter lists."""
-    (name,) = (
-        name
-        for name, resource in SOURCE["Resources"].items()
-        if resource["Type"] == "AWS::IAM::Policy" and f"'{parameter}'" in str(resource)
-    )
-    return str(name)
-
-
-TARGETS = {
-    # parameter: (policy, the one right it gives, service)
-    target.parameter: (policy_of(target.parameter), target.action, target.service)
-    for target in AWS_TARGETS
-}
-
-
 def test_without_targets_the_notifier_may_reach_none(template: Template) -> None:
     """A statement with no resource in it would not even be a policy."""
-    policies = {policy for policy, _, _ in TARGETS.values()}
-    assert not policies & {r.logical_id for r in template.of_type("AWS::IAM::Policy")}
+    assert "Targets" not in template.resources
 
 
-ALWAYS = {"NotifierInvokesItself", "NotifierMakesNoTasks", "PutsSecrets", "ReadsSecrets"}
-
-
-@pytest.mark.parametrize("parameter", TARGETS)
-def test_a_list_of_targets_gives_the_notifier_one_right_and_tells_the_functions(
-    emulator: Any, parameter: str
+def test_the_list_of_targets_gives_the_notifier_a_right_to_each_and_tells_the_functions(
+    emulator: Any,
 ) -> None:
-    policy, right, service = TARGETS[parameter]
-    arns = [f"arn:aws:{service}:us-east-1:123456789012:a-*", f"arn:aws:{service}:us-east-1:1:b"]
-    resources = resources_with(emulator, {parameter: ",".join(arns)})
-    made = {
-        resource.logical_id: resources.resolve(resource.properties)
-        for resource in resources.template.of_type("AWS::IAM::Policy")
-        if resource.logical_id not in ALWAYS
+    arns = [f"arn:aws:{target.service}:us-east-1:123456789012:a-*" for target in AWS_TARGETS]
+    resources = resources_with(emulator, {"TargetArns": ",".join(arns)})
+    notifier = roles_of(resources)["notifier"]
+    given = {(right.action, right.resource) for right in notifier.rights()}
+    assert {(action, arn) for action, arn in given if arn in arns} == {
+        (target.action, arn) for target, arn in zip(AWS_TARGETS, arns, strict=True)
     }
-    assert set(made) == {policy}
-    assert made[policy]["Roles"] == ["duewheel-NotifierRole"]
-    (statement,) = made[policy]["PolicyDocument"]["Statement"]
-    assert statement == {"Effect": "Allow", "Action": right, "Resource": arns}
+    for target, arn in zip(AWS_TARGETS, arns, strict=True):
+        assert notifier.right_to(ActionRequest(target.action, arn.replace("*", "1")))
+        assert not notifier.right_to(ActionRequest(target.action, arn.replace("a-*", "b")))
     for function in ("api", "notifier"):
         environment = {"AWS_LAMBDA_FUNCTION_NAME": "itself", **resources.environment(function)}
         allowed = settings_from(environment).allowed_targets
-        assert [named for named in allowed.arns.values() if named] == [tuple(arns)]
+        assert allowed.arns == tuple(arns)
 
 
-@each_case("parameter", TARGETS)
-def test_a_list_of_targets_takes_arns_of_its_service_and_nothing_else(parameter: str) -> None:
-    service = TARGETS[parameter][2]
-    pattern = re.compile(PARAMETERS[parameter]["AllowedPattern"])
+@each_case("service", [target.service for target in AWS_TARGETS])
+def test_the_list_of_targets_takes_arns_of_their_services_and_nothing_else(service: str) -> None:
+    pattern = re.compile(PARAMETERS["TargetArns"]["AllowedPattern"])
     one = f"arn:aws:{service}:us-east-1:123456789012:a:*"
     for good in ("", one, f"{one},{one}", f"arn:aws-cn:{service}:*:*:*"):
         assert pattern.fullmatch(good), good

@@ -1,8 +1,6 @@
 """The settings of the deployment, from the environment. One error names all wrong settings."""
 
-import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -47,7 +45,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     auth_mode: AuthMode = AuthMode.IAM
     iam_default: Right | None = None
     allowed_private_cidrs: tuple[str, ...] = ()
-    target_arns: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by environment variable
+    target_arns: tuple[str, ...] = ()
     own_names: tuple[str, ...] = ()
     ingest_queue_url: str = ""
     ingest_dead_letter_queue_url: str = ""
@@ -113,9 +111,9 @@ _CHOICES: dict[str, tuple[str, Mapping[str, object]]] = {
 _LISTS: dict[str, Callable[[tuple[str, ...]], object]] = {
     # environment variable, and its field in capitals: what raises ValueError for a wrong one
     "ALLOWED_PRIVATE_CIDRS": allowed_networks,
+    "TARGET_ARNS": check_patterns,
     "INGEST_BUSINESSES": check_businesses,
 }
-_TARGET_LIST = re.compile("TARGET_[A-Z_]+_ARNS")
 
 
 def settings_from(environment: Mapping[str, str]) -> Settings:
@@ -166,17 +164,14 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
 def _read_lists(
     environment: Mapping[str, str], values: dict[str, object], problems: list[str]
 ) -> None:
-    targets = [variable for variable in environment if _TARGET_LIST.fullmatch(variable)]
-    lists: dict[str, tuple[str, ...]] = {}
-    for variable, check in {**_LISTS, **dict.fromkeys(targets, check_patterns)}.items():
+    for variable, check in _LISTS.items():
         parts = environment.get(variable, "").replace(" ", "").split(",")
-        lists[variable] = tuple(part for part in parts if part)
+        given = tuple(part for part in parts if part)
         try:
-            check(lists[variable])
+            check(given)
         except ValueError as error:
             problems.append(f"{variable}: {error}")
-    values |= {variable.lower(): lists[variable] for variable in _LISTS}
-    values["target_arns"] = {name: lists[name] for name in targets if lists[name]}
+        values[variable.lower()] = given
 
 
 def _itself(environment: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duewheel.rules.callbacks.allowed_targets import Scope, check_patterns, is_covered
+from duewheel.rules.callbacks.allowed_targets import AllowedTargets, Scope, check_patterns
 from tests.support.cases import each_case
 
 FUNCTION = "arn:aws:lambda:eu-central-1:123456789012:function:orders"
@@ -19,7 +19,9 @@ FUNCTION = "arn:aws:lambda:eu-central-1:123456789012:function:orders"
     ],
 )
 def test_a_resource_is_covered_by_its_arn_or_a_wildcard(pattern: str) -> None:
-    assert is_covered(FUNCTION, ("arn:aws:lambda:eu-central-1:1:function:a", pattern))
+    assert AllowedTargets(arns=("arn:aws:lambda:eu-central-1:1:function:a", pattern)).cover(
+        FUNCTION
+    )
 
 
 @each_case(
@@ -36,17 +38,17 @@ def test_a_resource_is_covered_by_its_arn_or_a_wildcard(pattern: str) -> None:
     ],
 )
 def test_an_arn_that_iam_would_refuse_is_not_covered(arn: str, pattern: str) -> None:
-    assert not is_covered(arn, (pattern,))
+    assert not AllowedTargets(arns=(pattern,)).cover(arn)
 
 
 def test_a_wildcard_stays_within_its_segment_except_in_the_resource() -> None:
-    assert is_covered(f"{FUNCTION}:prod", (f"{FUNCTION}:*",))
-    assert is_covered(f"{FUNCTION}:prod", ("arn:aws:lambda:*:*:function:ord*",))
-    assert not is_covered(FUNCTION, ("arn:*:123456789012:x:y:function:orders",))
+    assert AllowedTargets(arns=(f"{FUNCTION}:*",)).cover(f"{FUNCTION}:prod")
+    assert AllowedTargets(arns=("arn:aws:lambda:*:*:function:ord*",)).cover(f"{FUNCTION}:prod")
+    assert not AllowedTargets(arns=("arn:*:123456789012:x:y:function:orders",)).cover(FUNCTION)
 
 
 def test_an_empty_list_covers_nothing() -> None:
-    assert not is_covered(FUNCTION, ())
+    assert not AllowedTargets(arns=()).cover(FUNCTION)
 
 
 def test_the_id_of_a_stack_contains_partition_region_and_account() -> None:

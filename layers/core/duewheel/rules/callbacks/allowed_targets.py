@@ -1,14 +1,12 @@
 """Which resources callbacks may name: those that this deployment's role may reach.
 
-The lists are the template parameters from which the notifier's policy is built. They match no more
+The list is the template parameter from which the notifier's policy is built. It matches no more
 than IAM does, so IAM does not refuse a resource that passes here.
 """
 
 import math
 import re
-from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Self
 
 from msgspec import Struct
@@ -37,13 +35,19 @@ class Scope(Struct, frozen=True):
 
 
 class AllowedTargets(Struct, frozen=True):
-    """ARNs, with `*` and `?` as in IAM. A type without ARNs is not enabled.
+    """ARNs, with `*` and `?` as in IAM. A type whose service has none is not enabled.
     `timeout_seconds_max`: the bound for a call of any type."""
 
     scope: Scope = Scope()
-    arns: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by environment variable
+    arns: tuple[str, ...] = ()
     own_names: tuple[str, ...] = ()  # of the deployment's queues and functions
     timeout_seconds_max: float = math.inf
+
+    def has(self, service: str) -> bool:
+        return any(arn.split(":")[2] == service for arn in self.arns)
+
+    def cover(self, arn: str) -> bool:
+        return any(_expression(pattern).fullmatch(arn) for pattern in self.arns)
 
     def is_own(self, arn: str) -> bool:
         """`arn`: of a queue, or of a function without version and alias."""
@@ -53,10 +57,6 @@ class AllowedTargets(Struct, frozen=True):
 
 
 HTTP_ALONE = AllowedTargets()
-
-
-def is_covered(arn: str, patterns: tuple[str, ...]) -> bool:
-    return any(_expression(pattern).fullmatch(arn) for pattern in patterns)
 
 
 def check_patterns(patterns: tuple[str, ...]) -> None:

@@ -141,7 +141,6 @@ TARGET = AwsTarget(
     service="events",
     kind="event-bus/",
     action="events:PutEvents",
-    parameter="TargetEventBusArns",
     client="events",
     operation="put_events",
     request=_request,

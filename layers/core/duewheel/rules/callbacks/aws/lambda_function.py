@@ -135,7 +135,6 @@ TARGET = AwsTarget(
     service="lambda",
     kind="function:",
     action="lambda:InvokeFunction",
-    parameter="TargetFunctionArns",
     client="lambda",
     operation="invoke",
     request=_request,

@@ -46,7 +46,6 @@ TARGET = message_target(
     read=_read,
     service="sns",
     action="sns:Publish",
-    parameter="TargetTopicArns",
     client="sns",
     operation="publish",
     batch="publish_batch",

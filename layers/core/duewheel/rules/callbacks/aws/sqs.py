@@ -59,7 +59,6 @@ TARGET = message_target(
     read=_read,
     service="sqs",
     action="sqs:SendMessage",
-    parameter="TargetQueueArns",
     client="sqs",
     operation="send_message",
     batch="send_message_batch",

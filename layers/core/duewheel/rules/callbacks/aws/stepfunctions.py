@@ -73,7 +73,6 @@ TARGET = AwsTarget(
     service="states",
     kind="stateMachine:",
     action="states:StartExecution",
-    parameter="TargetStateMachineArns",
     client="stepfunctions",
     operation="start_execution",
     request=_request,

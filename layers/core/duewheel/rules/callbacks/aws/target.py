@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
 
-from duewheel.rules.callbacks.allowed_targets import AllowedTargets, is_covered
+from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.batch import BatchedTask, BatchLimits, BatchOutcome
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.payload_encoding import NOT_IN_A_MESSAGE, TaskData
@@ -58,7 +58,6 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
     service: str
     kind: str = ""
     action: str
-    parameter: str
     client: str
     operation: str
     request: Callable[[Any, TaskData], dict[str, Any]]
@@ -76,16 +75,12 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
         timeout = {"timeout_seconds": timeout_said(callback.timeout_seconds)}
         return self.body(**self.members(callback) | timeout)
 
-    @property
-    def environment_variable(self) -> str:
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.parameter).upper()
-
     def callback_from(self, body: Raw, allowed: AllowedTargets, path: str) -> AwsCallback:
-        if not allowed.arns.get(self.environment_variable):
+        if not allowed.has(self.service):
             where = joined_path(path, "type")
             raise TargetNotEnabled(
                 f"{where}: this deployment does not deliver to {self.name}. "
-                f"Its template parameter {self.parameter} names no resource.",
+                f"Its template parameter TargetArns names no resource of {self.service}.",
                 where,
             )
         read: Any = decode(body, self.body, path)
@@ -106,10 +101,10 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
         return found[5].removeprefix(self.kind), text
 
     def check_covered(self, arn: str, where: str, allowed: AllowedTargets) -> None:
-        if not is_covered(arn, allowed.arns.get(self.environment_variable, ())):
+        if not allowed.cover(arn):
             raise TargetNotEnabled(
                 f"{where}: this deployment may not deliver to {arn}. "
-                f"Its template parameter {self.parameter} does not cover it.",
+                "Its template parameter TargetArns does not cover it.",
                 where,
             )
 
