@@ -163,9 +163,8 @@ def callbacks(inbox: str, receiver: str) -> Iterator[dict[str, Any]]:
 def businesses(caller: Caller, inbox: str) -> None:
     settings = {
         "callback": {"url": f"{inbox}/default?token={MARK}", "headers": {"x-token": MARK}},
-        "on_dead": {"url": f"{inbox}/dead?token={MARK}", "headers": {"x-token": MARK}},
         "on_outcome": {
-            "outcomes": ["delivered", "expired", "cancelled", "missed"],
+            "outcomes": ["delivered", "dead", "expired", "cancelled", "missed"],
             "callback": {"url": f"{inbox}/told?token={MARK}", "headers": {"x-token": MARK}},
             "with_payload": True,
         },

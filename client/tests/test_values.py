@@ -51,7 +51,6 @@ def test_no_repr_shows_secrets() -> None:
                 "biz_type": "o",
                 "version": 1,
                 "callback": callback,
-                "on_dead": callback,
                 "on_outcome": {"outcomes": ["dead"], "callback": callback},
                 "signing_secrets": [SECRET],
             }

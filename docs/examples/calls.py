@@ -209,7 +209,7 @@ def configuring(teller: Teller) -> None:
         "callback": {"url": f"{INBOX}/orders", "headers": {"x-team": "billing"}},
         "retry": {"attempts": 2, "delays_seconds": [30], "max_age_seconds": 86400},
         "allowed_hosts": ["127.0.0.1", "*.example.com"],
-        "on_dead": {"url": f"{INBOX}/dead"},
+        "on_outcome": {"outcomes": ["dead"], "callback": {"url": f"{INBOX}/dead"}},
     }
     teller.example("business-put", "PUT", path, settings)
     change = {"retention_days": 7, "retry": None}
@@ -221,7 +221,7 @@ def configuring(teller: Teller) -> None:
     for order in (17, 18):
         created(teller, delay_seconds=60, payload={"order": order})
         teller.advance(90)
-    teller.received("on-dead", "dead")
+    teller.received("on-outcome", "dead")
     teller.example("dead-list", "GET", f"{path}/dead?status_code=410&limit=1")
     wanted = {"since": "2030-01-31T08:01:00Z", "status_code": 410}
     teller.example("dead-redrive", "POST", f"{path}/redrive", wanted)

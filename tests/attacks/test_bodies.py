@@ -85,7 +85,6 @@ WHOLE = {
         "allowed_hosts": ["receiver.example"],
         "retry_statuses": [410, "5xx"],
         "stop_statuses": [404],
-        "on_dead": HOOK,
         "calls_per_second": 5,
         "calls_in_flight": 5,
         "creates_per_second": 500,

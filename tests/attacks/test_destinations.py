@@ -66,7 +66,6 @@ def requests_with_url(url: str) -> list[tuple[Any, ...]]:
         ("PUT", "/v1/businesses/orders/tasks/k", {"delay_seconds": 9, "callback": callback}),
         ("PATCH", "/v1/tasks/{task}", {"callback": callback}),
         ("PUT", "/v1/businesses/orders", {"callback": callback}),
-        ("PUT", "/v1/businesses/orders", {"on_dead": callback}),
         ("PUT", "/v1/businesses/orders", {"on_outcome": on_outcome}),
         ("POST", "/v1/tasks", {**TASK, "on_outcome": on_outcome}),
         ("POST", "/v1/timers", {**TIMER, "on_outcome": on_outcome}),

@@ -91,7 +91,7 @@ def evil_requests(text: str) -> Iterator[tuple[Any, ...]]:
         {"type": text},
     ):
         yield "POST", "/v1/tasks", {**TASK, "callback": callback}
-        yield "PUT", "/v1/businesses/orders", {"callback": callback, "on_dead": callback}
+        yield "PUT", "/v1/businesses/orders", {"callback": callback}
         told = {"outcomes": [text], "callback": callback}
         yield "POST", "/v1/tasks", {**TASK, "on_outcome": told}
     for field in ("name", "cron", "timezone", "payload"):

@@ -129,7 +129,6 @@ def test_no_list_allows_the_deployments_own_queues_and_functions(
     assert problem("POST", "/v1/tasks", {**TASK, "callback": callback}) == refused
     assert problem("POST", "/v1/timers", {**TIMER, "callback": callback}) == refused
     assert problem("PUT", "/v1/businesses/orders", {"callback": callback}) == refused
-    assert problem("PUT", "/v1/businesses/orders", {"on_dead": callback}) == refused
     told = {"on_outcome": {"outcomes": ["dead"], "callback": callback}}
     assert problem("PUT", "/v1/businesses/orders", told) == refused
     assert problem("POST", "/v1/tasks", {**TASK, **told}) == refused

@@ -37,7 +37,7 @@ def requests_with_headers() -> list[tuple[str, str, Any]]:
     """Every request that contains headers."""
     task = {**TASK, "callback": CARRYING}
     return [
-        ("PUT", "/v1/businesses/orders", {"callback": CARRYING, "on_dead": CARRYING}),
+        ("PUT", "/v1/businesses/orders", {"callback": CARRYING}),
         ("PUT", "/v1/businesses/orders", {"on_outcome": TOLD}),
         ("POST", "/v1/tasks", task),
         ("POST", "/v1/tasks/batch", {"tasks": [task, task]}),

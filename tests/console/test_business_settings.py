@@ -71,7 +71,6 @@ def test_the_form_contains_own_settings_and_no_defaults(viewer: Viewer, service:
         "PUT", "/v1/businesses/shown",
         {"callback": {"url": "https://example.com/hook", "headers": {"x-note": MARKUP}},
          "timeout_seconds": 4, "retry": {"attempts": 5, "factor": 3, "jitter": False},
-         "on_dead": {"type": "lambda", "function": "inbox-function", "invocation": "async"},
          "on_outcome": {"outcomes": ["expired"], "callback": {"url": "https://example.com/told"}}},
     )  # fmt: skip
     viewer.open("businesses/shown/edit")
@@ -83,8 +82,6 @@ def test_the_form_contains_own_settings_and_no_defaults(viewer: Viewer, service:
     days = viewer.page.get_by_label("Ended tasks are kept (days)")
     expect(days).to_have_value("")
     expect(days).to_have_attribute("placeholder", "service default: 30")
-    expect(viewer.page.locator("[name='on_dead.url']")).to_be_hidden()
-    expect(viewer.page.locator("[name='on_dead.invocation']")).to_have_value("async")
     viewer.press("Save")
     expect(viewer.outcome()).to_contain_text("Nothing differs")
     assert business(service, "shown")["version"] == 1

@@ -158,7 +158,10 @@ def test_settings_are_distinguished_from_defaults_and_shown_as_text(
         "told",
         callback={"url": "https://example.com/hook", "headers": {"x-note": MARKUP}},
         retry={"delays_seconds": [5, 90]},
-        on_dead={"url": "https://example.com/dead?a=" + "x" * 200},
+        on_outcome={
+            "outcomes": ["dead"],
+            "callback": {"url": "https://example.com/dead?a=" + "x" * 200},
+        },
         signing_secrets=["whsec_" + "A" * 32],
     )
     viewer.open("businesses/told")

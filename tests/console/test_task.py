@@ -122,8 +122,9 @@ def test_links_lead_to_its_business_and_its_timer(
 
 
 def test_a_notice_leads_to_the_dead_task(viewer: Viewer, service: Service, business: str) -> None:
-    on_dead = {"url": f"{service.url}/_local/inbox/notices"}
-    service.call("PUT", f"/v1/businesses/{business}", {"on_dead": on_dead})
+    callback = {"url": f"{service.url}/_local/inbox/notices"}
+    told = {"outcomes": ["dead"], "callback": callback}
+    service.call("PUT", f"/v1/businesses/{business}", {"on_outcome": told})
     dead = dead_task(service, business)
     service.advance(5)
     listed = service.call("GET", f"/v1/tasks?biz_type={business}")[1]["tasks"]

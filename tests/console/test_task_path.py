@@ -81,8 +81,9 @@ def test_a_task_that_waits_for_another_attempt_has_been_called_before(
 def test_a_dead_task_leads_to_the_notice_of_its_death(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    on_dead = {"url": f"{service.url}/_local/inbox/notices"}
-    service.call("PUT", f"/v1/businesses/{business}", {"on_dead": on_dead})
+    callback = {"url": f"{service.url}/_local/inbox/notices"}
+    told = {"outcomes": ["dead"], "callback": callback}
+    service.call("PUT", f"/v1/businesses/{business}", {"on_outcome": told})
     task = dead_task(service, business)
     notice_id = service.call("GET", f"/v1/tasks/{task['task_id']}")[1]["notice_id"]
     open_task(viewer, task)

@@ -29,7 +29,7 @@ from tests.support.cases import each_case
 EXCHANGES = {one.name: one for one in page.exchanges(EXAMPLES)}
 CUT = {"api-document"}  # cut, so no longer JSON
 MALFORMED = {"problem-malformed-body"}
-RECEIVED = {"callback", "long-callback", "on-dead", "timer-callback", "xtimer-callback"}
+RECEIVED = {"callback", "long-callback", "on-outcome", "timer-callback", "xtimer-callback"}
 WRONG_IN_PART = {"batch": ["$.tasks[1].callback"]}  # where an example shows a refusal
 NO_CALLS = {"problem-unknown-call", "problem-method-not-allowed"}
 

@@ -25,7 +25,6 @@ EVERYTHING = {
     "trusted_origins": ["https://receiver.example:443", "http://*.Example.com:8080"],
     "retry_statuses": [410, "5xx"],
     "stop_statuses": [404, "3xx"],
-    "on_dead": {"url": "https://ops.example.com/dead"},
     "tolerance_seconds": 60,
     "priority": "low",
     "batch": {"tasks_max": 50, "bytes_max": 100_000},
@@ -66,7 +65,6 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
         "trusted_origins": None,
         "retry_statuses": [401, 403, 404, 408, 425, 429, "5xx"],
         "stop_statuses": [400, 405, 410, 413, 414, 415, 422, "3xx"],
-        "on_dead": None,
         "calls_per_second": None,
         "calls_in_flight": None,
         "creates_per_second": None,
@@ -172,8 +170,6 @@ def test_a_status_that_is_no_whole_number_is_refused(wired: ManualClock) -> None
         ({"stop_statuses": [404, True]}, "stop_statuses[1]"),
         ({"stop_statuses": [600]}, "stop_statuses[0]"),
         ({"retry_statuses": [404], "stop_statuses": [404]}, "stop_statuses"),
-        ({"on_dead": {"method": "POST"}}, "on_dead.url"),
-        ({"allowed_hosts": ["a.example"], "on_dead": {"url": "https://b.example"}}, "on_dead.url"),
         ({"on_outcome": {"outcomes": ["dead"]}}, "on_outcome.callback"),
         ({"on_outcome": {"outcomes": [], "callback": TOLD}}, "on_outcome.outcomes"),
         ({"on_outcome": {"outcomes": ["lost"], "callback": TOLD}}, "on_outcome.outcomes[0]"),
@@ -185,10 +181,6 @@ def test_a_status_that_is_no_whole_number_is_refused(wired: ManualClock) -> None
         (
             {"on_outcome": {"outcomes": ["dead"], "callback": {"type": "sqs", "queue_url": "x"}}},
             "on_outcome.callback.type",
-        ),
-        (
-            {"on_dead": TOLD, "on_outcome": {"outcomes": ["dead"], "callback": TOLD}},
-            "on_outcome.outcomes",
         ),
         (
             {

@@ -145,7 +145,8 @@ def test_all_sessions_of_a_role_are_one_caller(wired: ManualClock) -> None:
 
 
 def test_records_contain_no_secrets(wired: ManualClock) -> None:
-    secret = {"callback": SECRET_HOOK, "on_dead": SECRET_HOOK, "signing_secrets": [SIGNED_BY]}
+    told = {"outcomes": ["dead"], "callback": SECRET_HOOK}
+    secret = {"callback": SECRET_HOOK, "on_outcome": told, "signing_secrets": [SIGNED_BY]}
     done("PUT", ORDERS, secret)
     done("PUT", ORDERS, dict.fromkeys(secret))
     path = made(callback=SECRET_HOOK, payload={"card": CANARY})
@@ -153,8 +154,8 @@ def test_records_contain_no_secrets(wired: ManualClock) -> None:
     done("DELETE", path)
     assert [one["field"] for one in changes(ORDERS)[0]["fields"]] == [
         "callback",
-        "on_dead",
         "signing_secrets",
+        "on_outcome",
     ]
     shown = json.dumps([changes(ORDERS), changes(path)])
     items = boto3.client("dynamodb").scan(TableName=process.settings().registry_table)["Items"]

@@ -15,7 +15,6 @@ GIVEN = [
     ("PUT", BY_KEY, lambda it: {"delay_seconds": 9, "callback": it}, "callback"),
     ("POST", "/v1/timers", lambda it: {**TIMER, "callback": it}, "callback"),
     ("PUT", "/v1/businesses/orders", lambda it: {"callback": it}, "callback"),
-    ("PUT", "/v1/businesses/orders", lambda it: {"on_dead": it}, "on_dead"),
     (
         "POST",
         "/v1/tasks",

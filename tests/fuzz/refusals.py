@@ -108,11 +108,6 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "invalid-field",
-        "`dead` beside on_dead",
-        field="on_outcome.*|on_dead",
-    ),
-    Row(
-        "invalid-field",
         "more than the callback of the business takes",
         field=r"batch(\.(tasks_max|bytes_max))?",
         documented="The `callback` of the business has to take it",

@@ -61,7 +61,6 @@ class BusinessSettings(TypedDict, total=False):
     trusted_origins: Sequence[str] | None
     retry_statuses: Sequence[int | str] | None
     stop_statuses: Sequence[int | str] | None
-    on_dead: str | Mapping[str, Any] | None
     calls_per_second: float | None
     calls_in_flight: int | None
     creates_per_second: float | None

@@ -128,7 +128,7 @@ class MissedRuns(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeNotice(Value):
-    """What a notice tells (`on_outcome`, `on_dead`). `task_id` is None and `runs` is set if it is
+    """What a notice tells (`on_outcome`). `task_id` is None and `runs` is set if it is
     of several missed runs of a timer."""
 
     outcome: str
@@ -250,7 +250,6 @@ class Business(Value):
     )
     retry_statuses: tuple[int | str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
     stop_statuses: tuple[int | str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
-    on_dead: Mapping[str, Any] | None = field(default=None, repr=False)
     calls_per_second: float | None = field(default=None, repr=False)
     calls_in_flight: int | None = field(default=None, repr=False)
     creates_per_second: float | None = field(default=None, repr=False)

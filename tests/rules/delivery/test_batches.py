@@ -96,7 +96,7 @@ def test_a_batch_spans_less_than_a_second_and_its_last_task_is_due_last() -> Non
 )
 def test_a_task_that_cannot_share_a_request_goes_alone(fields: dict[str, Any]) -> None:
     alone = a_task(7, **fields)
-    usual = business(on_dead=TO)
+    usual = business()
     assert form_of(alone, usual) is None
     shared = [a_task(1), a_task(2)]
     assert [alone] in grouped([shared[0], alone, shared[1]], usual)

@@ -40,7 +40,6 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "trusted_origins": (("https://*.b.example",), ["https://*.b.example"]),
     "retry_statuses": ((410, "5xx"), [410, "5xx"]),
     "stop_statuses": ((), []),
-    "on_dead": (HOOK, None),
     "calls_per_second": (0.5, 0.5),
     "calls_in_flight": (3, 3),
     "creates_per_second": (50.0, 50),
@@ -60,7 +59,7 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "keep_answers": (KeepAnswers(9, ("date",)), {"body_bytes": 9, "headers": ["date"]}),
     "on_outcome": (OnOutcome((Told.DEAD,), HOOK), None),
 }
-ONLY_NAMED = {"callback", "on_dead", "signing_secrets", "secrets", "on_outcome"}
+ONLY_NAMED = {"callback", "signing_secrets", "secrets", "on_outcome"}
 
 
 def configured(before: Business, **own: Any) -> Business:

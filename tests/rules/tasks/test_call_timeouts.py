@@ -46,12 +46,10 @@ def test_the_timeout_of_the_callback_comes_before_the_setting(
 
 
 def test_a_notice_has_the_timeout_of_its_own_callback_and_none_of_that_of_the_tasks() -> None:
-    business = Business("orders", DEFAULTS, Own(callback=TWENTY, on_dead=FIVE))
-    notice = replace(TASK, notice_of="another", callback=None)
+    business = Business("orders", DEFAULTS, Own(callback=TWENTY))
+    notice = replace(TASK, notice_of="another", callback=FIVE)
     assert timeout_ms(notice, business) == 5_000
     assert timeout_ms(replace(notice, callback=NONE), business) == 10_000
-    gone = replace(business, own=replace(business.own, on_dead=None))
-    assert timeout_ms(notice, gone) == 10_000
 
 
 def test_a_batch_has_tasks_of_one_timeout() -> None:

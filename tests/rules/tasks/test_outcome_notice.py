@@ -27,34 +27,25 @@ def business(**own: Any) -> Business:
 
 
 @each_case(
-    "own, usual, on_dead, told, who",
+    "own, usual, told, who",
     [
-        (None, None, None, Told.DEAD, None),
-        (None, None, HOOK, Told.DEAD, "on_dead"),
-        (None, None, HOOK, Told.EXPIRED, None),
-        (None, ALL, None, Told.EXPIRED, "business"),
-        (DELIVERIES, ALL, None, Told.DELIVERED, "own"),
-        (DELIVERIES, ALL, None, Told.DEAD, "business"),
-        (DELIVERIES, None, HOOK, Told.DEAD, "on_dead"),
-        (DEATHS, None, HOOK, Told.DEAD, "own"),
-        (DEATHS, None, None, Told.CANCELLED, None),
+        (None, None, Told.DEAD, None),
+        (None, DEATHS, Told.EXPIRED, None),
+        (None, ALL, Told.EXPIRED, "business"),
+        (DELIVERIES, ALL, Told.DELIVERED, "own"),
+        (DELIVERIES, ALL, Told.DEAD, "business"),
+        (DEATHS, None, Told.DEAD, "own"),
+        (DEATHS, None, Told.CANCELLED, None),
     ],
 )
 def test_the_nearest_that_asks_for_the_outcome_is_told(
     own: OnOutcome | None,
     usual: OnOutcome | None,
-    on_dead: HttpCallback | None,
     told: Told,
     who: str | None,
 ) -> None:
-    asked = asked_for(
-        replace(TASK, on_outcome=own), told, business(on_outcome=usual, on_dead=on_dead)
-    )
-    by = {None: None, "own": own, "business": usual}
-    if who == "on_dead":
-        assert asked == OnOutcome((Told.DEAD,), None, with_payload=True)
-    else:
-        assert asked is by[who]
+    asked = asked_for(replace(TASK, on_outcome=own), told, business(on_outcome=usual))
+    assert asked is {None: None, "own": own, "business": usual}[who]
 
 
 @each_case("told", Told)
@@ -69,23 +60,17 @@ def test_what_became_of_a_notice_or_of_an_internal_task_is_told_to_nobody(told: 
 def test_missed_runs_are_told_to_the_timer_or_to_its_business() -> None:
     assert asked_for_runs(ALL, business(on_outcome=DEATHS)) is ALL
     assert asked_for_runs(DEATHS, business(on_outcome=ALL)) is ALL
-    assert asked_for_runs(DEATHS, business(on_dead=HOOK)) is None
+    assert asked_for_runs(DEATHS, business(on_outcome=DELIVERIES)) is None
 
 
-def notice(callback: HttpCallback | None) -> Task:
+def notice(callback: HttpCallback) -> Task:
     return replace(TASK, callback=callback, notice_of="AQG5dxdnQAAAeOt8N-CZJxW76LPH")
 
 
 def test_a_notice_calls_what_was_asked_for_and_nothing_fills_it_in() -> None:
     usual = HttpCallback("https://a.example/usual", "PUT", headers=(("x-token", "1"),))
-    of = business(callback=usual, on_dead=OTHER)
+    of = business(callback=usual, on_outcome=DEATHS)
     assert callback_to_make(notice(replace(HOOK, method="")), of) == HOOK
-    assert callback_to_make(notice(None), of) == OTHER
-
-
-def test_a_notice_to_on_dead_is_dead_when_that_is_removed() -> None:
-    assert isinstance(callback_to_make(notice(None), business()), Outcome)
-    assert callback_to_make(notice(HOOK), business()) == HOOK
 
 
 def test_a_secret_goes_to_what_the_admin_has_set_and_to_no_other_notice() -> None:

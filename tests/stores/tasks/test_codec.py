@@ -167,7 +167,6 @@ ATTRIBUTES = {
     "flow_key": "S",
     "labels": "S",
     "notice_of": "S",
-    "tells_of": "S",
     "notice_id": "S",
     "on_outcome": "S",
     "ordered_ms": "N",

@@ -1,6 +1,5 @@
 """Settings of a business apply to its tasks, including those that are pending already."""
 
-import json
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.stores.businesses.cache import KEPT_MS
 from tests.support.receiver import BUSY, GONE, OK
-from tests.support.recorder import Call, Death
+from tests.support.recorder import Call
 from tests.support.world import CALLER, World
 
 URL = "https://receiver.example/paid"
@@ -267,88 +266,6 @@ def test_two_concurrent_updates_both_take_effect(world: World) -> None:
 
 
 # Notices of death
-
-
-DEAD_HOOK = HttpCallback("https://ops.example/dead")
-
-
-def notices(world: World) -> list[Any]:
-    return [
-        json.loads(received.body or b"")
-        for received in world.receiver.received
-        if received.url == DEAD_HOOK.url
-    ]
-
-
-def test_each_dead_task_is_reported_to_its_business_once_and_no_dead_notice_is(
-    world: World,
-) -> None:
-    configure(world, on_dead=DEAD_HOOK, retry=ONCE)
-    task = world.created(payload='{"total": 1.0}')
-    expired = world.created(expires_after_seconds=0.0001, in_ms=60_001)
-    world.receiver.answer = lambda received: GONE
-    dead = fall_due(world, task)
-    world.sweep_past(world.clock.now_ms() // 1000)
-
-    assert dead.status is Status.DEAD
-    assert world.read(expired).status is not Status.PENDING
-    reported = [notice for notice in notices(world) if notice["task_id"] == task.task_id]
-    assert len(reported) == 1
-    assert {**reported[0], "due_at": None, "settled_at": None} == {
-        "outcome": "dead",
-        "task_id": task.task_id,
-        "biz_type": "orders",
-        "key": None,
-        "timer_id": None,
-        "reason": "stopped",
-        "due_at": None,
-        "settled_at": None,
-        "attempts": 1,
-        "last_error": "410",
-        "last_status_code": 410,
-        "payload": {"total": 1.0},
-    }
-    bodies = [one.body or b"" for one in world.receiver.received if one.url == DEAD_HOOK.url]
-    assert any(body.endswith(b'"payload":{"total": 1.0}}') for body in bodies)
-    dead_notices = [item for item in world.items() if "notice_of" in item]
-    assert {item["status"]["S"] for item in dead_notices} == {"dead"}
-    assert len(dead_notices) == len(notices(world))
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_crash_around_the_death_makes_no_second_notice_and_loses_none(
-    world: World, moment: str
-) -> None:
-    configure(world, on_dead=DEAD_HOOK, retry=ONCE)
-    task = world.created()
-    world.receiver.answer = lambda received: OK if received.url == DEAD_HOOK.url else GONE
-    world.recorder.die("TransactWriteItems", moment)
-    with pytest.raises(Death):
-        fall_due(world, task)
-    world.sweep_past(world.clock.now_ms() // 1000 + 60)
-    assert world.read(task).status is Status.DEAD
-    assert [notice["task_id"] for notice in notices(world)] == [task.task_id]
-
-
-def test_a_redriven_task_that_dies_again_is_reported_again(world: World) -> None:
-    configure(world, on_dead=DEAD_HOOK, retry=ONCE)
-    task = world.created()
-    world.receiver.answer = lambda received: OK if received.url == DEAD_HOOK.url else GONE
-    fall_due(world, task)
-    world.redrive(task.task_id)
-    world.drain()
-    assert [notice["task_id"] for notice in notices(world)] == [task.task_id] * 2
-
-
-def test_a_notice_goes_to_the_latest_on_dead(world: World) -> None:
-    configure(world, on_dead=HttpCallback("https://down.example/"), retry=RetryPolicy(3, 5.0))
-    task = world.created(retry=ONCE)
-    world.receiver.answer = lambda received: OK if received.url == DEAD_HOOK.url else BUSY
-    fall_due(world, task)
-    configure(world, on_dead=DEAD_HOOK)
-    world.dispatch_until(world.clock.now_ms() // 1000 + 10)
-    world.drain()
-    assert [notice["task_id"] for notice in notices(world)] == [task.task_id]
 
 
 def test_a_task_of_a_business_that_refuses_it_is_not_created(world: World) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
-from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, RetryPolicy, Told
 from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.requests import TimerChange
@@ -263,7 +263,7 @@ def test_a_batch_is_one_call_to_the_circuit_breaker(batched: World) -> None:
 
 def test_the_notice_of_a_death_goes_alone(world: World) -> None:
     ops = HttpCallback("https://ops.example/dead")
-    world.configured("orders", batch=Batch(100), on_dead=ops)
+    world.configured("orders", batch=Batch(100), on_outcome=OnOutcome((Told.DEAD,), ops))
     tasks = in_second(world, 3, retry=RetryPolicy(attempts_max=1))
     world.receiver.answer_to_batch = lambda received: LOST
     world.come_up(tasks[0])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, RetryPolicy, Told
 from duewheel.rules.refusals import InvalidField, Unavailable
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.businesses.secret_store import NewSecrets, SecretUnavailable
@@ -64,8 +64,8 @@ def test_default_headers_notices_and_timers_may_refer_to_secrets(
     world: World, called: list[HttpCallback]
 ) -> None:
     elsewhere = HttpCallback("https://ops.example/", headers=(("x-key", "{{secret:token}}"),))
-    once = RetryPolicy(attempts_max=1)
-    store_secrets(world, secrets={"token": CANARY}, on_dead=elsewhere, retry=once)
+    once, told = RetryPolicy(attempts_max=1), OnOutcome((Told.DEAD,), elsewhere)
+    store_secrets(world, secrets={"token": CANARY}, on_outcome=told, retry=once)
     world.configured("orders", callback=AUTHORIZED)
     world.clock.advance_ms(5_000)
     world.receiver.answer = lambda received: GONE

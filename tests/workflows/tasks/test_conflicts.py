@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.requests import DeleteQuery
-from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, RetryPolicy, Told
 from duewheel.rules.delivery.page_lease import PageFinished, PageLease
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal, TooManyWrites, Unavailable
@@ -310,7 +310,7 @@ def test_a_change_and_a_redrive_that_cannot_be_written_are_refused_for_load(worl
 
 @pytest.mark.exhaustive
 def test_a_death_during_a_transaction_is_one_death_with_one_notice(world: World) -> None:
-    world.configured("orders", on_dead=DEAD_HOOK, retry=ONCE)
+    world.configured("orders", on_outcome=OnOutcome((Told.DEAD,), DEAD_HOOK), retry=ONCE)
     world.receiver.answer = lambda received: OK if "dead" in received.url else BUSY
     task = world.created(in_ms=FAR_MS)
     message = world.dispatched(task)

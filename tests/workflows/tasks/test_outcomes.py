@@ -34,7 +34,6 @@ from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 HOOK = HttpCallback("https://receiver.example/outcomes")
 OTHER = HttpCallback("https://receiver.example/others")
-DEAD_HOOK = HttpCallback("https://receiver.example/dead")
 ONCE = RetryPolicy(attempts_max=1)
 ALL = OnOutcome(tuple(Told), HOOK)
 
@@ -170,8 +169,8 @@ def test_a_notice_has_the_payload_as_it_was_written_only_if_that_is_asked_for(wo
 
 
 def test_the_nearest_that_asks_for_an_outcome_is_told_of_it(world: World) -> None:
-    world.configured("orders", on_outcome=OnOutcome((Told.DELIVERED, Told.EXPIRED), HOOK))
-    world.configured("orders", on_dead=DEAD_HOOK, retry=ONCE)
+    usually = OnOutcome((Told.DELIVERED, Told.DEAD), HOOK)
+    world.configured("orders", on_outcome=usually, retry=ONCE)
     near = world.created(FAR_MS, on_outcome=OnOutcome((Told.DELIVERED,), OTHER))
     usual = world.created(FAR_MS)
     dead = world.created(FAR_MS, on_outcome=OnOutcome((Told.DELIVERED,), OTHER))
@@ -182,8 +181,8 @@ def test_the_nearest_that_asks_for_an_outcome_is_told_of_it(world: World) -> Non
     world.receiver.answer = answer
     pass_all(world, dead)
     assert outcomes_told(world, OTHER) == [(near.task_id, "delivered")]
-    assert outcomes_told(world, HOOK) == [(usual.task_id, "delivered")]
-    assert outcomes_told(world, DEAD_HOOK) == [(dead.task_id, "dead")]
+    by_business = {(usual.task_id, "delivered"), (dead.task_id, "dead")}
+    assert set(outcomes_told(world, HOOK)) == by_business
 
 
 def test_a_notice_is_retried_with_the_same_id_and_its_own_end_is_told_to_nobody(
@@ -472,7 +471,7 @@ def test_a_death_around_the_write_of_any_outcome_loses_no_notice_and_makes_no_se
 
 
 def is_an_end(call: Call) -> bool:
-    return call.operation == "TransactWriteItems" and "tells_of" in str(call.request)
+    return call.operation == "TransactWriteItems" and "notice_of" in str(call.request)
 
 
 # The runs of a timer

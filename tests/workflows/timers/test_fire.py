@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, outcome_of_answer
 from duewheel.rules.callbacks.payload_encoding import AttemptName
-from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
+from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, RetryPolicy, Told
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.occurrence_policy import Reason
@@ -231,7 +231,8 @@ def test_a_timer_is_planned_in_the_main_lane_and_called_in_the_slow_lane(world: 
 
 
 def test_the_notice_of_a_dead_occurrence_has_the_payload_that_was_sent(world: World) -> None:
-    world.configured("orders", on_dead=HttpCallback("https://receiver.example/dead"))
+    told = OnOutcome((Told.DEAD,), HttpCallback("https://receiver.example/dead"), True)
+    world.configured("orders", on_outcome=told)
     timer = planned(world, max_runs=1)
     world.receiver.answer = lambda received: OK if received.url.endswith("dead") else GONE
     go_to(world, first_of(world, timer).due_ms // 1000)

@@ -466,7 +466,7 @@ def test_withdrawn_runs_are_told_once_a_page_together(world: World) -> None:
     )
     story.idle(PLANNED + 60)
     story.settle_all()
-    notices = [json.loads(item["payload"]["S"]) for item in world.items() if "tells_of" in item]
+    notices = [json.loads(item["payload"]["S"]) for item in world.items() if "notice_of" in item]
     counts = [notice["runs"]["count"] if "runs" in notice else 1 for notice in notices]
     assert sum(counts) == missed(world, timer)
     assert max(counts) > 20

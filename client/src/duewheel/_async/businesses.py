@@ -29,7 +29,7 @@ class AsyncBusinesses:
         self, biz_type: str, *, if_match: int | None = None, **settings: Unpack[BusinessSettings]
     ) -> Business:
         """Set the named settings and keep the rest; None restores a default."""
-        body = settings_body(settings, "callback", "on_dead")
+        body = settings_body(settings, "callback")
         return await self._changed("PUT", _path(biz_type), if_match, body)
 
     async def get(self, biz_type: str) -> Business:

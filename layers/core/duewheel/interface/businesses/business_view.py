@@ -74,7 +74,6 @@ class BusinessView(Struct, kw_only=True):
     trusted_origins: tuple[str, ...] | None
     retry_statuses: StatusList
     stop_statuses: StatusList
-    on_dead: CallbackView
     calls_per_second: float | None
     calls_in_flight: Count | None
     creates_per_second: float | None
@@ -140,7 +139,6 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         trusted_origins=own.trusted_origins,
         retry_statuses=business.statuses.retry,
         stop_statuses=business.statuses.stop,
-        on_dead=callback_view(business.on_dead),
         calls_per_second=_number(own.calls_per_second),
         calls_in_flight=own.calls_in_flight,
         creates_per_second=_number(own.creates_per_second),

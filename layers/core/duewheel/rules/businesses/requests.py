@@ -35,11 +35,9 @@ from duewheel.rules.callbacks.requests import (
     HEADER_VALUE,
     CallbackOrNull,
     OnOutcomeBody,
-    WholeCallbackOrNull,
     callback_from,
     is_header_value,
     on_outcome_from,
-    whole_callback_from,
 )
 from duewheel.rules.callbacks.retry import Retry, retry_policy
 from duewheel.rules.callbacks.signature import (
@@ -152,7 +150,6 @@ class BusinessChangeBody(RequestBody):
     trusted_origins: _Origins | UnsetType | None = UNSET
     retry_statuses: StatusList | UnsetType | None = UNSET
     stop_statuses: StatusList | UnsetType | None = UNSET
-    on_dead: WholeCallbackOrNull | UnsetType = UNSET
     calls_per_second: _CallRate | UnsetType | None = UNSET
     calls_in_flight: _InFlight | UnsetType | None = UNSET
     creates_per_second: _Rate | UnsetType | None = UNSET
@@ -189,7 +186,6 @@ def business_change(
         ),
         "retry_statuses": _statuses,
         "stop_statuses": _statuses,
-        "on_dead": lambda raw, where: whole_callback_from(raw, allowed, where),
         "signing_secrets": _signing_secrets,
         "secrets": _named_secrets,
         "batch": lambda body, _: batch_from(body),

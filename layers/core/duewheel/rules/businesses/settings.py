@@ -26,7 +26,6 @@ from duewheel.rules.callbacks.types import (
     KeepAnswers,
     OnOutcome,
     RetryPolicy,
-    Told,
 )
 from duewheel.rules.callbacks.url import is_allowed, parse_callback_url
 from duewheel.rules.fields import invalid
@@ -65,7 +64,6 @@ class Own(Struct, frozen=True):
     trusted_origins: tuple[str, ...] | None = None  # beside that of `callback`
     retry_statuses: tuple[StatusEntry, ...] | None = None
     stop_statuses: tuple[StatusEntry, ...] | None = None
-    on_dead: Callback | None = None
     calls_per_second: float | None = None  # None: no limit, here and below
     calls_in_flight: int | None = None
     creates_per_second: float | None = None
@@ -129,10 +127,6 @@ class Business(Struct, frozen=True):
     @property
     def statuses(self) -> StatusLists:
         return status_lists(self.own.retry_statuses, self.own.stop_statuses)
-
-    @property
-    def on_dead(self) -> Callback | None:
-        return self.own.on_dead
 
     @property
     def call_rate(self) -> RateLimit | None:
@@ -267,11 +261,8 @@ def _check_together(business: Business) -> None:
     if business.own.batch is not None:
         check_batch(business.own.batch, business.callback)
     on_outcome = business.own.on_outcome
-    if on_outcome is not None and business.on_dead is not None and Told.DEAD in on_outcome.outcomes:
-        raise invalid("on_outcome.outcomes", "has dead, which on_dead is told of already.")
     for name, callback in (
         ("callback", business.callback),
-        ("on_dead", business.on_dead),
         ("on_outcome.callback", None if on_outcome is None else on_outcome.callback),
     ):
         if unknown := business.unknown_secrets(callback):

@@ -214,7 +214,6 @@ WHOLE = {"$ref": "#/components/schemas/WholeCallback"}
 # `type` selects the class.
 CallbackBody = Annotated[Raw, Meta(extra_json_schema=_CALLBACK)]
 CallbackOrNull = Annotated[Raw, Meta(extra_json_schema={"anyOf": [_CALLBACK, {"type": "null"}]})]
-WholeCallbackOrNull = Annotated[Raw, Meta(extra_json_schema={"anyOf": [WHOLE, {"type": "null"}]})]
 
 
 class _Typed(Struct):
@@ -230,7 +229,7 @@ def callback_from(
     return http_callback(decode(body, HttpCallbackBody, path), allowed, path)
 
 
-def whole_callback_from(body: Raw, allowed: AllowedTargets, path: str) -> Callback:
+def _whole_callback_from(body: Raw, allowed: AllowedTargets, path: str) -> Callback:
     """It must be complete: it has no defaults."""
     callback = callback_from(body, allowed, path)
     if isinstance(callback, HttpCallback) and not callback.url:
@@ -254,7 +253,7 @@ class OnOutcomeBody(RequestBody, kw_only=True):
 
 def on_outcome_from(body: OnOutcomeBody, allowed: AllowedTargets, path: str) -> OnOutcome:
     where = joined_path(path, "callback")
-    callback = whole_callback_from(body.callback, allowed, where)
+    callback = _whole_callback_from(body.callback, allowed, where)
     if unsuitable(callback, "{}") is not None:
         raise invalid(joined_path(where, "body"), "must be json: a notice is a JSON object.")
     outcomes = tuple(dict.fromkeys(body.outcomes))

@@ -44,10 +44,8 @@ class Told(StrEnum):
 
 
 class OnOutcome(Struct, frozen=True):
-    """`callback` None: the `on_dead` of the business, as it is at the call."""
-
     outcomes: tuple[Told, ...]
-    callback: Callback | None
+    callback: Callback
     with_payload: bool = False
 
 

@@ -51,10 +51,8 @@ def whole(callback: Callback | None) -> Callback | None:
 def timeout_ms(task: Task, business: Business) -> int:
     """How long its call may take: by its callback, as it is completed, or else by the setting of
     its business. The deployment's limit may be stricter now than when this was set."""
-    if task.notice_of is not None:
-        callback, usual = task.callback or business.on_dead, None
-    else:
-        callback, usual = task.callback or business.callback, business.callback
+    usual = business.callback if task.notice_of is None else None
+    callback = task.callback or usual
     own = None if callback is None else _timeout(callback, usual)
     seconds = business.timeout_seconds if own is None else own
     return math.ceil(min(seconds, business.defaults.timeout_seconds_max) * 1000)
@@ -109,12 +107,8 @@ def callback_to_make(task: Task, business: Business) -> Callback | Outcome:
     """The callback to make, or the outcome of an attempt that makes no call."""
     if business.damaged is not None:
         return Outcome(Verdict.RETRY, "the settings of its business cannot be read")
-    if task.notice_of is None:
-        found = completed(task.callback, business)
-    elif task.callback is None and business.on_dead is None:
-        return Outcome(Verdict.STOP, "its business has no on_dead any more")
-    else:
-        found = whole(task.callback or business.on_dead)
+    is_notice = task.notice_of is not None
+    found = whole(task.callback) if is_notice else completed(task.callback, business)
     if found is None:
         return Outcome(Verdict.STOP, "neither the task nor its business says where to call")
     if not business.allows(found):
@@ -127,8 +121,7 @@ def callback_to_make(task: Task, business: Business) -> Callback | Outcome:
 def _is_of_admin(task: Task, business: Business) -> bool:
     """Whether a notice calls what the admin of its business has set, as a whole."""
     usual = business.own.on_outcome
-    is_set = task.callback is None or (usual is not None and task.callback == usual.callback)
-    return task.notice_of is not None and is_set
+    return task.notice_of is not None and usual is not None and task.callback == usual.callback
 
 
 def _unfillable(callback: Callback, business: Business, *, is_own: bool = False) -> str | None:

@@ -1,7 +1,7 @@
 """The notice of what became of a task: a task of its own, due at once.
 
-The nearest that asks for the outcome is told: the task (or the timer of a run), its business by
-`on_outcome`, its business by `on_dead`. A notice is marked as one, so that its own end makes none.
+The nearest `on_outcome` that names the outcome makes it: that of the task (or of the timer of a
+run), else that of its business. A notice is marked as one, so that its own end makes none.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,6 @@ from duewheel.rules.tasks.task import NewTask, Status, Task
 from duewheel.rules.wheel.addresses import TOKEN_BYTES
 from duewheel.rules.wheel.sharding import Placement
 
-_LETTERS_OF_DEATH = OnOutcome((Told.DEAD,), None, with_payload=True)
 TOLD_OF = {
     Status.DELIVERED: Told.DELIVERED,
     Status.DEAD: Told.DEAD,
@@ -48,13 +47,10 @@ def asked_for_disabled(on_outcome: OnOutcome | None, business: Business) -> OnOu
 
 
 def _first(told: Told, own: OnOutcome | None, business: Business) -> OnOutcome | None:
-    if own is not None and told in own.outcomes:
-        return own
-    usual = business.own.on_outcome
-    if usual is not None and told in usual.outcomes:
-        return usual
-    is_letter = told is Told.DEAD and business.on_dead is not None
-    return _LETTERS_OF_DEATH if is_letter else None
+    for one in (own, business.own.on_outcome):
+        if one is not None and told in one.outcomes:
+            return one
+    return None
 
 
 class MissedRuns(Struct, kw_only=True):

@@ -167,7 +167,6 @@ def _item(business: Business) -> dict[str, Any]:
 _CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "callback": (callback_row, callback_of_row),
     "retry": (retry_row, retry_of_row),
-    "on_dead": (callback_row, callback_of_row),
     "on_outcome": (on_outcome_row, on_outcome_of_row),
 }
 # Separate attributes: an older release ignores them, instead of reporting the record as damaged.
@@ -212,7 +211,6 @@ class _Row(Struct, forbid_unknown_fields=True):
     trusted_origins: tuple[str, ...] | None = None
     retry_statuses: _Statuses | None = None
     stop_statuses: _Statuses | None = None
-    on_dead: dict[str, Any] | None = None
     calls_per_second: _Rate | None = None
     calls_in_flight: _Count | None = None
     creates_per_second: _Rate | None = None

@@ -111,7 +111,6 @@ class TaskRow(HomeRow, kw_only=True):
     tolerance: S[Source] | None = None
     waits_for: S[Source] | None = None
     notice_of: S[Text] | None = None
-    tells_of: S[Text] | None = None
     notice_id: S[Text] | None = None
     on_outcome: S[Source] | None = None
     flow_key: S[FlowKey] | None = None
@@ -301,12 +300,9 @@ def _lateness_allowed(task: Task) -> dict[str, Any]:
 
 
 def _told(task: Task) -> dict[str, Any]:
-    """A notice with a callback of its own has another name for its task: an older release calls it
-    as any task, and would call the `on_dead` of the business for one with the usual name."""
     item: dict[str, Any] = {}
     if task.notice_of is not None:
-        name = "notice_of" if task.callback is None else "tells_of"
-        item[name] = {"S": task.notice_of}
+        item["notice_of"] = {"S": task.notice_of}
     if task.on_outcome is not None:
         item["on_outcome"] = {"S": on_outcome_text(task.on_outcome)}
     return item
@@ -361,7 +357,7 @@ def task_from(item: Mapping[str, Any]) -> Task:
         priority=row.priority and row.priority.S,
         labels=decoded("labels", row.labels, labels_of_text) or NO_LABELS,
         answer=decoded("answer", row.answer, partial(answer_from, row.answer_body)),
-        notice_of=_notice_of(row),
+        notice_of=row.notice_of.S if row.notice_of else None,
         on_outcome=decoded("on_outcome", row.on_outcome, on_outcome_of_text),
         **_plain_fields(row),
     )
@@ -378,11 +374,6 @@ def _put_aside(row: TaskRow) -> dict[str, Any]:
         ),
         "paused": decoded("paused", row.paused, lambda one: paused_from(one, next_ms)),
     }
-
-
-def _notice_of(row: TaskRow) -> str | None:
-    named = row.tells_of or row.notice_of
-    return None if named is None else named.S
 
 
 def _plain_fields(row: TaskRow) -> dict[str, Any]:

@@ -243,9 +243,7 @@ class ChangeTask(Struct, frozen=True):
             _check_own(task)
             change = change_of(task)
             after = also(changed(task, change, now_ms, self._due_ms))
-            is_another_call = change.callback is not None or change.sets_payload
-            calls_on_dead = after.notice_of is not None and after.callback is None
-            if is_another_call and not calls_on_dead:
+            if change.callback is not None or change.sets_payload:
                 self.admission.check_change(after)
             return after
 

@@ -24,7 +24,6 @@ const SETTINGS = [
   ["stop_statuses", "Ended by", (value) => value.join(", ") || "none"],
   ["allowed_hosts", "Allowed hosts", (value) => value?.join(", ") ?? "all"],
   ["trusted_origins", "Default headers also go to", (value) => value?.join(", ") ?? "no other origin"],
-  ["on_dead", "Notified of dead tasks", (value) => (value === null ? "none" : callback(value)), headers],
   ["on_outcome", "Told of outcomes", shownOnOutcome],
   ["calls_per_second", "Calls a second", limit],
   ["calls_in_flight", "Calls in flight", limit],
