@@ -235,7 +235,6 @@ notifier's timeout
 {batch.BYTES_MAX:,}
 `keep_answers` | {KEPT_BYTES_MAX:,} bytes, {ANSWER_HEADERS_MAX} headers; \
 {HEADER_CHARACTERS_MAX} characters of a header's value
-`creates_burst` | {business(creates_burst=0)}
 `signing_secrets` | {business(signing_secrets=[])}, the newest first; \
 each is {business(signing_secrets=[""])}
 `secrets` | {NAMED_SECRETS_MAX} of a business, each {business(secrets={"a": ""})}

@@ -491,7 +491,7 @@ def test_a_message_that_a_limit_delays_costs_three_writes_and_then_four_for_each
     world: World,
 ) -> None:
     """Its record before and after, the state of the limit, and for a repeat the refused claim."""
-    world.configured("orders", creates_per_second=1, creates_burst=1)
+    world.configured("orders", creates_per_second=1)
     ingested(world, 1, "m-0")
     writes = []
     for _ in range(3):

@@ -272,7 +272,7 @@ def damaged(caller: Caller, inbox: str) -> None:
 
 def ingested(caller: Caller, inbox: str) -> None:
     """Messages that are valid, partly valid, not JSON, and more than a limit allows."""
-    limits = {"creates_per_second": 1, "creates_burst": 1}
+    limits = {"creates_per_second": 1}
     assert caller.call("PUT", "/v1/businesses/few", limits)[0] == 201
     task = {"biz_type": "orders", **SOON, "callback": {"url": f"{inbox}/ok?token={MARK}"}}
     task |= {"payload": {"card": MARK}}

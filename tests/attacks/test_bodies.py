@@ -88,7 +88,6 @@ WHOLE = {
         "calls_per_second": 5,
         "calls_in_flight": 5,
         "creates_per_second": 500,
-        "creates_burst": 500,
         "signing_secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
         "paused": False,
         "lane": "main",

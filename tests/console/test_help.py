@@ -65,7 +65,7 @@ def test_a_call_is_found_and_opened_by_the_keyboard_alone(viewer: Viewer) -> Non
 
 
 def test_a_call_is_found_by_a_member_of_its_body(viewer: Viewer) -> None:
-    viewer.open("help?find=creates_burst")
+    viewer.open("help?find=creates_per_second")
     expect(details(viewer.page, "configure_business")).to_be_visible()
     expect(viewer.page.get_by_text(f"1 of {len(CALLS)} calls")).to_be_visible()
 

@@ -282,7 +282,7 @@ def test_a_cursor_of_another_business_answers_as_a_malformed_one(theirs: Owned) 
 
 def test_a_create_without_a_right_does_not_count_towards_the_limit(theirs: Owned) -> None:
     """A caller without rights on a business cannot use up its creation limit."""
-    limited = {"creates_per_second": 0.001, "creates_burst": 1}
+    limited = {"creates_per_second": 0.001}
     assert call("PUT", f"/v1/businesses/{THEIRS}", limited)[0] == 200
     task = {"biz_type": THEIRS, "delay_seconds": 60, "callback": {"url": "https://a.example/"}}
     for _ in range(3):

@@ -68,7 +68,6 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
         "calls_per_second": None,
         "calls_in_flight": None,
         "creates_per_second": None,
-        "creates_burst": None,
         "signing_secrets": None,
         "paused": False,
         "lane": "main",

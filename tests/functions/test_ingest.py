@@ -280,7 +280,7 @@ def test_a_message_stays_if_its_dead_letter_cannot_be_sent(
 
 
 def limit(creates_per_second: int) -> None:
-    settings = {"creates_per_second": creates_per_second, "creates_burst": creates_per_second}
+    settings = {"creates_per_second": creates_per_second}
     assert call("PUT", "/v1/businesses/orders", settings)[0] in (200, 201)
 
 

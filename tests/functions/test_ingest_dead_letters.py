@@ -158,7 +158,7 @@ def test_a_repeat_of_the_message_does_not_create_tasks_of_its_letter(
 
 
 def test_a_task_refused_at_the_last_try_is_created_by_the_redrive_alone(wired: ManualClock) -> None:
-    limits = {"creates_per_second": 1, "creates_burst": 1}
+    limits = {"creates_per_second": 1}
     assert call("PUT", "/v1/businesses/orders", limits)[0] == 201
     body = {"tasks": [TASK, TASK]}
     send(body, idempotency_key="b-1")
@@ -183,7 +183,7 @@ def test_a_created_task_is_in_no_letter_after_its_business_is_disallowed(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch, is_repeated: bool
 ) -> None:
     """A letter with the task would create it again as soon as it is allowed."""
-    limits = {"creates_per_second": 1, "creates_burst": 1}
+    limits = {"creates_per_second": 1}
     assert call("PUT", "/v1/businesses/limited", limits)[0] == 201
     limited = {**TASK, "biz_type": "limited"}
     body = {"tasks": [TASK, limited, limited]}

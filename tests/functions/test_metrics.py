@@ -260,7 +260,7 @@ def test_a_create_that_is_repeated_is_counted_once(lines: Lines, wired: ManualCl
 
 
 def test_creates_refused_by_a_limit_are_counted(lines: Lines) -> None:
-    limit = {"creates_per_second": 1, "creates_burst": 2}
+    limit = {"creates_per_second": 2}
     assert call("PUT", "/v1/businesses/orders", limit)[0] == 201
     tasks = [{"biz_type": "orders", "callback": {"url": CLOSED_PORT}, "delay_seconds": 600}] * 5
     assert call("POST", "/v1/tasks/batch", {"tasks": tasks})[0] == 200

@@ -96,12 +96,6 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "invalid-field",
-        "needs creates_per_second",
-        field="creates_burst",
-        documented="Needs `creates_per_second`",
-    ),
-    Row(
-        "invalid-field",
         "limits of no key",
         field="flow",
         documented="One of both has limits",

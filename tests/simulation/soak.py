@@ -189,7 +189,7 @@ async def _expire(expiry: Expiry) -> None:
 async def _configure(service: Service, calls_per_second: float, clients: Clients) -> None:
     """Both lanes have their share of it, and messages and calls that a limit holds up."""
     faults, service.faults.rates = service.faults.rates, CALM
-    limit = {"creates_per_second": RATION, "creates_burst": RATION}
+    limit = {"creates_per_second": RATION}
     limit_of_keys = {"default": {"calls_per_second": calls_per_second}}
     for biz_type, settings in (
         (IN_SLOW_LANE, {"lane": "slow"}),

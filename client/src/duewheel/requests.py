@@ -64,7 +64,6 @@ class BusinessSettings(TypedDict, total=False):
     calls_per_second: float | None
     calls_in_flight: int | None
     creates_per_second: float | None
-    creates_burst: int | None
     signing_secrets: Sequence[str] | None
     paused: bool
     lane: Literal["main", "slow"] | None

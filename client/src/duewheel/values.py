@@ -253,7 +253,6 @@ class Business(Value):
     calls_per_second: float | None = field(default=None, repr=False)
     calls_in_flight: int | None = field(default=None, repr=False)
     creates_per_second: float | None = field(default=None, repr=False)
-    creates_burst: int | None = field(default=None, repr=False)
     signing_secrets: tuple[str, ...] | None = field(
         default=None, repr=False, metadata=read_by(tuple)
     )

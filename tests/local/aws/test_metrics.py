@@ -74,7 +74,7 @@ def ends_in_every_way(service: Service) -> None:
     creates(service, "bad", "orders", retry={"delays_seconds": [10]})
     creates(service, "bad", "orders", retry={"delays_seconds": [90]}, expires_after_seconds=30)
     creates(service, "bad", "broken", 30, retry={"attempts": 1})
-    put(service, "limited", calls_per_second=1, creates_per_second=12, creates_burst=12)
+    put(service, "limited", calls_per_second=1, creates_per_second=12)
     creates(service, "ok", "limited", 14)
     put(service, "paused")
     service.call("POST", "/v1/businesses/paused/pause")

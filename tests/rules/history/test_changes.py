@@ -43,7 +43,6 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "calls_per_second": (0.5, 0.5),
     "calls_in_flight": (3, 3),
     "creates_per_second": (50.0, 50),
-    "creates_burst": (100, 100),
     "signing_secrets": ((SigningSecret("whsec_…abcd", "id-1"),), None),
     "paused": (True, True),
     "lane": (Lane.SLOW, "slow"),

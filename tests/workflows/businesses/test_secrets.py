@@ -88,7 +88,7 @@ def test_a_refused_change_puts_no_secret(world: World) -> None:
     with pytest.raises(VersionMismatch):
         world.configure_business("orders", change, Precondition(7), by=CALLER)
     with pytest.raises(InvalidField):
-        world.configured("orders", creates_burst=3, **change)
+        world.configured("orders", retry_statuses=(404,), stop_statuses=(404,), **change)
     assert "BatchWriteItem" not in world.recorder.operations()
 
 

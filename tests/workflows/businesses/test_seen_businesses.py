@@ -188,7 +188,7 @@ def test_a_damaged_record_of_settings_is_left_out_although_there_are_tasks(world
 
 
 def test_a_limited_business_shows_its_turns_and_its_line(world: World) -> None:
-    world.configured("orders", calls_per_second=1.0, creates_per_second=2.0, creates_burst=10)
+    world.configured("orders", calls_per_second=1.0, creates_per_second=10.0)
     business = world.business_cache.one("orders")
     rate = business.call_rate
     assert rate is not None

@@ -217,7 +217,7 @@ def test_a_refused_change_leaves_no_record(world: World) -> None:
         with pytest.raises(VersionMismatch):
             refused()
     with pytest.raises(InvalidField):
-        configure(world, creates_burst=5)
+        configure(world, retry_statuses=(404,), stop_statuses=(404,))
     with pytest.raises(InvalidField):
         patched(world, timer, every_seconds=None)
     assert (len(of_business(world)), len(of_timer(world, timer))) == (1, 1)

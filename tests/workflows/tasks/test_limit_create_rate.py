@@ -11,7 +11,7 @@ from duewheel.workflows.tasks.check_admission import Admission, LimitCreateRate
 from duewheel.workflows.tasks.create_tasks import CreateTasks
 from tests.support.world import CALLER, World
 
-TEN = {"creates_per_second": 10.0, "creates_burst": 20}
+TEN = {"creates_per_second": 10.0}
 
 
 def limited(world: World, **settings: object) -> Business:
@@ -37,14 +37,22 @@ def turn_writes(world: World) -> int:
     )
 
 
-def test_creates_are_limited_to_the_burst_and_then_to_the_rate(world: World) -> None:
+@pytest.mark.parametrize(("per_second", "at_once"), [(10.0, 10), (9.2, 10), (0.1, 1)])
+def test_after_a_pause_as_many_may_come_at_once_as_in_a_second(
+    world: World, per_second: float, at_once: int
+) -> None:
+    limited(world, creates_per_second=per_second)
+    for _ in range(2):
+        assert granted(world, 25) == at_once
+        assert granted(world, 5) == 0
+        world.clock.advance_ms(60_000)
+
+
+def test_creates_are_limited_to_the_rate(world: World) -> None:
     limited(world)
-    assert granted(world, 25) == 20
-    assert granted(world, 5) == 0
-    world.clock.advance_ms(1_000)
-    assert granted(world, 25) == 10
-    world.clock.advance_ms(60_000)
-    assert granted(world, 25) == 20, "no more than the burst, however long the pause"
+    granted(world, 10)
+    world.clock.advance_ms(500)
+    assert granted(world, 25) == 5
 
 
 def test_a_refusal_says_when_to_try_again(world: World) -> None:
@@ -77,11 +85,11 @@ def test_many_processes_share_one_limit(world: World) -> None:
     limited(world)
     processes = [process_of(world) for _ in range(5)]
     made = sum(granted(world, 3, process) for process in processes * 4)
-    assert made == 20
+    assert made == 10
     for _ in range(10):
         world.clock.advance_ms(1_000)
         made += sum(granted(world, 3, process) for process in processes * 2)
-    assert 20 + 10 * 10 - 5 * 2 <= made <= 20 + 10 * 10, "except for unused turns of blocks"
+    assert 10 + 10 * 10 - 5 * 2 <= made <= 10 + 10 * 10, "except for unused turns of blocks"
 
 
 def test_many_creates_share_one_write_of_the_limit(world: World) -> None:
@@ -94,7 +102,7 @@ def test_many_creates_share_one_write_of_the_limit(world: World) -> None:
 
 
 def test_turns_that_a_process_has_not_used_within_a_second_expire(world: World) -> None:
-    limited(world, creates_per_second=100.0, creates_burst=100)
+    limited(world, creates_per_second=100.0)
     assert granted(world, 1) == 1
     world.clock.advance_ms(3_600_000)
     assert granted(world, 200) == 100
@@ -103,11 +111,11 @@ def test_turns_that_a_process_has_not_used_within_a_second_expire(world: World) 
 @pytest.mark.exhaustive
 def test_a_change_of_the_limit_takes_effect_within_seconds(world: World) -> None:
     limited(world)
-    assert granted(world, 30) == 20
-    world.configured("orders", creates_per_second=1_000.0, creates_burst=1_000)
+    assert granted(world, 30) == 10
+    world.configured("orders", creates_per_second=1_000.0)
     world.clock.advance_ms(5_000)
     assert granted(world, 500) == 500
-    world.configured("orders", creates_per_second=None, creates_burst=None)
+    world.configured("orders", creates_per_second=None)
     world.clock.advance_ms(5_000)
     assert granted(world, 1_500) == 1_500
 

@@ -269,7 +269,7 @@ class TooManyCreates(Refusal):
     status = 429
 
     def __init__(self, wait_ms: int) -> None:
-        super().__init__("The business's limit is reached: creates_per_second, creates_burst.")
+        super().__init__("The business's limit is reached: creates_per_second.")
         self.retry_after_seconds = max(1, math.ceil(wait_ms / 1000))
 
 

@@ -40,7 +40,7 @@ class CallRateView(Struct):
 
 
 class CreateRateView(Struct):
-    taken: Annotated[Count, says("Of `creates_burst`.")]
+    taken: Annotated[Count, says("Of those that may come at once.")]
     all_free_in_ms: Annotated[Count, says("Until none of them is taken.")]
 
 
@@ -77,7 +77,6 @@ class BusinessView(Struct, kw_only=True):
     calls_per_second: float | None
     calls_in_flight: Count | None
     creates_per_second: float | None
-    creates_burst: Count | None
     signing_secrets: Annotated[list[str], says("By their last four characters.")] | None
     paused: bool
     lane: Annotated[BusinessLane, says("The lane that holds now.")]
@@ -142,7 +141,6 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         calls_per_second=_number(own.calls_per_second),
         calls_in_flight=own.calls_in_flight,
         creates_per_second=_number(own.creates_per_second),
-        creates_burst=business.creates_burst,
         signing_secrets=None if signing is None else [secret.hint for secret in signing],
         paused=business.paused,
         lane=choice.lane,

@@ -31,7 +31,6 @@ _SHOWN = {
     "calls_per_second",
     "calls_in_flight",
     "creates_per_second",
-    "creates_burst",
     "paused",
     "lane",
     "tolerance_seconds",

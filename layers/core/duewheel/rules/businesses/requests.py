@@ -68,8 +68,6 @@ from duewheel.rules.priority import PriorityField
 from duewheel.rules.query_string import Query
 from duewheel.rules.tolerance import ToleranceSeconds
 
-BURST_MAX = 1_000_000
-
 _Rate = Annotated[float, Meta(ge=RATE_MIN, le=RATE_MAX)]
 # Checked with a word on pausing.
 _CallRate = Annotated[float, says(minimum=RATE_MIN, maximum=RATE_MAX)]
@@ -91,7 +89,6 @@ _Origins = Annotated[
         "`https://api.example.com` or `https://*.example.com`.",
     ),
 ]
-_Burst = Annotated[int, Meta(ge=1, le=BURST_MAX, description="Needs `creates_per_second`.")]
 _Status = (
     Annotated[int, says(minimum=300, maximum=599)]
     | Annotated[str, says(enum=list(outcome.STATUS_CLASSES))]
@@ -153,7 +150,6 @@ class BusinessChangeBody(RequestBody):
     calls_per_second: _CallRate | UnsetType | None = UNSET
     calls_in_flight: _InFlight | UnsetType | None = UNSET
     creates_per_second: _Rate | UnsetType | None = UNSET
-    creates_burst: _Burst | UnsetType | None = UNSET
     signing_secrets: _SigningSecrets | UnsetType | None = UNSET
     paused: bool | UnsetType | None = UNSET
     lane: BusinessLane | UnsetType | None = UNSET

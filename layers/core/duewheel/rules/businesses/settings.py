@@ -4,6 +4,7 @@ Settings are read when they are used, never copied into tasks: a change applies 
 too.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -67,7 +68,6 @@ class Own(Struct, frozen=True):
     calls_per_second: float | None = None  # None: no limit, here and below
     calls_in_flight: int | None = None
     creates_per_second: float | None = None
-    creates_burst: int | None = None
     signing_secrets: tuple[SigningSecret, ...] | None = None  # None: callbacks are not signed
     paused: bool | None = None
     lane: BusinessLane | None = None  # None: by what is observed
@@ -139,11 +139,10 @@ class Business(Struct, frozen=True):
         return None if per_second is None else RateLimit(per_second, self.updated_ms)
 
     @property
-    def creates_burst(self) -> int | None:
-        """The burst: how many at once after an idle time. By default the number of one second."""
-        if self.own.creates_per_second is None:
-            return None
-        return self.own.creates_burst or max(1, round(self.own.creates_per_second))
+    def creates_at_once(self) -> int | None:
+        """How many at once after an idle time: as many as in a second, rounded up."""
+        per_second = self.own.creates_per_second
+        return None if per_second is None else math.ceil(per_second)
 
     @property
     def tolerance_seconds(self) -> int:
@@ -254,8 +253,6 @@ def changed(business: Business, change: Mapping[str, Any], now_ms: int) -> Busin
 def _check_together(business: Business) -> None:
     if both := business.statuses.in_both:
         raise invalid("stop_statuses", f"has {both[0]}, which is in retry_statuses as well.")
-    if business.own.creates_burst is not None and business.own.creates_per_second is None:
-        raise invalid("creates_burst", "needs creates_per_second beside it.")
     if len(business.own.secrets or ()) > NAMED_SECRETS_MAX:
         raise invalid("secrets", f"must be at most {NAMED_SECRETS_MAX} together.")
     if business.own.batch is not None:

@@ -214,7 +214,6 @@ class _Row(Struct, forbid_unknown_fields=True):
     calls_per_second: _Rate | None = None
     calls_in_flight: _Count | None = None
     creates_per_second: _Rate | None = None
-    creates_burst: _Count | None = None
     signing_secrets: tuple[SigningSecret, ...] | None = None
     paused: bool | None = None
     lane: BusinessLane | None = None

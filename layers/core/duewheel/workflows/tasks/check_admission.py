@@ -59,7 +59,7 @@ class LimitCreateRate:
         self._blocks: dict[str, _Block] = {}
 
     def __call__(self, business: Business, wanted: int) -> Allowed:
-        rate, burst = business.create_rate, business.creates_burst
+        rate, burst = business.create_rate, business.creates_at_once
         if rate is None or burst is None:
             return Allowed(wanted)
         with self._lock:

@@ -13,8 +13,7 @@ import { secretFields, secretsOf } from "./business_secrets.js";
 const NUMBERS = [
   ["calls_per_second", "Calls a second", "Retries included, over all notifiers. What exceeds it is put off."],
   ["calls_in_flight", "Calls in flight", "From 1 to 100."],
-  ["creates_per_second", "Creates a second", "Beyond it a create is refused."],
-  ["creates_burst", "Creates at once after a pause", "By default as many as in a second."],
+  ["creates_per_second", "Creates a second", "Beyond it a create is refused. As many may come at once after a pause."],
 ];
 const FLOW = { rows: 3, hint: '{"default": {"calls_per_second": 5}, "prefixes": {"eu/": {"calls_in_flight": 1, "in_order": true}}}', placeholder: "none" };
 const NONE = "none"; // of a list that is to be empty, which a blank is not

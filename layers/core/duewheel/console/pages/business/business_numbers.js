@@ -51,7 +51,6 @@ export function limits(business, day) {
     { said: "Calls a second", limit: business?.calls_per_second, seen: [seen, used(busiest, business?.calls_per_second), line(business?.usage?.calls)] },
     { said: "Calls in flight", limit: business?.calls_in_flight, seen: permits(business) },
     { said: "Creates a second", limit: business?.creates_per_second, seen: turns(business?.usage?.creates) },
-    { said: "Creates at once after a pause", limit: business?.creates_burst, seen: burst(business) },
   ], { key: ({ said }) => said });
 }
 
@@ -74,12 +73,7 @@ function permits({ calls_in_flight: limit = null, usage } = {}) {
 
 function turns(creates) {
   if (!creates) return quiet("no limit to be used");
-  return creates.taken > 0 ? `all turns are free in ${span(creates.all_free_in_ms)}` : "all turns are free";
-}
-
-function burst({ creates_burst: limit = null, usage } = {}) {
-  const creates = usage?.creates;
-  return creates ? `${creates.taken.toLocaleString("en-GB")} taken${used(creates.taken, limit)}` : quiet("no limit to be used");
+  return creates.taken > 0 ? `${creates.taken.toLocaleString("en-GB")} taken, all are free in ${span(creates.all_free_in_ms)}` : "all are free";
 }
 
 function freeIn({ free_in_ms: wait }) {

@@ -29,7 +29,6 @@ const SETTINGS = [
   ["calls_in_flight", "Calls in flight", limit],
   ["batch", "Tasks of one call", (value) => (value === null ? "one" : `up to ${limit(value.tasks_max)}${value.bytes_max ? `, up to ${limit(value.bytes_max)} bytes` : ""}`)],
   ["creates_per_second", "Creates a second", limit],
-  ["creates_burst", "Creates at once after a pause", limit],
   ["flow", "Limits of each flow key", (value) => (value === null ? "none" : el("code", {}, JSON.stringify(value)))],
   ["paused_flow_keys", "Paused flow keys", (value) => value.join(", ") || "none"],
   ["lane", "Lane", (value, { lane_by: by }) => `${value}, by ${by}`],
