@@ -6,7 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from duewheel.interface.callbacks.callback_view import (
     CallbackView,
-    OnOutcomeView,
+    ShownOnOutcome,
     callback_view,
     on_outcome_view,
 )
@@ -88,7 +88,7 @@ class BusinessView(Struct, kw_only=True):
     flow: FlowBody | None
     paused_flow_keys: list[FlowKey]
     keep_answers: KeepAnswersBody | None
-    on_outcome: OnOutcomeView | None
+    on_outcome: ShownOnOutcome | None
     breakers: list[BreakerView]
     own: Annotated[
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]

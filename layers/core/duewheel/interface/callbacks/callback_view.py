@@ -31,16 +31,16 @@ class ShownHttpCallback(Struct, kw_only=True):
     timeout_seconds: float | UnsetType = UNSET
 
 
-class OnOutcomeView(Struct, kw_only=True):
+class ShownOnOutcome(Struct, kw_only=True):
     outcomes: tuple[Told, ...]
-    callback: CallbackView
+    callback: Annotated[Any, Meta(extra_json_schema=_SHOWN)]
     with_payload: bool
 
 
-def on_outcome_view(on_outcome: OnOutcome | None) -> OnOutcomeView | None:
+def on_outcome_view(on_outcome: OnOutcome | None) -> ShownOnOutcome | None:
     if on_outcome is None:
         return None
-    return OnOutcomeView(
+    return ShownOnOutcome(
         outcomes=on_outcome.outcomes,
         callback=callback_view(on_outcome.callback),
         with_payload=on_outcome.with_payload,

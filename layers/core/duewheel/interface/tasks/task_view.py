@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from duewheel.interface.callbacks.callback_view import (
     CallbackView,
-    OnOutcomeView,
+    ShownOnOutcome,
     callback_view,
     on_outcome_view,
 )
@@ -112,7 +112,7 @@ class TaskView(Struct, kw_only=True):
     priority: PriorityField | UnsetType = UNSET
     flow_key: FlowKey | UnsetType = UNSET
     labels: ShownLabels | UnsetType = UNSET
-    on_outcome: OnOutcomeView | UnsetType = UNSET
+    on_outcome: ShownOnOutcome | UnsetType = UNSET
     notice_of: (
         Annotated[str, says("The task, or the timer, that this notice tells of.")] | UnsetType
     ) = UNSET

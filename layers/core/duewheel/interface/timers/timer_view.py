@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from duewheel.interface.callbacks.callback_view import (
     CallbackView,
-    OnOutcomeView,
+    ShownOnOutcome,
     callback_view,
     on_outcome_view,
 )
@@ -65,7 +65,7 @@ class TimerView(Struct, kw_only=True):
     flow_key: FlowKey | None
     labels: ShownLabels
     managed_by: str | None
-    on_outcome: OnOutcomeView | None
+    on_outcome: ShownOnOutcome | None
     enabled: bool
     state: State
     disabled_reason: (
