@@ -1,5 +1,5 @@
 """The lateness of a quick business while callbacks of another one take ten seconds: with the slow
-lane, by setting and by observation, and without it, with priorities and without.
+lane and without it, with priorities and without.
 
 On virtual time with the real handlers, so it measures waits, not the speed of the code.
 
@@ -8,6 +8,7 @@ make bench-slow-lane
 
 import logging
 
+from duewheel.rules.businesses.lanes import BusinessLane
 from tests.simulation.neighbours import (
     CALLBACK_SECONDS,
     CAN_TAKE,
@@ -19,11 +20,10 @@ from tests.simulation.neighbours import (
 )
 
 SECONDS = 60
-WAYS: dict[str, tuple[str | None, bool]] = {  # lane, and whether it has low priority
-    "none: `lane` is `main`": ("main", False),
-    "none, and its `priority` is `low`, that of the quick one `high`": ("main", True),
-    "by observation: `lane` is not set": (None, False),
-    "by setting: `lane` is `slow`": ("slow", False),
+WAYS: dict[str, tuple[BusinessLane | None, bool]] = {  # lane, and whether it has low priority
+    "without": (BusinessLane.MAIN, False),
+    "without, and its `priority` is `low`, that of the quick one `high`": (BusinessLane.MAIN, True),
+    "with": (None, False),
 }
 
 

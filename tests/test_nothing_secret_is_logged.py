@@ -171,7 +171,7 @@ def businesses(caller: Caller, inbox: str) -> None:
         "signing_secrets": [SIGNING_SECRET],
     }
     assert caller.call("PUT", "/v1/businesses/orders", settings)[0] == 201
-    slow = {"lane": "slow", "calls_per_second": 5, **settings}
+    slow = {"calls_per_second": 5, **settings}
     assert caller.call("PUT", "/v1/businesses/slow", slow)[0] == 201
     for wrong in (
         {"signing_secrets": [f"whsec_{MARK}"]},

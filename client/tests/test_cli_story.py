@@ -44,12 +44,12 @@ def test_commands_for_the_life_of_a_business(stack_url: str, biz_type: str, tmp_
     (tmp_path / "retry.json").write_text('{"attempts": 1}')
     settings = ["callback=http://127.0.0.1:1/", f"retry@{tmp_path}/retry.json", "retention_days=7"]
     assert value("business", "set", biz_type, *settings)["version"] == 1
-    stale = called("business", "set", biz_type, "lane=slow", "--if-version", "7")
+    stale = called("business", "set", biz_type, "priority=low", "--if-version", "7")
     assert (stale.exit_code, stale.stdout) == (1, "")
     changed = value(
-        "business", "set", biz_type, "lane=slow", "retention_days=", "--if-version", "1"
+        "business", "set", biz_type, "priority=low", "retention_days=", "--if-version", "1"
     )
-    assert (changed["lane"], changed["retry"]["attempts"]) == ("slow", 1)
+    assert (changed["priority"], changed["retry"]["attempts"]) == ("low", 1)
     assert "retention_days" not in changed["own"]
     assert biz_type in done("business", "list")
     assert "127.0.0.1" in done("business", "get", biz_type)

@@ -26,7 +26,7 @@ PAGE: dict[str, Any] = {
     "businesses": [
         {
             "biz_type": "orders", "paused": True, "paused_flow_keys": 2, "lane": "slow",
-            "lane_by": "observed", "breakers": [BREAKER], "calls_per_second": None,
+            "breakers": [BREAKER], "calls_per_second": None,
             "calls_in_flight": 4, "hour": COUNTS,
             "usage": {"calls": None, "calls_in_flight": {"used": 3, "waiting": 9}},
         }

@@ -258,8 +258,8 @@ def test_a_business_is_configured_paused_and_deleted(client: Duewheel, biz_type:
     assert (made.version, set(made.own)) == (1, {"callback", "retry"})
     assert made.retry == {"attempts": 2, "delays_seconds": [60]}
 
-    changed = client.businesses.configure(biz_type, if_match=1, retry=None, lane="slow")
-    assert (changed.version, changed.lane, changed.lane_by) == (2, "slow", "setting")
+    changed = client.businesses.configure(biz_type, if_match=1, retry=None, priority="low")
+    assert (changed.version, changed.priority, changed.lane) == (2, "low", "main")
     with pytest.raises(errors.VersionMismatch):
         client.businesses.configure(biz_type, if_match=1, paused=True)
     assert client.businesses.pause(biz_type).paused

@@ -90,7 +90,6 @@ WHOLE = {
         "creates_per_second": 500,
         "signing_secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
         "paused": False,
-        "lane": "main",
         "tolerance_seconds": 60,
         "priority": "low",
         "batch": {"tasks_max": 10, "bytes_max": 100_000},

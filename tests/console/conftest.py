@@ -167,7 +167,7 @@ def crowded_at(stack: LocalStack) -> str:
     for name in ("mail", "orders", "payments"):
         settings = {"callback": {"url": f"{stack.url}/_local/inbox/{name}"}, "retry": ladder}
         assert service.call("PUT", f"/v1/businesses/{name}", settings)[0] == 201
-    service.call("PUT", "/v1/businesses/mail", {"lane": "slow", "calls_per_second": 50})
+    service.call("PUT", "/v1/businesses/mail", {"calls_per_second": 50})
     service.call("PUT", "/_local/received/payments", {"status": 503})
     soon = [{"biz_type": "orders", "delay_seconds": 10} for _ in range(5)]
     failing = [{"biz_type": "payments", "delay_seconds": 10} for _ in range(3)]

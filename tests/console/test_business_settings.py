@@ -44,7 +44,6 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     viewer.fill("Limits of each flow key (JSON)", '{"default": {"calls_per_second": 5}}')
     viewer.fill("Bytes of the last answer that are kept", "1024")
     viewer.fill("Headers of it that are kept", "X-Request-Id, date")
-    viewer.choose("Lane", "slow")
     viewer.choose("Priority", "low")
     saved(viewer)
     expect(viewer.fact("Priority")).to_contain_text("low")
@@ -53,7 +52,7 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     answer = business(service, "fresh")
     assert answer["own"] == [
         "callback", "retry", "allowed_hosts", "trusted_origins", "retry_statuses", "stop_statuses",
-        "calls_per_second", "lane", "tolerance_seconds", "priority", "batch", "flow",
+        "calls_per_second", "tolerance_seconds", "priority", "batch", "flow",
         "keep_answers",
     ]  # fmt: skip
     assert answer["keep_answers"] == {"body_bytes": 1024, "headers": ["x-request-id", "date"]}
@@ -63,7 +62,7 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     }  # fmt: skip
     assert answer["retry"] == {"attempts": 3, "delays_seconds": [1.5, 60]}
     assert (answer["retry_statuses"], answer["stop_statuses"]) == ([404, "5xx"], [])
-    assert (answer["calls_per_second"], answer["lane"]) == (2.5, "slow")
+    assert answer["calls_per_second"] == 2.5
 
 
 def test_the_form_contains_own_settings_and_no_defaults(viewer: Viewer, service: Service) -> None:
@@ -105,13 +104,13 @@ def test_an_emptied_field_restores_the_default_of_the_service(
 ) -> None:
     service.call(
         "PUT", "/v1/businesses/emptied",
-        {"callback": {"url": "https://example.com/hook"}, "retention_days": 3, "lane": "slow",
+        {"callback": {"url": "https://example.com/hook"}, "retention_days": 3, "priority": "low",
          "retry": {"attempts": 2}, "calls_in_flight": 4, "timeout_seconds": 9},
     )  # fmt: skip
     viewer.open("businesses/emptied/edit")
     viewer.choose("What its tasks leave out", "service default: each task says it all")
     viewer.choose("How a failed call is tried again", "service default")
-    viewer.choose("Lane", "service default: by what is observed")
+    viewer.choose("Priority", "service default: normal")
     viewer.fill("Ended tasks are kept (days)", "")
     viewer.fill("Calls in flight", "")
     saved(viewer)

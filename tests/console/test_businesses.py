@@ -48,11 +48,11 @@ def test_the_empty_list_of_businesses_opens_one_by_its_name(viewer: Viewer) -> N
     expect(viewer.page.get_by_role("form", name="Settings")).to_contain_text("Limits")
 
 
-def test_the_list_shows_paused_and_slow_businesses_and_open_breakers(
+def test_the_list_shows_paused_businesses_limits_and_open_breakers(
     viewer: Viewer, service: Service
 ) -> None:
     configured(service, "list-paused", paused=True)
-    configured(service, "list-slow", lane="slow", calls_per_second=7)
+    configured(service, "list-limited", calls_per_second=7)
     configured(service, "list-spared", retry={"attempts": 1})
     service.call("PUT", "/_local/received/list-spared", {"status": 503})
     tasks_of(service, "list-spared", 25)
@@ -60,8 +60,8 @@ def test_the_list_shows_paused_and_slow_businesses_and_open_breakers(
     viewer.open("businesses")
     rows = viewer.rows("Businesses")
     expect(rows.filter(has_text="list-paused").locator(".badge.paused")).to_be_visible()
-    expect(rows.filter(has_text="list-slow")).to_contain_text("slow by setting")
-    expect(rows.filter(has_text="list-slow")).to_contain_text("7")
+    expect(rows.filter(has_text="list-limited")).to_contain_text("main")
+    expect(rows.filter(has_text="list-limited")).to_contain_text("7")
     expect(rows.filter(has_text="list-spared")).to_contain_text("1 open 127.0.0.1")
     rows.get_by_role("link", name="list-spared").click()
     spared = viewer.rows("Breakers")

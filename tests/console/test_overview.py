@@ -37,7 +37,7 @@ def counts(**given: Any) -> Answer:
 def business(name: str, **given: Any) -> Answer:
     return {
         "biz_type": name, "paused": False, "paused_flow_keys": 0, "lane": "main",
-        "lane_by": "default", "breakers": [], "calls_per_second": None, "calls_in_flight": None,
+        "breakers": [], "calls_per_second": None, "calls_in_flight": None,
         "usage": {"calls": None, "calls_in_flight": None}, "hour": counts(), **given,
     }  # fmt: skip
 
@@ -163,8 +163,7 @@ def test_each_trouble_is_named_the_worst_first(viewer: Viewer, answers: dict[str
             business("flow", paused_flow_keys=2),
             business("held", usage=held),
             business("idle", paused=True),
-            business("slow", lane="slow", lane_by="observed"),
-            business("chosen", lane="slow", lane_by="setting"),
+            business("slow", lane="slow"),
         ],
         deaths={"groups": [death("status 503", 60, down=3), death("old", 7200, idle=1)]},
     )

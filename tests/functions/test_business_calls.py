@@ -71,7 +71,6 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
         "signing_secrets": None,
         "paused": False,
         "lane": "main",
-        "lane_by": "default",
         "secrets": None,
         "tolerance_seconds": 0,
         "priority": "normal",
@@ -141,8 +140,7 @@ def test_a_status_that_is_no_whole_number_is_refused(wired: ManualClock) -> None
     ("body", "field"),
     [
         ({"colour": "red"}, "colour"),
-        ({"lane": "fast"}, "lane"),
-        ({"lane": 1}, "lane"),
+        ({"lane": "slow"}, "lane"),
         ({"callback": {"colour": "red"}}, "callback.colour"),
         ({"callback": {"url": "ftp://x"}}, "callback.url"),
         ({"callback": {"headers": {"host": "x"}}}, "callback.headers.host"),
@@ -441,24 +439,19 @@ def test_a_business_shows_its_open_breakers(wired: ManualClock) -> None:
     assert sent("GET", PATH)[1]["breakers"] == []
 
 
-def test_the_effective_lane_is_shown_with_its_reason(wired: ManualClock) -> None:
+def test_the_observed_lane_is_shown(wired: ManualClock) -> None:
     put({})
+    assert sent("GET", PATH)[1]["lane"] == "main"
     registry = process.settings().registry_table
     health_store = HealthStore(process.dynamodb(), registry)
     health_store.note_slow("orders", wired.now_ms() + 60_000)
     _, shown, _ = sent("GET", PATH)
     (listed,) = sent("GET", "/v1/businesses")[1]["businesses"]
     for business in (shown, listed, put({"retention_days": 5})[1]):
-        assert (business["lane"], business["lane_by"]) == ("slow", "observed")
+        assert business["lane"] == "slow"
         assert "lane" not in business["own"]
-
-    _, business, _ = put({"lane": "main"})
-    assert (business["lane"], business["lane_by"]) == ("main", "setting")
-    assert "lane" in business["own"]
-    put({"lane": None})
     wired.advance_ms(60_000)
-    _, business, _ = sent("GET", PATH)
-    assert (business["lane"], business["lane_by"]) == ("main", "default")
+    assert sent("GET", PATH)[1]["lane"] == "main"
 
 
 def test_a_throttled_table_is_answered_with_503(wired: ManualClock) -> None:

@@ -15,6 +15,7 @@ import pytest
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.rules.wheel.queue_messages import PageMessage, decode
+from duewheel.stores.businesses.health import HealthStore
 from duewheel.stores.tasks import codec
 from duewheel.wiring import process
 from duewheel.wiring import wheel as wheel_wiring
@@ -38,6 +39,11 @@ from tests.support.rights_in_use import CUSTOMER_KEY, TEMPLATE
 from tests.support.stack_requests import StackOfATeam, Storage
 
 HOOK = {"biz_type": "orders", "payload": {"order": 17}}
+
+
+def found_slow(clock: ManualClock) -> None:
+    store = HealthStore(process.dynamodb(), process.settings().registry_table)
+    store.note_slow("orders", clock.now_ms() + 3_600_000)
 
 
 @pytest.fixture(
@@ -174,7 +180,7 @@ def test_the_sweep_uses_the_second_link_while_the_queue_refuses(
 def test_a_page_of_the_slow_lane_is_sent_there_again_after_its_notifier_died(
     wired: ManualClock,
 ) -> None:
-    assert call("PUT", "/v1/businesses/orders", {"lane": "slow"})[0] == 201
+    found_slow(wired)
     create("https://receiver.example/", in_seconds=30)
     wired.advance_ms(30_000)
     tick()
@@ -376,8 +382,8 @@ def test_the_sweep_postpones_a_task_of_high_priority_to_the_express_queue(
     wired: ManualClock,
 ) -> None:
     """By a minute, since it is not late: it was run long before it is due."""
-    settings = {"lane": "slow", "priority": "high"}
-    assert call("PUT", "/v1/businesses/orders", settings)[0] == 201
+    found_slow(wired)
+    assert call("PUT", "/v1/businesses/orders", {"priority": "high"})[0] == 201
     task = create("https://receiver.example/", in_seconds=3_600, priority="high")
     wired.advance_ms(30_000)
     assert call("POST", f"/v1/tasks/{task['task_id']}/run")[0] == 200

@@ -24,6 +24,7 @@ from bench.limits import TABLE_WRITE_UNITS
 from duewheel.log import logger
 from duewheel.rules.wheel.queue_messages import texts_of_event
 from duewheel.stores import aws_clients
+from duewheel.stores.businesses.health import HealthStore
 from duewheel.wiring import notifier, process
 from local.aws.calling_function import asking
 from local.aws.emulator import Emulator
@@ -88,6 +89,11 @@ class Service:
         running = current.get()
         off_ms = running.skew_ms if running else 0
         return NOON_MS + int(self.loop.time() * 1000 + 1e-6) + off_ms
+
+    def found_slow(self, biz_type: str) -> None:
+        """As if calls of the business had been observed to be slow, for a day."""
+        store = HealthStore(boto3.client("dynamodb"), self.settings.registry_table)
+        store.note_slow(biz_type, self.now_ms() + 86_400_000)
 
     def sleep(self, seconds: float) -> None:
         self.turns.wait_for(self._slept(seconds))

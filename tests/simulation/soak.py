@@ -192,7 +192,6 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
     limit = {"creates_per_second": RATION}
     limit_of_keys = {"default": {"calls_per_second": calls_per_second}}
     for biz_type, settings in (
-        (IN_SLOW_LANE, {"lane": "slow"}),
         (RATIONED, limit),
         (LIMITED, {"calls_per_second": calls_per_second}),
         (NARROW, {"calls_in_flight": IN_FLIGHT, "calls_per_second": calls_per_second}),
@@ -207,6 +206,7 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
         answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
         assert answer is not None
         assert answer[0] in (200, 201), answer
+    service.found_slow(IN_SLOW_LANE)
     service.faults.rates = faults
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from duewheel.rules.businesses.lanes import BusinessLane
 from tests.simulation.faults import Rates
 from tests.simulation.neighbours import (
     CALLBACK_SECONDS,
@@ -17,7 +18,7 @@ DEADLY = Rates(death=0.004, latency_ms=40.0)
 
 @pytest.fixture(scope="module")
 def with_lane() -> Neighbours:
-    return neighbours("slow", SECONDS, settled_after=180)
+    return neighbours(BusinessLane.SLOW, SECONDS, settled_after=180)
 
 
 @pytest.mark.exhaustive
@@ -27,15 +28,15 @@ def test_with_the_lane_the_other_business_is_called_at_its_instants(with_lane: N
 
 @pytest.mark.exhaustive
 def test_without_the_lane_the_other_business_waits_for_the_slow_calls() -> None:
-    without = neighbours("main", SECONDS, settled_after=90)
+    without = neighbours(BusinessLane.MAIN, SECONDS, settled_after=90)
     late_ms = sorted(without.late_ms["quick"])
     assert late_ms[len(late_ms) // 2] > CALLBACK_SECONDS * 1_000
 
 
 @pytest.mark.exhaustive
 def test_in_the_main_lane_it_waits_less_if_it_has_high_priority_and_the_slow_one_low() -> None:
-    by_instant = sorted(neighbours("main", SECONDS).late_ms["quick"])
-    lived = neighbours("main", SECONDS, has_priorities=True)
+    by_instant = sorted(neighbours(BusinessLane.MAIN, SECONDS).late_ms["quick"])
+    lived = neighbours(BusinessLane.MAIN, SECONDS, has_priorities=True)
     by_priority = sorted(lived.late_ms["quick"])
     assert by_priority[len(by_priority) // 2] <= by_instant[len(by_instant) // 2]
     assert by_priority[-1] <= by_instant[-1]
@@ -58,6 +59,6 @@ def test_the_slow_ones_are_all_called_once(with_lane: Neighbours) -> None:
 
 @pytest.mark.soak
 def test_whoever_dies_on_the_way_through_a_lane_that_has_too_much_loses_nothing() -> None:
-    lived = neighbours("slow", 7, DEADLY, slow_notifiers=1, settled_after=3_600)
+    lived = neighbours(BusinessLane.SLOW, 7, DEADLY, slow_notifiers=1, settled_after=3_600)
     assert lived.undelivered == 0
     assert len(lived.late_ms["slow"]) == 7 * TIMES * CAN_TAKE

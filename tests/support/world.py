@@ -281,6 +281,10 @@ class World:
     def configured(self, biz_type: str, **change: Any) -> Business:
         return self.configure_business(biz_type, change, Precondition(), by=CALLER)
 
+    def found_slow(self, biz_type: str, for_ms: int = 86_400_000) -> None:
+        """As if calls of the business had been observed to be slow."""
+        self.health_store.note_slow(biz_type, self.clock.now_ms() + for_ms)
+
     def created_many(self, news: Iterable[NewTask]) -> list[Task | Refusal]:
         results = self.create.store(self.entry_writer.placed(list(news)))
         return [made.task if isinstance(made, Made) else made for made in results]

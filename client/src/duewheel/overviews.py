@@ -18,7 +18,6 @@ class BusinessNow(Value):
     paused: bool = False
     paused_flow_keys: int = 0
     lane: str = "main"
-    lane_by: str = "default"
     breakers: tuple[Breaker, ...] = field(default=(), metadata=read_by(many(Breaker.read)))
     calls_per_second: float | None = None
     calls_in_flight: int | None = None

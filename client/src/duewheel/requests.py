@@ -66,7 +66,6 @@ class BusinessSettings(TypedDict, total=False):
     creates_per_second: float | None
     signing_secrets: Sequence[str] | None
     paused: bool
-    lane: Literal["main", "slow"] | None
     secrets: Mapping[str, str | None] | None
     tolerance_seconds: Seconds | None
     priority: Priority | None

@@ -238,7 +238,6 @@ class Business(Value):
     version: int
     paused: bool = False
     lane: str = "main"
-    lane_by: str = "default"
     own: tuple[str, ...] = field(default=(), metadata=read_by(tuple))
     callback: Mapping[str, Any] | None = field(default=None, repr=False)
     retry: Mapping[str, Any] | None = field(default=None, repr=False)

@@ -1,8 +1,9 @@
-"""The choice of a lane, and the detection of slow calls."""
+"""The lane of a business, and the detection of slow calls."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.lanes import (
     CALLS_MIN,
     MEAN_MS_MAX,
@@ -10,31 +11,23 @@ from duewheel.rules.businesses.lanes import (
     SLOW_FOR_MS,
     WINDOW_MS,
     BusinessLane,
-    ChosenBy,
-    LaneChoice,
     Pace,
-    lane_choice,
     should_publish,
     with_call,
 )
+from duewheel.rules.businesses.settings import Business, Defaults
 from tests.support.cases import each_case
 
 NOW_MS = 1_900_000_000_000
+DEFAULTS = Defaults(retention_days=30, timeout_seconds=10, timeout_seconds_max=30)
 DURATIONS = st.lists(st.integers(0, 30_000), min_size=1, max_size=40)
 
 
-@each_case("slow_until_ms", [0, NOW_MS - 1, NOW_MS, NOW_MS + 1])
-def test_a_setting_takes_precedence_over_observation_and_observation_over_the_default(
-    slow_until_ms: int,
-) -> None:
-    for lane in BusinessLane:
-        set_so = LaneChoice(lane, ChosenBy.SETTING)
-        assert lane_choice(lane, slow_until_ms, NOW_MS) == set_so
-    left = lane_choice(None, slow_until_ms, NOW_MS)
-    if slow_until_ms > NOW_MS:
-        assert left == LaneChoice(BusinessLane.SLOW, ChosenBy.OBSERVED)
-    else:
-        assert left == LaneChoice(BusinessLane.MAIN, ChosenBy.DEFAULT)
+@each_case("until_ms", [0, NOW_MS - 1, NOW_MS, NOW_MS + 1])
+def test_a_business_is_in_the_slow_lane_until_the_instant_that_was_observed(until_ms: int) -> None:
+    business = Business("orders", DEFAULTS, health=BusinessHealth(slow_until_ms=until_ms))
+    is_slow = until_ms > NOW_MS
+    assert business.lane_at(NOW_MS) is (BusinessLane.SLOW if is_slow else BusinessLane.MAIN)
 
 
 def seen(durations_ms: list[int], every_ms: int) -> Pace:

@@ -23,7 +23,6 @@ from duewheel.rules.priority import Priority
 from duewheel.rules.timers.change_records import timer_changed, timer_created
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap, Schedule
 from duewheel.rules.timers.timer import Misfire, Overlap, Rules, Timer
-from duewheel.rules.wheel.queue_messages import Lane
 from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
 
@@ -45,7 +44,6 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "creates_per_second": (50.0, 50),
     "signing_secrets": ((SigningSecret("whsec_…abcd", "id-1"),), None),
     "paused": (True, True),
-    "lane": (Lane.SLOW, "slow"),
     "secrets": ((NamedSecret("token", "id-1"),), None),
     "tolerance_seconds": (60, 60),
     "priority": (Priority.HIGH, "high"),
@@ -224,6 +222,6 @@ def test_a_large_value_is_named_and_not_shown(before: str | None, after: str | N
 
 
 def test_unchanged_settings_are_not_named() -> None:
-    values = {"callback": Hidden(HOOK), "lane": "slow", "paused": None}
+    values = {"callback": Hidden(HOOK), "priority": "low", "paused": None}
     assert differences(values, values) == ()
     assert differences({}, {"paused": None}) == ()

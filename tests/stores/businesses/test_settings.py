@@ -91,7 +91,7 @@ def test_limits_of_flow_keys_are_read_as_they_are_written(store: BusinessStore) 
         {"callback": {"type": "unheard-of"}},
         {"calls_per_second": 0},
         {"calls_in_flight": True},
-        {"lane": "fast"},
+        {"priority": "fast"},
         {"retention_days": 0},
         {"retry_statuses": [200]},
         {"signing_secrets": [["hint"]]},

@@ -36,7 +36,7 @@ def page_of(world: World, number: int = CALLS_MIN) -> list[Task]:
 
 def lane_of(world: World) -> BusinessLane:
     world.clock.advance_ms(6_000)  # the cache reads it again
-    return world.cache_with_health.one("slow").lane_at(world.clock.now_ms()).lane
+    return world.cache_with_health.one("slow").lane_at(world.clock.now_ms())
 
 
 def slow_writes(world: World) -> int:
@@ -93,14 +93,6 @@ def test_slowness_is_published_once_a_minute_at_most(world: World) -> None:
     for _ in range(3):
         page_of(world, CALLS_MIN)
     assert slow_writes(world) == 1
-
-
-def test_slowness_is_not_published_for_a_business_that_sets_its_lane(world: World) -> None:
-    world.configured("slow", lane=BusinessLane.MAIN)
-    each_call_takes(world, SLOW_MS)
-    page_of(world)
-    assert slow_writes(world) == 0
-    assert lane_of(world) is BusinessLane.MAIN
 
 
 def test_a_page_is_delivered_when_publishing_slowness_fails(world: World) -> None:

@@ -111,7 +111,7 @@ def passed_after(world: World, seconds: int) -> dict[str, Any]:
 def test_a_late_page_with_tasks_of_a_slow_business_passes_all_on_at_once(world: World) -> None:
     tasks = of_each(world)
     slow = world.created(in_ms=FAR_MS, biz_type="slow")
-    world.configured("slow", lane=Lane.SLOW)
+    world.found_slow("slow")
     late_page(world, tasks, BACKLOG_MS + 1)
     (passed,) = world.receive(Lane.SLOW)
     message = decode(passed["Body"])

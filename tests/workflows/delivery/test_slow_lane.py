@@ -19,9 +19,11 @@ from tests.support.recorder import Call, Death
 from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 
-def slow_and_quick(world: World, number: int = 2, in_ms: int = FAR_MS) -> tuple[list[Task], ...]:
-    """`number` tasks of each kind in one second; the lane of the slow ones is set."""
-    world.configured("slow", lane=Lane.SLOW)
+def slow_and_quick(
+    world: World, number: int = 2, in_ms: int = FAR_MS, slow_for_ms: int = 86_400_000
+) -> tuple[list[Task], ...]:
+    """`number` tasks of each kind in one second."""
+    world.found_slow("slow", slow_for_ms)
     slow = [world.created(in_ms=in_ms, biz_type="slow") for _ in range(number)]
     quick = [world.created(in_ms=in_ms, biz_type="quick") for _ in range(number)]
     return slow, quick
@@ -65,8 +67,8 @@ def test_a_page_passes_slow_tasks_on_before_it_waits_and_calls_the_others(
     assert {world.read(task).status for task in slow + quick} == {Status.DELIVERED}
 
 
-def test_a_business_with_the_main_lane_or_none_is_not_passed_on(world: World) -> None:
-    world.configured("orders", lane=Lane.MAIN)
+def test_a_business_that_is_not_slow_is_not_passed_on(world: World) -> None:
+    world.found_slow("orders", FAR_MS - 1)
     tasks = [world.created(in_ms=FAR_MS, biz_type=biz_type) for biz_type in ("orders", "invoices")]
     world.handle(world.dispatched(tasks[0]))
     assert called(world) == ids(tasks)
@@ -78,7 +80,8 @@ def test_the_slow_lane_takes_three_requests_and_a_message_more_up_to_the_call(wo
     covers it."""
     found: dict[Lane, Counter[str]] = {}
     for lane in (Lane.MAIN, Lane.SLOW):
-        world.configured("orders", lane=lane)
+        if lane is Lane.SLOW:
+            world.found_slow("orders")
         world.clock.advance_ms(60_000)
         task = world.created(in_ms=FAR_MS + 400)
         message = world.dispatched(task)
@@ -101,12 +104,12 @@ def test_the_slow_lane_takes_three_requests_and_a_message_more_up_to_the_call(wo
     )
 
 
-def test_a_slow_page_is_called_in_the_slow_lane_although_the_setting_has_changed(
+def test_a_slow_page_is_called_in_the_slow_lane_although_its_business_is_not_slow_any_more(
     world: World,
 ) -> None:
-    slow, _ = slow_and_quick(world)
+    slow, _ = slow_and_quick(world, slow_for_ms=FAR_MS + 5_000)
     world.handle(world.dispatched(slow[0]))
-    world.configured("slow", lane=Lane.MAIN)
+    world.clock.advance_ms(10_000)
     (passed,) = world.receive(Lane.SLOW)
     world.handle(passed)
     assert ids(slow) <= called(world)
@@ -158,13 +161,12 @@ def test_all_tasks_are_called_wherever_the_passing_page_dies(
 
 def test_a_second_run_of_a_page_passes_on_the_same_slow_page(world: World) -> None:
     """Also when the business is not slow any more: the slow page may be in work already."""
-    slow, quick = slow_and_quick(world)
+    slow, quick = slow_and_quick(world, slow_for_ms=FAR_MS + 5_000)
     message = world.dispatched(slow[0])
     world.recorder.die("SendMessageBatch", "after", of='"0s"')
     with pytest.raises(Death):
         world.handle(message)
-    world.configured("slow", lane=None)
-    world.configured("quick", lane=Lane.SLOW)
+    world.found_slow("quick")
     world.clock.advance_ms(world.settings.page_lease_ms + 16_000)
     world.drain(Lane.MAIN)
     assert called(world) == ids(quick)
@@ -232,7 +234,8 @@ def test_a_page_that_is_begun_again_with_records_passes_its_slow_tasks_on_once(
 def test_a_slow_page_that_runs_out_of_time_passes_its_rest_on_within_its_lane(
     world: World,
 ) -> None:
-    world.configured("slow", lane=Lane.SLOW, calls_in_flight=1)
+    world.found_slow("slow")
+    world.configured("slow", calls_in_flight=1)
     slow = [world.created(in_ms=FAR_MS, biz_type="slow") for _ in range(6)]
     world.handle(world.dispatched(slow[0]))
     (passed,) = world.receive(Lane.SLOW)
@@ -375,7 +378,7 @@ def test_tasks_that_wait_in_the_slow_lane_behind_a_called_page_are_rescheduled(
     world: World,
 ) -> None:
     """Otherwise the sweep would wait there for as long as the lane has too much work."""
-    world.configured("slow", lane=Lane.SLOW)
+    world.found_slow("slow")
     tasks = [world.created(in_ms=FAR_MS + n * 1_000, biz_type="slow") for n in range(4)]
     world.dispatch_until(tasks[-1].due_ms // 1000)
     world.drain(Lane.MAIN)

@@ -17,7 +17,7 @@ from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import open_places
 from duewheel.rules.wheel.addresses import slow_page
 from duewheel.rules.wheel.open_places import Why
-from duewheel.rules.wheel.queue_messages import DirectMessage, Lane, PageMessage, decode
+from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode
 from duewheel.rules.wheel.sharding import Header
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.wheel.send_messages import MessageSender
@@ -365,7 +365,7 @@ def test_a_page_that_is_passed_on_as_the_sweep_takes_it_apart_is_left_to_the_slo
     world: World,
 ) -> None:
     """Its message arrived late; the page was passed to the slow lane, which makes the calls."""
-    world.configured("orders", lane=Lane.SLOW)
+    world.found_slow("orders")
     tasks = unbegun(world)
     first = tasks[0].home
 

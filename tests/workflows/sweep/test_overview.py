@@ -82,7 +82,8 @@ def test_tasks_of_more_than_an_hour_ago_are_in_no_figure(world: World) -> None:
 def test_what_holds_a_business_back_is_shown_without_tasks(world: World) -> None:
     world.configured("paused", paused=True)
     world.configured("flow", paused_flow_keys={"customer-1": True})
-    world.configured("slow", lane="slow")
+    world.found_slow("slow")
+    world.configured("slow")
     world.configured("quiet", retention_days=7)
     world.configured("down")
     now_ms = world.clock.now_ms()

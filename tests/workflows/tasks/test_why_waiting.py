@@ -187,7 +187,7 @@ def test_a_task_without_a_permit_waits_for_other_calls_and_the_business_shows_th
 def test_a_task_of_the_slow_lane_waits_for_it_until_it_is_begun_or_postponed(
     world: World,
 ) -> None:
-    world.configured("orders", lane=Lane.SLOW)
+    world.found_slow("orders")
     task = world.created(in_ms=FAR_MS)
     world.handle(world.dispatched(task))
     (passed,) = world.receive(Lane.SLOW)
@@ -205,7 +205,7 @@ def test_a_task_of_the_slow_lane_waits_for_it_until_it_is_begun_or_postponed(
 
 
 def test_a_direct_task_that_was_passed_to_the_slow_lane_waits_for_it(world: World) -> None:
-    world.configured("orders", lane=Lane.SLOW)
+    world.found_slow("orders")
     task = world.created(in_ms=1_000)
     world.clock.advance_ms(2_000)
     world.drain(Lane.MAIN)

@@ -219,7 +219,7 @@ def test_while_timers_cannot_be_read_the_other_tasks_of_its_business_are_called(
 
 
 def test_a_timer_is_planned_in_the_main_lane_and_called_in_the_slow_lane(world: World) -> None:
-    world.configured("orders", lane=Lane.SLOW)
+    world.found_slow("orders")
     timer = made(world, 60, max_runs=1)
     world.drain(Lane.MAIN)
     task = first_of(world, timer)

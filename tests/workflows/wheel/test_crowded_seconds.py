@@ -192,7 +192,7 @@ def test_a_direct_entry_written_after_dispatch_in_a_new_shard_is_found_by_the_sw
 
 @pytest.mark.exhaustive
 def test_direct_entries_of_several_shards_pass_to_the_slow_lane(world: World) -> None:
-    world.configured("orders", lane="slow")
+    world.found_slow("orders")
     world.headers.raise_to(world.clock.now_ms() // 1000, 16)
     tasks = batch(world, 30, in_ms=0)
     assert len({task.home.shard for task in tasks}) > 8

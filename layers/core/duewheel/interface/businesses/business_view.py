@@ -12,7 +12,7 @@ from duewheel.interface.callbacks.callback_view import (
 )
 from duewheel.interface.http import Answer, encoded
 from duewheel.rules.businesses.flow import FlowBody
-from duewheel.rules.businesses.lanes import BusinessLane, ChosenBy
+from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.businesses.requests import StatusList
 from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.callbacks.answers import KeepAnswersBody, shown_keep_answers
@@ -79,8 +79,7 @@ class BusinessView(Struct, kw_only=True):
     creates_per_second: float | None
     signing_secrets: Annotated[list[str], says("By their last four characters.")] | None
     paused: bool
-    lane: Annotated[BusinessLane, says("The lane that holds now.")]
-    lane_by: ChosenBy
+    lane: Annotated[BusinessLane, says("By what was observed of its calls.")]
     secrets: Annotated[list[str], says("By their names alone.")] | None
     tolerance_seconds: Count
     priority: PriorityField
@@ -125,7 +124,7 @@ def _answer(view: BusinessView, status: int) -> Answer:
 
 def business_view(business: Business, now_ms: int) -> BusinessView:
     """`now_ms`: observations of its calls expire."""
-    own, choice = business.own, business.lane_at(now_ms)
+    own = business.own
     signing, secrets = own.signing_secrets, own.secrets
     return BusinessView(
         biz_type=business.biz_type,
@@ -143,8 +142,7 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         creates_per_second=_number(own.creates_per_second),
         signing_secrets=None if signing is None else [secret.hint for secret in signing],
         paused=business.paused,
-        lane=choice.lane,
-        lane_by=choice.by,
+        lane=business.lane_at(now_ms),
         secrets=None if secrets is None else [secret.name for secret in secrets],
         tolerance_seconds=business.tolerance_seconds,
         priority=business.priority,

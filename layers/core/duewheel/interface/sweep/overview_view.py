@@ -14,7 +14,7 @@ from duewheel.interface.businesses.business_view import (
     permits_view,
 )
 from duewheel.interface.sweep.stats_view import MinuteView, TallyView, tally_members
-from duewheel.rules.businesses.lanes import BusinessLane, ChosenBy
+from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.callbacks.retry import number_said
 from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339
@@ -35,7 +35,6 @@ class BusinessNowView(Struct, kw_only=True):
     paused: bool
     paused_flow_keys: Annotated[Count, says("How many there are.")]
     lane: BusinessLane
-    lane_by: ChosenBy
     breakers: list[BreakerView]
     calls_per_second: float | None
     calls_in_flight: Count | None
@@ -104,14 +103,13 @@ def overview_view(overview: Overview) -> OverviewView:
 
 
 def _business(one: BusinessNow, now_ms: int) -> BusinessNowView:
-    business, choice = one.business, one.business.lane_at(now_ms)
+    business = one.business
     rate = business.own.calls_per_second
     return BusinessNowView(
         biz_type=business.biz_type,
         paused=business.paused,
         paused_flow_keys=len(business.paused_flow_keys),
-        lane=choice.lane,
-        lane_by=choice.by,
+        lane=business.lane_at(now_ms),
         breakers=breaker_views(business),
         calls_per_second=None if rate is None else number_said(rate),
         calls_in_flight=business.own.calls_in_flight,

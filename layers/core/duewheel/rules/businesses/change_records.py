@@ -32,7 +32,6 @@ _SHOWN = {
     "calls_in_flight",
     "creates_per_second",
     "paused",
-    "lane",
     "tolerance_seconds",
     "priority",
     "batch",

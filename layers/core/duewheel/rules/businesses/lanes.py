@@ -1,4 +1,4 @@
-"""Lanes: in which lane the calls of a business are made, by its setting or by slow calls observed.
+"""Lanes: a business whose calls were observed to be slow has them made in the slow lane.
 
 A page with slow calls keeps its notifier busy, and other pages wait. So each notifier measures how
 long the recent calls of a business took.
@@ -18,28 +18,6 @@ PUBLISH_EVERY_MS = 60_000
 class BusinessLane(StrEnum):
     MAIN = "main"
     SLOW = "slow"
-
-
-class ChosenBy(StrEnum):
-    """Stable words: part of the interface."""
-
-    SETTING = "setting"
-    OBSERVED = "observed"
-    DEFAULT = "default"
-
-
-class LaneChoice(Struct, frozen=True):
-    lane: BusinessLane
-    by: ChosenBy
-
-
-def lane_choice(setting: BusinessLane | None, slow_until_ms: int, now_ms: int) -> LaneChoice:
-    """`slow_until_ms`: until when its calls count as slow; 0 if they never were."""
-    if setting is not None:
-        return LaneChoice(setting, ChosenBy.SETTING)
-    if now_ms < slow_until_ms:
-        return LaneChoice(BusinessLane.SLOW, ChosenBy.OBSERVED)
-    return LaneChoice(BusinessLane.MAIN, ChosenBy.DEFAULT)
 
 
 class Pace(Struct, frozen=True):

@@ -19,7 +19,6 @@ from duewheel.rules.businesses.flow import (
     flow_from,
     paused_keys_from,
 )
-from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.businesses.rate_limit import RATE_MAX, RATE_MIN
 from duewheel.rules.businesses.settings import (
     RETENTION_DAYS_MAX,
@@ -152,7 +151,6 @@ class BusinessChangeBody(RequestBody):
     creates_per_second: _Rate | UnsetType | None = UNSET
     signing_secrets: _SigningSecrets | UnsetType | None = UNSET
     paused: bool | UnsetType | None = UNSET
-    lane: BusinessLane | UnsetType | None = UNSET
     secrets: _Secrets | UnsetType | None = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
     priority: PriorityField | UnsetType | None = UNSET

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from duewheel.rules.businesses import trusted_origins as origins
 from duewheel.rules.businesses.flow import Flow, FlowLimits, merged_keys
 from duewheel.rules.businesses.health import NO_HEALTH, BusinessHealth
-from duewheel.rules.businesses.lanes import BusinessLane, LaneChoice, lane_choice
+from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.businesses.rate_limit import RateLimit
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.batch_limits import check_batch
@@ -70,7 +70,6 @@ class Own(Struct, frozen=True):
     creates_per_second: float | None = None
     signing_secrets: tuple[SigningSecret, ...] | None = None  # None: callbacks are not signed
     paused: bool | None = None
-    lane: BusinessLane | None = None  # None: by what is observed
     secrets: tuple[NamedSecret, ...] | None = None  # by their names, to which headers refer
     tolerance_seconds: int | None = None
     priority: Priority | None = None
@@ -201,8 +200,9 @@ class Business(Struct, frozen=True):
         has_rate = self.call_rate is not None or self.key_rate(flow_key) is not None
         return bool(self.in_flight_limits(flow_key)), has_rate
 
-    def lane_at(self, now_ms: int) -> LaneChoice:
-        return lane_choice(self.own.lane, self.health.slow_until_ms, now_ms)
+    def lane_at(self, now_ms: int) -> BusinessLane:
+        is_slow = now_ms < self.health.slow_until_ms
+        return BusinessLane.SLOW if is_slow else BusinessLane.MAIN
 
     def unknown_secrets(self, callback: Callback | None) -> list[str]:
         """Names to which it refers and that do not exist."""

@@ -20,7 +20,6 @@ from duewheel.rules.businesses.change_records import (
 )
 from duewheel.rules.businesses.flow import PAUSED_MAX, Flow, FlowLimits
 from duewheel.rules.businesses.health import BusinessHealth
-from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
 from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
@@ -216,7 +215,6 @@ class _Row(Struct, forbid_unknown_fields=True):
     creates_per_second: _Rate | None = None
     signing_secrets: tuple[SigningSecret, ...] | None = None
     paused: bool | None = None
-    lane: BusinessLane | None = None
     secrets: tuple[NamedSecret, ...] | None = None
     tolerance_seconds: Annotated[int, Meta(ge=0, le=TOLERANCE_SECONDS_MAX)] | None = None
     priority: Priority | None = None

@@ -90,9 +90,7 @@ class SlowLane(Struct, frozen=True, kw_only=True):
         now_ms = self.clock.now_ms()
         late_ms = now_ms - second * 1000
         running = {name: one for name, one in businesses.items() if not one.paused}
-        slow = {
-            name for name, one in running.items() if one.lane_at(now_ms).lane is BusinessLane.SLOW
-        }
+        slow = {name for name, one in running.items() if one.lane_at(now_ms) is BusinessLane.SLOW}
 
         def is_low(task: Task) -> bool:
             business = running.get(task.biz_type)
@@ -140,7 +138,7 @@ class DetectSlowCalls(Struct, frozen=True, kw_only=True):
         counts.measured(LATENESS, attempt.lateness_ms)
         biz_type, now_ms = business.biz_type, self.clock.now_ms()
         pace = self._noted(biz_type, attempt.duration_ms, now_ms)
-        if business.own.lane is not None or not pace.is_slow:
+        if not pace.is_slow:
             return
         was_just_tried = now_ms < self._tried_ms.get(biz_type, 0) + PUBLISH_EVERY_MS
         slow_until_ms = self.known.health_of(biz_type).slow_until_ms

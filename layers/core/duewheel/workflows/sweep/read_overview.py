@@ -52,7 +52,7 @@ class BusinessNow(Struct, frozen=True, kw_only=True):
         """False if it has nothing that holds tasks back, and had none in the hour."""
         business = self.business
         is_held = business.paused or business.paused_flow_keys or business.health.breakers
-        is_slow = business.lane_at(now_ms).lane is BusinessLane.SLOW
+        is_slow = business.lane_at(now_ms) is BusinessLane.SLOW
         return bool(is_held) or is_slow or self.hour != NOTHING or _is_used(self.usage)
 
 

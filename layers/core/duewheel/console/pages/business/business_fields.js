@@ -35,7 +35,6 @@ export function settingFields(business) {
       number("tolerance_seconds", "Called later by up to (seconds)", "Its tasks share seconds then, which costs less. From 0 to 3600; tasks may say their own."),
       area("allowed_hosts", "Allowed hosts", own("allowed_hosts")?.join("\n") ?? "", hosts),
       area("trusted_origins", "Default headers also go to", own("trusted_origins")?.join("\n") ?? "", origins),
-      laneField(own("lane")),
       priorityField(own("priority")),
     ),
     group("Limits", NUMBERS.map((one) => number(...one)), area("flow", "Limits of each flow key (JSON)", flowText(own("flow")), FLOW)),
@@ -79,10 +78,6 @@ function answersOf(values) {
   return { ...(bytes === null ? {} : { body_bytes: bytes }), headers };
 }
 
-function laneField(value) {
-  return choice("lane", "Lane", [["", "service default: by what is observed"], "main", "slow"], value ?? "", { hint: "slow is for callbacks that take long." });
-}
-
 function priorityField(value) {
   return choice("priority", "Priority", [["", "service default: normal"], "high", "normal", "low"], value ?? "", { hint: "Which tasks are served first where there is no room for all. Tasks and timers may say their own." });
 }
@@ -100,7 +95,6 @@ export function wantedSettings(values) {
     stop_statuses: statuses(values.stop_statuses),
     on_outcome: onOutcomeOf(values.on_outcome),
     flow: flowOf(values.flow),
-    lane: values.lane || null,
     priority: values.priority || null,
     batch: batchOf(values),
     keep_answers: answersOf(values),

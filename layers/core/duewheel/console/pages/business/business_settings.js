@@ -31,7 +31,6 @@ const SETTINGS = [
   ["creates_per_second", "Creates a second", limit],
   ["flow", "Limits of each flow key", (value) => (value === null ? "none" : el("code", {}, JSON.stringify(value)))],
   ["paused_flow_keys", "Paused flow keys", (value) => value.join(", ") || "none"],
-  ["lane", "Lane", (value, { lane_by: by }) => `${value}, by ${by}`],
   ["priority", "Priority", (value) => value],
   ["signing_secrets", "Signing secrets", (value) => value?.join(", ") ?? "none: calls are not signed"],
   ["secrets", "Named secrets", (value) => value?.join(", ") ?? "none"],

@@ -38,12 +38,12 @@ const COLUMNS = [
   ["In flight", inFlight],
 ];
 
-function states({ paused, paused_flow_keys: keys, lane, lane_by: by, breakers }) {
+function states({ paused, paused_flow_keys: keys, lane, breakers }) {
   const said = [
     breakers.length > 0 && badge("blocked", "bad"),
     paused && badge("paused"),
     keys > 0 && badge(keys === 1 ? "1 flow key paused" : `${keys} flow keys paused`, "paused"),
-    lane === "slow" && badge(by === "observed" ? "slow" : "slow lane", by === "observed" ? "warn" : ""),
+    lane === "slow" && badge("slow", "warn"),
   ].filter(Boolean);
   return said.length === 0 ? quiet() : el("div", { class: "holds" }, said);
 }

@@ -95,7 +95,7 @@ function troublesOfBusinesses(found) {
     slowMinute(found),
     listed(where(({ paused }) => paused), { key: "paused", level: "warn", one: "1 business is paused.", many: (count) => `${count} businesses are paused.` }, named),
     listed(where(({ paused_flow_keys: keys }) => keys > 0), { key: "flow-keys", level: "warn", one: "1 business has paused flow keys.", many: (count) => `${count} businesses have paused flow keys.` }, (one) => [named(one), ` (${one.paused_flow_keys})`]),
-    listed(where(({ lane, lane_by: by }) => lane === "slow" && by === "observed"), { key: "slow", level: "warn", one: "1 business is slow.", many: (count) => `${count} businesses are slow.` }, named, "Their calls take long, and run in the slow lane."),
+    listed(where(({ lane }) => lane === "slow"), { key: "slow", level: "warn", one: "1 business is slow.", many: (count) => `${count} businesses are slow.` }, named, "Their calls take long, and run in the slow lane."),
     listed(where(isWaiting), { key: "waiting", level: "warn", one: "1 business waits for its limits.", many: (count) => `${count} businesses wait for their limits.` }, waiting),
   ].filter(Boolean);
 }

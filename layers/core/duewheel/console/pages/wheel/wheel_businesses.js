@@ -42,7 +42,7 @@ function heldBack({ settings, problem }) {
   if (settings === null) return el("span", { class: "quiet" }, problem ? "–" : "no settings");
   const said = [
     settings.paused && badge("paused"),
-    settings.lane === "slow" && badge(`slow lane, by ${LANE_BY[settings.lane_by] ?? settings.lane_by}`, "warn"),
+    settings.lane === "slow" && badge("slow lane", "warn"),
     settings.breakers.map(({ host, until }) => el("span", { class: "held" }, badge("blocked", "warn"), " ", el("code", {}, host), " until ", instant(until))),
     settings.calls_per_second !== null && el("span", { class: "held" }, `${settings.calls_per_second} calls a second`),
     settings.calls_in_flight !== null && el("span", { class: "held" }, `${settings.calls_in_flight} calls in flight`),
@@ -50,8 +50,6 @@ function heldBack({ settings, problem }) {
   ].flat().filter(Boolean);
   return said.length === 0 ? el("span", { class: "quiet" }, settings.version === 0 ? "no settings" : "–") : el("div", { class: "holds" }, said);
 }
-
-const LANE_BY = { setting: "setting", observed: "observation" };
 
 function p99(sums) {
   const bound = sums ? latenessUpTo(0.99, sums.lateness) : null;
