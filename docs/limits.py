@@ -31,7 +31,6 @@ from duewheel.rules.sweep import minute_statistics
 from duewheel.rules.tasks import dead_tasks, idempotency, lifecycle, listing
 from duewheel.rules.tasks import requests as task_requests
 from duewheel.rules.tasks.long_work import REPORT_BYTES_MAX, RESULT_BYTES_MAX
-from duewheel.rules.tasks.redrive import REDRIVEN_MAX
 from duewheel.rules.timers import requests as timer_requests
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.timer import Rules
@@ -175,8 +174,7 @@ deaths that an overview looks at | the latest {DEATHS_MAX} of each of {DEATHS_OF
 keys that a page under a prefix looks at | {PAGE}, and {PAYLOADS}
 keys that a cancel under a prefix looks at | {KEYS_AT_ONCE}, and {PAYLOADS}
 dead tasks on a page | {PAGE}, and {PAYLOADS}
-dead tasks that a page or a redrive looks at | {dead_tasks.LOOKED_AT_MAX}
-tasks that one call redrives | {REDRIVEN_MAX}
+dead tasks that a page looks at | {dead_tasks.LOOKED_AT_MAX}
 ids of a bulk operation | {IDS_MAX}
 open bulk operations of a business | {OPEN_MAX}; each is kept for \
 {KEPT_SECONDS // 86_400} days after its end

@@ -306,8 +306,10 @@ def live(stack: LocalStack, receiver: str) -> list[dict[str, Any]]:
     for path in ("stats", "dead", "tasks?key_prefix=hurt"):
         caller.call("GET", f"/v1/businesses/orders/{path}")
     caller.call("GET", "/v1/audit")
-    caller.call("POST", "/v1/businesses/orders/redrive", {"reason": MARK})
-    caller.call("POST", "/v1/businesses/orders/redrive")
+    for which in ({"reason": MARK}, {}):
+        chosen = {"status": "dead", **which}
+        redrive = {"biz_type": "orders", "action": "redrive", "filter": chosen}
+        caller.call("POST", "/v1/operations", redrive)
     caller.advance(100)
     return [caller.call("GET", f"/v1/tasks/{task['task_id']}")[1] for task in tasks]
 

@@ -94,7 +94,7 @@ def test_rights_are_checked_without_a_change() -> None:
     asked = [(request.method, request.url.path, request.content) for request in script.requests]
     assert asked[1:4] == [
         ("GET", "/v1/businesses/orders", b""),
-        ("POST", "/v1/businesses/orders/redrive", b"?"),
+        ("PUT", "/v1/businesses/orders/tasks/doctor", b"?"),
         ("PUT", "/v1/businesses/orders", b"?"),
     ]
     none = called("doctor", "--business", "orders", script=Script(health(), refusal))

@@ -62,7 +62,8 @@ def test_commands_for_the_life_of_a_business(stack_url: str, biz_type: str, tmp_
     assert made["task_id"] in done("business", "dead", biz_type, "--since", "1d ago")
     assert done("task", "redrive", made["task_id"])
     advance(stack_url, timedelta(seconds=10))
-    assert value("business", "redrive", biz_type, "--yes")["redriven"] == 1
+    which = ("--status", "dead", "--reason", "attempts exhausted")
+    assert value("operation", "start", "redrive", biz_type, *which, "--yes")["changed"] == 1
     assert value("business", "stats", biz_type)["total"]["created"] >= 0
     assert "created" in done("business", "stats", biz_type)
 

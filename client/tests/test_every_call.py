@@ -55,7 +55,6 @@ CALLS: dict[str, Callable[[Duewheel], object]] = {
     "POST /v1/businesses/{biz_type}/resume": lambda client: client.businesses.resume("orders"),
     "GET /v1/businesses/{biz_type}/changes": lambda client: client.businesses.changes("orders"),
     "GET /v1/businesses/{biz_type}/dead": lambda client: list(client.businesses.dead("orders")),
-    "POST /v1/businesses/{biz_type}/redrive": lambda client: client.businesses.redrive("orders"),
     "GET /v1/businesses/{biz_type}/stats": lambda client: client.businesses.statistics("orders"),
     "GET /v1/timers": lambda client: list(client.timers.list("orders")),
     "POST /v1/timers": lambda client: client.timers.create("orders", "daily", cron="0 3 * * *"),

@@ -293,18 +293,6 @@ def test_the_refusal_of_a_batch_as_too_large_is_the_result_of_its_only_task(
         list(client.tasks.create_many([NewTask(biz_type="orders", delay=1)] * 2))
 
 
-def test_a_lost_page_of_a_redrive_is_repeated_once_it_has_a_cursor(
-    scripted: Scripted,
-) -> None:
-    page = httpx.Response(200, json={"redriven": 100, "refused": [], "cursor": "more"})
-    end = httpx.Response(200, json={"redriven": 5, "refused": [], "cursor": None})
-    client, _ = scripted(page, LOST, end)
-    assert client.businesses.redrive("orders").redriven == 105
-    client, _ = scripted(LOST, end)
-    with pytest.raises(errors.OutcomeUnknown):
-        client.businesses.redrive("orders")
-
-
 def test_an_answer_of_another_service_raises_unexpected_answer(scripted: Scripted) -> None:
     for answer in (
         httpx.Response(200, content=b"<html>welcome</html>"),

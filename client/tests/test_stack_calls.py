@@ -134,8 +134,11 @@ def test_a_dead_task_shows_its_attempts_and_is_redriven(
     assert client.tasks.redrive(made.task_id).status == "pending"
     advance(stack_url, timedelta(seconds=5))
     assert made.created_at is not None
-    redriven = client.businesses.redrive(biz_type, since=made.created_at)
-    assert (redriven.redriven, redriven.refused) == (1, ())
+    found = client.operations.start(
+        biz_type, "redrive", filter={"status": "dead", "since": made.created_at, "reason": None}
+    )
+    redriven = client.operations.wait(found.operation_id, timeout=DAY)
+    assert (redriven.changed, redriven.refused) == (1, 0)
 
 
 def test_a_list_follows_its_cursors(client: Duewheel, biz_type: str) -> None:

@@ -223,8 +223,9 @@ def configuring(teller: Teller) -> None:
         teller.advance(90)
     teller.received("on-outcome", "dead")
     teller.example("dead-list", "GET", f"{path}/dead?status_code=410&limit=1")
-    wanted = {"since": "2030-01-31T08:01:00Z", "status_code": 410}
-    teller.example("dead-redrive", "POST", f"{path}/redrive", wanted)
+    wanted = {"status": "dead", "since": "2030-01-31T08:01:00Z", "status_code": 410}
+    redrive = {"biz_type": "orders", "action": "redrive", "filter": wanted}
+    teller.example("dead-redrive", "POST", "/v1/operations", redrive)
     teller.advance(10)
     created(teller, delay_seconds=1800)
     teller.example("business-delete", "DELETE", f"{path}?cancel_pending=true")

@@ -14,6 +14,7 @@ from duewheel.interface.tasks.task_view import BatchCreatedView, BatchRefusedVie
 from duewheel.interface.timers.xtimer_view import XTimerRefusalView
 from duewheel.rules.access.api_keys import ApiKeyId
 from duewheel.rules.bulk.operation import Action
+from duewheel.rules.bulk.requests import OF_DEATH
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.requests import HttpCallbackBody
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY, EXPONENTIAL, shown_retry
@@ -270,8 +271,9 @@ def _add_operation(found: Schemas) -> None:
 
     instants = needed("due_at", "shift_seconds")
     status = found["Filter"]["properties"]["status"]
-    pending = {"properties": {"status": {"const": Status.PENDING}}}
-    in_a_range = {"required": ["due_from", "due_to"]}
+    no_death = {"not": {"anyOf": needed(*OF_DEATH)}}
+    pending = {"properties": {"status": {"const": Status.PENDING}}, **no_death}
+    in_a_range = {"required": ["due_from", "due_to"], **no_death}
     ended = {
         "required": ["status"],
         "properties": {"status": {"not": {"const": Status.PENDING}}},

@@ -95,13 +95,6 @@ WHOLE = {
         "batch": {"tasks_max": 10, "bytes_max": 100_000},
         "on_outcome": {"outcomes": ["expired"], "callback": HOOK, "with_payload": True},
     },
-    ("POST", "/v1/businesses/orders/redrive"): {
-        "since": "2026-01-01T00:00:00Z",
-        "until": "2026-01-02T00:00:00Z",
-        "reason": "stopped",
-        "status_code": 410,
-        "last_error": "gone",
-    },
     ("POST", "/v1/timers"): {
         **TIMER,
         "timezone": "Europe/London",

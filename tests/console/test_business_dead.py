@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from playwright.sync_api import Route, expect
+from playwright.sync_api import expect
 
 from tests.console.viewer import FAILED, Viewer
 from tests.support.service import Service
@@ -44,8 +44,7 @@ def statuses_of(service: Service, tasks: list[dict[str, Any]]) -> list[str]:
 def test_an_empty_list_of_dead_tasks_is_reported(viewer: Viewer) -> None:
     viewer.open("businesses/alive/dead")
     expect(viewer.page.locator(".empty")).to_have_text("No task of it is dead.")
-    for name in ("Select all shown", "Redrive 0 selected", "Redrive all"):
-        expect(viewer.page.get_by_role("button", name=name)).to_be_disabled()
+    expect(viewer.page.get_by_role("group", name="Change many")).to_have_count(0)
 
 
 def test_dead_tasks_are_found_by_cause_and_instant(viewer: Viewer, service: Service) -> None:
@@ -80,81 +79,37 @@ def test_a_refused_filter_shows_the_reason(viewer: Viewer) -> None:
     expect(viewer.page.locator("main .problem")).to_contain_text("status_code: must be")
 
 
-def test_selected_tasks_are_redriven_each_with_its_outcome(
-    viewer: Viewer, service: Service
-) -> None:
+def test_selected_tasks_are_redriven(viewer: Viewer, service: Service) -> None:
     first, second, third = tasks = dead_tasks(service, "picked", 410, 410, 410)
     viewer.open("businesses/picked/dead")
     viewer.page.get_by_label(f"Select {first['task_id']}").check()
     viewer.page.get_by_label(f"Select {third['task_id']}").check()
     service.call("POST", f"/v1/tasks/{third['task_id']}/redrive")  # by another user
-    viewer.press("Redrive 2 selected")
+    viewer.press("Apply to 2 selected")
     expect(viewer.dialog()).to_contain_text("Redrive 2 tasks of picked?")
-    viewer.agree("Redrive")
+    viewer.agree("Redrive them")
     progress = viewer.page.get_by_role("region", name="Progress")
-    expect(progress).to_contain_text("1 task redriven, 1 refused.")
-    expect(progress).to_contain_text(f"{first['task_id']}: redriven")
-    expect(progress).to_contain_text("The task has just been delivered")
+    expect(progress).to_contain_text("1 refused")
     expect(viewer.rows("Dead tasks")).to_have_count(1)
-    viewer.press("Close")
-    expect(progress).to_have_count(0)
     service.advance(10)
     assert statuses_of(service, tasks) == ["delivered", "dead", "delivered"]
     assert second["task_id"] in viewer.rows("Dead tasks").inner_text()
 
 
-def test_all_tasks_of_the_filter_are_redriven_page_by_page(
-    viewer: Viewer, service: Service
-) -> None:
+def test_all_tasks_of_the_filter_are_redriven(viewer: Viewer, service: Service) -> None:
     many_dead(service, "all", 101)
     viewer.open("businesses/all/dead?status_code=410")
     expect(viewer.rows("Dead tasks")).to_have_count(50)
     viewer.page.get_by_role("link", name="Next page").click()
     expect(viewer.page.get_by_role("link", name="First page")).to_be_visible()
-    viewer.press("Redrive all that the filter takes")
-    expect(viewer.dialog()).to_contain_text("whose last attempt got status 410")
-    viewer.agree("Redrive all")
-    expect(viewer.outcome()).to_contain_text("101 tasks redriven, 0 refused.")
+    viewer.press("Apply to all that match")
+    expect(viewer.dialog()).to_contain_text("Redrive 101 tasks of all?")
+    viewer.agree("Redrive them")
     expect(viewer.page.locator(".empty")).to_contain_text("The filter takes no")
-
-
-def test_a_redrive_of_all_can_be_stopped(viewer: Viewer, service: Service) -> None:
-    many_dead(service, "stopped", 3)
-
-    def one_more(route: Route) -> None:
-        """Hold the second page back until the button is pressed."""
-        if "cursor" in (route.request.post_data or ""):
-            viewer.page.get_by_role("button", name="Stop").click()
-        route.fulfill(json={"redriven": 1, "refused": [], "cursor": "more"})
-
-    viewer.page.route("**/v1/businesses/stopped/redrive", one_more)
-    viewer.open("businesses/stopped/dead")
-    viewer.press("Redrive all")
-    viewer.agree("Redrive all")
-    expect(viewer.outcome()).to_contain_text("Stopped: 2 tasks redriven, 0 refused; there are more")
-
-
-def test_a_redrive_that_fails_shows_how_many_tasks_were_redriven(
-    viewer: Viewer, service: Service
-) -> None:
-    many_dead(service, "broken", 3)
-
-    def fail_then(route: Route) -> None:
-        if "cursor" in (route.request.post_data or ""):
-            route.fulfill(status=500, json=FAILED)
-        else:
-            refused = {"task_id": "AQG5", "problem": {"title": "No", "detail": MARKUP}}
-            route.fulfill(json={"redriven": 100, "refused": [refused], "cursor": "more"})
-
-    viewer.page.route("**/v1/businesses/broken/redrive", fail_then)
-    viewer.open("businesses/broken/dead")
-    viewer.press("Redrive all")
-    viewer.agree("Redrive all")
-    expect(viewer.outcome()).to_contain_text("The service failed unexpectedly")
-    progress = viewer.page.get_by_role("region", name="Progress")
-    expect(progress).to_contain_text("100 tasks redriven, 1 refused so far")
-    expect(progress).to_contain_text(f"AQG5: {MARKUP}")
-    expect(progress.get_by_role("button")).to_have_text("Close")
+    viewer.page.get_by_role("link", name="The operation").click()
+    expect(viewer.fact("Tasks")).to_contain_text("last status 410")
+    viewer.page.get_by_role("link", name="the list of them").click()
+    expect(viewer.page.get_by_label("Last status")).to_have_value("410")
 
 
 def test_a_refresh_keeps_the_selection_without_redriven_tasks(
@@ -164,11 +119,11 @@ def test_a_refresh_keeps_the_selection_without_redriven_tasks(
     viewer.page.clock.install()
     viewer.open("businesses/chosen/dead")
     viewer.press("Select all shown")
-    expect(viewer.page.get_by_role("button", name="Redrive 2 selected")).to_be_enabled()
+    expect(viewer.page.get_by_role("button", name="Apply to 2 selected")).to_be_enabled()
     viewer.page.get_by_label(f"Select {second['task_id']}").focus()
     service.call("POST", f"/v1/tasks/{first['task_id']}/redrive")
     viewer.page.clock.run_for(11_000)
-    expect(viewer.page.get_by_role("button", name="Redrive 1 selected")).to_be_visible()
+    expect(viewer.page.get_by_role("button", name="Apply to 1 selected")).to_be_visible()
     left = viewer.page.get_by_label(f"Select {second['task_id']}")
     expect(left).to_be_checked()
     expect(left).to_be_focused()
@@ -176,21 +131,18 @@ def test_a_refresh_keeps_the_selection_without_redriven_tasks(
     expect(left).not_to_be_checked()
 
 
-def test_the_keyboard_alone_redrives_a_task(viewer: Viewer, service: Service) -> None:
+def test_the_keyboard_alone_selects_a_task_for_a_redrive(viewer: Viewer, service: Service) -> None:
     (task,) = dead_tasks(service, "keys", 410)
     viewer.open("businesses/keys/dead")
     viewer.page.get_by_label(f"Select {task['task_id']}").focus()
     viewer.page.keyboard.press("Space")
-    redrive = viewer.page.get_by_role("button", name="Redrive 1 selected")
+    redrive = viewer.page.get_by_role("button", name="Apply to 1 selected")
     for _ in range(6):
         viewer.page.keyboard.press("Shift+Tab")
         if redrive.evaluate("button => button === document.activeElement"):
             break
     viewer.page.keyboard.press("Enter")
-    viewer.page.keyboard.press("Tab")  # from "Leave it"
-    viewer.page.keyboard.press("Enter")
-    expect(viewer.outcome()).to_contain_text("1 task redriven, 0 refused.")
-    expect(viewer.page.get_by_role("region", name="Progress").get_by_role("button")).to_be_focused()
+    expect(viewer.dialog()).to_contain_text("Redrive 1 task of keys?")
 
 
 def test_dead_tasks_are_shown_as_text_and_fit_a_phone(viewer: Viewer, service: Service) -> None:

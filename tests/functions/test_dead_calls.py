@@ -1,4 +1,4 @@
-"""Dead tasks of a business over HTTP: listed with their causes, redriven by a filter."""
+"""Dead tasks of a business over HTTP: listed with their causes, and redriven by an operation."""
 
 from typing import Any
 
@@ -7,14 +7,15 @@ from msgspec.structs import replace
 
 from duewheel.rules import cursors
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
-from duewheel.rules.instants import rfc3339
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Task
-from duewheel.rules.wheel.addresses import address_of_task
+from duewheel.rules.wheel.addresses import Address, address_of_task
 from duewheel.stores.tasks import codec
 from duewheel.wiring import api as api_wiring
 from duewheel.wiring import wheel as wheel_wiring
-from tests.functions.conftest import call
+from duewheel.workflows.tasks.redrive import RedriveTask
+from functions.bulk import app as bulk
+from tests.functions.conftest import Context, call
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
@@ -103,40 +104,68 @@ def test_a_paged_list_of_dead_tasks_leaves_out_later_deaths(
     assert call("GET", f"{PATH}/dead", query=query)[1]["field"] == "cursor"
 
 
+def redriven(**chosen: Any) -> dict[str, Any]:
+    """The operation, at its end."""
+    body = {"biz_type": "orders", "action": "redrive", "filter": {"status": "dead", **chosen}}
+    status, operation = call("POST", "/v1/operations", body)
+    assert status == 201, operation
+    assert operation["filter"] == body["filter"]
+    bulk.handler({}, Context(lambda: 900_000))
+    return dict(call("GET", f"/v1/operations/{operation['operation_id']}")[1])
+
+
+def test_an_operation_redrives_the_dead_tasks_that_a_filter_lists(wired: ManualClock) -> None:
+    ids = died(wired, GONE, BUSY, GONE, BUSY)
+    begun = call("GET", f"/v1/tasks/{ids[1]}")[1]["settled_at"]
+    end = call("GET", f"/v1/tasks/{ids[3]}")[1]["settled_at"]
+
+    def still_dead() -> list[int]:
+        return [n for n, one in enumerate(ids) if one in listed()]
+
+    assert redriven(until=begun, status_code=410)["changed"] == 1
+    assert still_dead() == [1, 2, 3]
+    assert redriven(since=begun, until=end, reason="attempts exhausted")["changed"] == 1
+    assert still_dead() == [2, 3]
+    assert redriven(last_error="really")["changed"] == 1
+    assert still_dead() == [2]
+    assert redriven(reason="stopped", status_code=503)["changed"] == 0
+    assert redriven()["changed"] == 1
+    assert still_dead() == []
+
+
 @pytest.mark.exhaustive
-def test_a_redrive_follows_the_filter_page_by_page(
+def test_a_redrive_by_death_ends_though_its_tasks_die_again(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duewheel.workflows.tasks.dead_tasks.REDRIVEN_MAX", 2)
+    monkeypatch.setattr("duewheel.rules.bulk.operation.PAGE_MAX", 2)
     gone = died(wired, *[GONE] * 5)
     (busy,) = died(wired, BUSY)
-    redriven, cursor = 0, None
-    for _ in range(3):
-        body = {"reason": "stopped"} | ({} if cursor is None else {"cursor": cursor})
-        status, answer = call("POST", f"{PATH}/redrive", body)
-        assert (status, answer["refused"]) == (200, [])
-        redriven += answer["redriven"]
-        # They die again at once, and are not redriven a second time.
-        for task_id in gone[:redriven]:
-            wired.advance_ms(1_000)
-            if call("GET", f"/v1/tasks/{task_id}")[1]["status"] == "pending":
-                die(task_id, GONE, wired.now_ms())
-        if (cursor := answer["cursor"]) is None:
-            break
-    assert (redriven, cursor) == (5, None)
-    assert call("GET", f"/v1/tasks/{busy}")[1]["status"] == "dead"
-    assert call("POST", f"{PATH}/redrive", {"since": rfc3339(wired.now_ms())})[1]["redriven"] == 1
+    redrive = RedriveTask.at
+    again: list[str] = []
+
+    def die_again(self: RedriveTask, home: Address, *rest: Any) -> Task:
+        task = redrive(self, home, *rest)
+        wired.advance_ms(1_000)
+        die(task.task_id, GONE, wired.now_ms())
+        again.append(task.task_id)
+        return task
+
+    monkeypatch.setattr(RedriveTask, "at", die_again)
+    assert redriven(reason="stopped")["changed"] == 5
+    assert sorted(again) == sorted(gone)
+    assert busy in listed()
 
 
-def test_tasks_that_cannot_be_redriven_are_returned(wired: ManualClock) -> None:
+def test_tasks_that_cannot_be_redriven_are_listed(wired: ManualClock) -> None:
     first, second = died(wired, GONE, GONE)
     tasks = wheel_wiring.tasks()
     task = tasks.get(address_of_task(first))
     assert task is not None
     soon = wired.now_ms() // 1000 + 60
     assert tasks.change(task, replace(task, expires_at=soon, version=task.version + 1))
-    status, answer = call("POST", f"{PATH}/redrive", {})
-    assert (status, answer["redriven"], answer["cursor"]) == (200, 1, None)
+    operation = redriven()
+    assert (operation["changed"], operation["refused"]) == (1, 1)
+    _, answer = call("GET", f"/v1/operations/{operation['operation_id']}/refused")
     assert [(one["task_id"], one["problem"]["status"]) for one in answer["refused"]] == [
         (first, 409)
     ]
@@ -158,15 +187,19 @@ def test_tasks_that_cannot_be_redriven_are_returned(wired: ManualClock) -> None:
 def test_an_invalid_filter_is_refused_with_its_field(
     wired: ManualClock, member: str, value: Any
 ) -> None:
-    status, problem = call("POST", f"{PATH}/redrive", {member: value})
-    assert (status, problem["field"]) == (422, member)
+    body = {"biz_type": "orders", "action": "redrive", "filter": {"status": "dead", member: value}}
+    status, problem = call("POST", "/v1/operations", body)
+    assert (status, problem["field"]) == (422, f"filter.{member}")
     status, problem = call("GET", f"{PATH}/dead", query=f"{member}={value}")
     assert (status, problem["field"]) == (422, member)
 
 
 def test_a_range_that_ends_before_it_begins_is_refused(wired: ManualClock) -> None:
     both = {"since": "2027-01-02T00:00:00Z", "until": "2027-01-01T00:00:00Z"}
-    assert call("POST", f"{PATH}/redrive", both)[1]["field"] == "until"
+    body = {"biz_type": "orders", "action": "redrive", "filter": {"status": "dead", **both}}
+    assert call("POST", "/v1/operations", body)[1]["field"] == "filter.until"
+    query = "since=2027-01-02T00:00:00Z&until=2027-01-01T00:00:00Z"
+    assert call("GET", f"{PATH}/dead", query=query)[1]["field"] == "until"
 
 
 @pytest.mark.exhaustive
@@ -208,16 +241,6 @@ def test_dead_tasks_of_one_millisecond_are_listed_once_each(wired: ManualClock) 
     shown = [task_id for page in pages_of(5) for task_id in page]
     assert len(shown) == len(ids)
     assert set(shown) == set(ids)
-
-
-@pytest.mark.exhaustive
-def test_dead_tasks_of_earlier_releases_are_redriven_by_a_filter(wired: ManualClock) -> None:
-    ids = died(wired, *[GONE] * 12)
-    as_earlier_releases_wrote(*ids[::2])
-    status, done = call("POST", f"{PATH}/redrive", {"status_code": 410})
-    assert (status, done["redriven"], done["refused"]) == (200, 12, [])
-    tasks = wheel_wiring.tasks()
-    assert not [item for item in tasks.items_at(map(address_of_task, ids)) if "dead_biz" in item]
 
 
 def test_a_cursor_of_an_earlier_release_keeps_its_position(wired: ManualClock) -> None:

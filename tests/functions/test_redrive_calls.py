@@ -1,7 +1,5 @@
 """Redrives over HTTP of tasks that are not dead: one by its id, many by status and due instants."""
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from duewheel.rules.tasks import lifecycle
@@ -9,7 +7,6 @@ from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import wheel as wheel_wiring
 from tests.functions.conftest import call
-from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 PATH = "/v1/businesses/orders/redrive"
@@ -37,19 +34,6 @@ def delivered(clock: ManualClock) -> str:
     return task_id
 
 
-def redriven(body: dict[str, Any]) -> tuple[int, list[str]]:
-    """Over all pages; how many, and the types of the refusals."""
-    done, refused, cursor = 0, [], None
-    while True:
-        status, answer = call("POST", PATH, body | ({} if cursor is None else {"cursor": cursor}))
-        assert status == 200, answer
-        done += answer["redriven"]
-        refused += [one["problem"]["type"] for one in answer["refused"]]
-        cursor = answer["cursor"]
-        if cursor is None:
-            return done, refused
-
-
 def test_a_redriven_task_says_how_often_and_from_which_end(wired: ManualClock) -> None:
     (task_id,) = cancelled(wired, 1)
     assert "redrives" not in call("GET", f"/v1/tasks/{task_id}")[1]
@@ -73,44 +57,3 @@ def test_the_refusal_of_a_delivered_task_says_from_when_on_it_can_be_redriven(
     status, task = call("POST", f"/v1/tasks/{task_id}/redrive")
     assert (status, task["redriven_from"]) == (200, "delivered")
     assert problem["redrivable_at"] == task["updated_at"]
-
-
-def test_a_redrive_by_status_takes_those_of_the_range_page_by_page(
-    wired: ManualClock, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr("duewheel.rules.tasks.redrive.REDRIVEN_MAX", 2)
-    ids = cancelled(wired, 5)
-    other = delivered(wired)
-    assert redriven({"status": "expired", **RANGE}) == (0, [])
-    assert redriven({"status": "delivered", **RANGE}) == (
-        0,
-        ["urn:duewheel:problem:not-redrivable"],
-    )
-    last = call("GET", f"/v1/tasks/{ids[4]}")[1]["due_at"]
-    assert redriven({"status": "cancelled", **RANGE, "due_to": last}) == (4, [])
-    statuses = [call("GET", f"/v1/tasks/{task_id}")[1]["status"] for task_id in [*ids, other]]
-    assert statuses == ["pending"] * 4 + ["cancelled", "delivered"]
-    assert redriven({"status": "cancelled", **RANGE}) == (1, [])
-
-
-@each_case(
-    ("body", "field"),
-    [
-        ({"status": "pending"}, "status"),
-        ({"status": "delivered"}, "due_from"),
-        ({"status": "delivered", "due_from": RANGE["due_from"]}, "due_to"),
-        ({"status": "expired", **RANGE, "reason": "stopped"}, "reason"),
-        ({"status": "expired", **RANGE, "since": RANGE["due_from"]}, "since"),
-        ({"status": "cancelled", **RANGE, "due_to": RANGE["due_from"]}, "due_to"),
-        ({"status": "cancelled", **RANGE, "cursor": "x"}, "cursor"),
-        (RANGE, "due_from"),
-        ({"status": "dead", "due_to": RANGE["due_to"]}, "due_to"),
-    ],
-)
-def test_a_filter_that_is_wrong_redrives_nothing(
-    wired: ManualClock, body: dict[str, Any], field: str
-) -> None:
-    (task_id,) = cancelled(wired, 1)
-    status, problem = call("POST", PATH, body)
-    assert (status, problem["field"]) == (422, field), problem
-    assert call("GET", f"/v1/tasks/{task_id}")[1]["status"] == "cancelled"

@@ -86,7 +86,7 @@ ROWS: Sequence[Row] = (
     Row(
         "invalid-field",
         "begin and end of a period",
-        field=r"from|to|since|until|(filter\.)?(due_from|due_to)",
+        field=r"from|to|(filter\.)?(since|until|due_from|due_to)",
     ),
     Row(
         "invalid-field",

@@ -153,7 +153,6 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ("POST", "/v1/businesses/{biz_type}/resume"): lambda o: (f"{_business(o)}/resume", None),
     ("GET", "/v1/businesses/{biz_type}/changes"): lambda o: (f"{_business(o)}/changes", None),
     ("GET", "/v1/businesses/{biz_type}/dead"): lambda o: (f"{_business(o)}/dead", None),
-    ("POST", "/v1/businesses/{biz_type}/redrive"): lambda o: (f"{_business(o)}/redrive", {}),
     ("GET", "/v1/businesses/{biz_type}/stats"): lambda o: (f"{_business(o)}/stats", None),
     ("GET", "/v1/businesses/{biz_type}/tasks"): lambda o: (
         f"{_business(o)}/tasks?key_prefix=order",

@@ -88,6 +88,17 @@ class TaskFilter(TypedDict, total=False):
     labels: Mapping[str, str] | None
 
 
+class OperationFilter(TaskFilter, total=False):
+    """`since` to `last_error` are of dead tasks alone: when they died (`until` excluded), and
+    why."""
+
+    since: datetime | None
+    until: datetime | None
+    reason: str | None
+    status_code: int | None
+    last_error: str | None
+
+
 class Schedule(TypedDict, total=False):
     cron: str | None
     every_seconds: Seconds | None

@@ -300,15 +300,6 @@ class BusinessDeleted(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Redriven(Value):
-    """`refused`: the tasks that could not be redriven, each with its problem."""
-
-    redriven: int
-    refused: tuple[Mapping[str, Any], ...] = field(default=(), metadata=read_by(tuple))
-    cursor: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Lateness(Value):
     sum_ms: int
     max_ms: int

@@ -103,6 +103,13 @@ def test_ids_are_kept_in_their_order_and_counted() -> None:
         ("redrive", {"filter": {"status": "expired"}}, "filter.due_from"),
         (
             "redrive",
+            {"filter": {"status": "expired", **PERIOD, "reason": "stopped"}},
+            "filter.reason",
+        ),
+        ("cancel", {"filter": {"since": PERIOD["due_from"]}}, "filter.since"),
+        ("redrive", {"filter": {"status": "dead", "status_code": 7}}, "filter.status_code"),
+        (
+            "redrive",
             {"filter": {"status": "expired", "due_from": PERIOD["due_from"]}},
             "filter.due_to",
         ),

@@ -8,7 +8,7 @@ from math import inf
 from duewheel._async.transport import AsyncTransport
 from duewheel.calls import ALWAYS, changing, once_of, part, reading
 from duewheel.instants import Seconds, plain, seconds_of
-from duewheel.requests import Action, OperationState, TaskFilter
+from duewheel.requests import Action, OperationFilter, OperationState
 from duewheel.values import Operation, RefusedTask
 
 PAUSE_SECONDS = 0.5
@@ -25,7 +25,7 @@ class AsyncOperations:
         action: Action,
         *,
         ids: Sequence[str] | None = None,
-        filter: TaskFilter | None = None,
+        filter: OperationFilter | None = None,
         due_at: datetime | None = None,
         shift: Seconds | None = None,
         per_second: int | None = None,
@@ -106,7 +106,7 @@ class AsyncOperations:
         return found
 
 
-def _without_none(filter: TaskFilter | None) -> dict[str, object] | None:
+def _without_none(filter: OperationFilter | None) -> dict[str, object] | None:
     if filter is None:
         return None
     return {name: value for name, value in filter.items() if value is not None}

@@ -7,13 +7,11 @@ from typing import Unpack
 
 from duewheel._sync.transport import Transport
 from duewheel.calls import ALWAYS, NEVER, changing, part, reading, version_header
-from duewheel.instants import plain
 from duewheel.requests import BusinessSettings, settings_body
 from duewheel.values import (
     Business,
     BusinessDeleted,
     Change,
-    Redriven,
     Statistics,
     Task,
     read_changes,
@@ -93,46 +91,6 @@ class Businesses:
         for page in self._transport.pages(_path(biz_type, "/dead"), query):
             for task in page["tasks"]:
                 yield Task.read(task)
-
-    def redrive(
-        self,
-        biz_type: str,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        reason: str | None = None,
-        status_code: int | None = None,
-        last_error: str | None = None,
-        status: str | None = None,
-        due_from: datetime | None = None,
-        due_to: datetime | None = None,
-    ) -> Redriven:
-        """Call all dead tasks that match the filter again, in as many requests as it takes. Tasks
-        that die after the first request are left out. `status`: those that are delivered, expired
-        or cancelled, of a range of due instants."""
-        given = {
-            "status": status,
-            "since": since,
-            "until": until,
-            "reason": reason,
-            "status_code": status_code,
-            "last_error": last_error,
-            "due_from": due_from,
-            "due_to": due_to,
-        }
-        body = {name: plain(value) for name, value in given.items() if value is not None}
-        redriven, refused = 0, []
-        while True:
-            # The cursor bounds the deaths; without one, a repeat may also redrive newer ones.
-            repeatable_seconds = ALWAYS if "cursor" in body else NEVER
-            path = _path(biz_type, "/redrive")
-            call = changing("POST", path, body, repeatable_seconds=repeatable_seconds)
-            page = self._transport.send(call)
-            redriven += page["redriven"]
-            refused += page["refused"]
-            if page["cursor"] is None:
-                return Redriven(redriven=redriven, refused=tuple(refused))
-            body["cursor"] = page["cursor"]
 
     def statistics(
         self, biz_type: str, *, begin: datetime | None = None, end: datetime | None = None

@@ -9,7 +9,7 @@ from math import inf
 from duewheel._sync.transport import Transport
 from duewheel.calls import ALWAYS, changing, once_of, part, reading
 from duewheel.instants import Seconds, plain, seconds_of
-from duewheel.requests import Action, OperationState, TaskFilter
+from duewheel.requests import Action, OperationFilter, OperationState
 from duewheel.values import Operation, RefusedTask
 
 PAUSE_SECONDS = 0.5
@@ -26,7 +26,7 @@ class Operations:
         action: Action,
         *,
         ids: Sequence[str] | None = None,
-        filter: TaskFilter | None = None,
+        filter: OperationFilter | None = None,
         due_at: datetime | None = None,
         shift: Seconds | None = None,
         per_second: int | None = None,
@@ -105,7 +105,7 @@ class Operations:
         return found
 
 
-def _without_none(filter: TaskFilter | None) -> dict[str, object] | None:
+def _without_none(filter: OperationFilter | None) -> dict[str, object] | None:
     if filter is None:
         return None
     return {name: value for name, value in filter.items() if value is not None}

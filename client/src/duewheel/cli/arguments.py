@@ -111,6 +111,21 @@ def task_filter(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def dead_filter(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that select dead tasks."""
+    for option in (
+        click.option("--last-error", help="A text that its last error contains."),
+        click.option("--status-code", type=int, help="Whose last answer had this status."),
+        click.option(
+            "--reason", help="stopped, attempts exhausted, or older than max_age_seconds."
+        ),
+        click.option("--until", type=instant, metavar="TIME", help="Dead before."),
+        click.option("--since", type=instant, metavar="TIME", help="Dead since."),
+    ):
+        command = option(command)
+    return command
+
+
 def grant(text: str) -> Grant:
     right, colon, businesses = text.partition(":")
     if not colon or right not in RIGHTS or not businesses:

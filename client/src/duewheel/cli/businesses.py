@@ -1,6 +1,5 @@
 """`duewheel business …`: settings, pauses, dead tasks, statistics."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -102,47 +101,14 @@ def delete(name: str, cancel_pending: bool) -> None:
         output().note(f"Too late for {len(too_late):,}: {', '.join(too_late)}")
 
 
-def filters(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that select dead tasks."""
-    for option in (
-        click.option("--last-error", help="A text that its last error contains."),
-        click.option("--status-code", type=int, help="Whose last answer had this status."),
-        click.option(
-            "--reason", help="stopped, attempts exhausted, or older than max_age_seconds."
-        ),
-        click.option("--until", type=arguments.instant, metavar="TIME", help="Dead before."),
-        click.option("--since", type=arguments.instant, metavar="TIME", help="Dead since."),
-    ):
-        command = option(command)
-    return command
-
-
 @business.command()
 @click.argument("name", metavar="BUSINESS")
-@filters
+@arguments.dead_filter
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
 def dead(name: str, limit: int, **which: Any) -> None:
     """List dead tasks, from the longest dead to the latest."""
     tasks = client().businesses.dead(name, page_size=min(limit + 1, LIMIT), **which)
     output().first(tasks, DEAD_COLUMNS, limit)
-
-
-@business.command()
-@click.argument("name", metavar="BUSINESS")
-@filters
-@click.option(
-    "--status", type=click.Choice(["dead", "delivered", "expired", "cancelled"]), help="Not dead."
-)
-@click.option("--due-from", type=arguments.instant, metavar="TIME", help="With --status.")
-@click.option("--due-to", type=arguments.instant, metavar="TIME", help="With --status.")
-@click.confirmation_option(prompt="Call all these tasks again?")
-def redrive(name: str, **which: Any) -> None:
-    """Call dead tasks again, or with --status others of a range of due instants."""
-    done = client().businesses.redrive(name, **which)
-    output().done(done, f"{done.redriven:,} tasks are pending again")
-    if done.refused:
-        output().note(f"{len(done.refused):,} could not be redriven: --json shows why")
-        click.get_current_context().exit(1)
 
 
 @business.command()

@@ -31,7 +31,7 @@ OPEN_PLACE_SECONDS_MAX = 1800.0  # the threshold of the alarm
 CONCURRENCY_MIN = 1000  # new accounts have less
 TIMEOUT_SECONDS = 10.0
 NO_BODY_OF_ANY_CALL = b"?"
-RIGHTS = {"read": ("GET", ""), "write": ("POST", "/redrive"), "admin": ("PUT", "")}
+RIGHTS = {"read": ("GET", ""), "write": ("PUT", "/tasks/doctor"), "admin": ("PUT", "")}
 
 
 @click.command(cls=Command)

@@ -34,6 +34,7 @@ def operation() -> None:
 @click.argument("business")
 @click.argument("task_ids", metavar="[TASK-ID]...", nargs=-1)
 @arguments.task_filter
+@arguments.dead_filter
 @click.option("--all", "is_all", is_flag=True, help="All tasks that the action can change.")
 @click.option("--due", type=arguments.due, metavar="TIME", help="When rescheduled tasks are due.")
 @click.option("--later", type=arguments.span, metavar="SPAN", help="Or by how much later.")

@@ -19,14 +19,11 @@ from duewheel.interface.http import (
     encoded,
     json_answer,
     reads,
-    writes,
 )
 from duewheel.interface.sweep.stats_view import StatisticsView, stats_view
 from duewheel.interface.tasks.task_view import (
-    RedrivenView,
     TasksView,
     page_text,
-    redriven_view,
 )
 from duewheel.rules import refusals
 from duewheel.rules.businesses.requests import (
@@ -43,7 +40,6 @@ from duewheel.rules.tasks.dead_tasks import (
     DeadQuery,
     dead_request,
 )
-from duewheel.rules.tasks.redrive import RedriveFilterBody, redrive_request
 from duewheel.rules.tasks.requests import SINGLE_BYTES_MAX
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
@@ -107,12 +103,6 @@ def list_dead_tasks(request: Request, biz_type: str) -> Answer:
     return Answer(200, page_text(page.tasks, page.cursor))
 
 
-def redrive_tasks(request: Request, biz_type: str) -> Answer:
-    checked = checked_biz_type(biz_type)
-    query = redrive_request(request.text(SINGLE_BYTES_MAX), checked)
-    return json_answer(redriven_view(wiring.redrive_tasks()(checked, query)))
-
-
 def read_statistics(request: Request, biz_type: str) -> Answer:
     query = stats_request(request.query, process.clock().now_ms())
     checked = checked_biz_type(biz_type)
@@ -157,9 +147,6 @@ CALLS: dict[str, Mapping[str, Call]] = {
         "GET": reads(list_business_changes, ChangesView, refusals.UnknownBusiness)
     },
     "/v1/businesses/{biz_type}/dead": {"GET": reads(list_dead_tasks, TasksView, query=DeadQuery)},
-    "/v1/businesses/{biz_type}/redrive": {
-        "POST": writes(redrive_tasks, RedrivenView, refusals.ListIndexOff, body=RedriveFilterBody)
-    },
     "/v1/businesses/{biz_type}/stats": {
         "GET": reads(read_statistics, StatisticsView, query=StatsQuery)
     },

@@ -28,7 +28,7 @@ from duewheel.wiring.businesses import (
     secret_store,
     seen_businesses,
 )
-from duewheel.wiring.changing import dead_index, list_index, redrive_task, task_walk
+from duewheel.wiring.changing import dead_index, list_index, task_walk
 from duewheel.wiring.creating import cancel_task
 from duewheel.wiring.open_operations import invoke_bulk, operations
 from duewheel.wiring.process import (
@@ -69,7 +69,6 @@ from duewheel.workflows.sweep.read_statistics import ReadStatistics
 from duewheel.workflows.tasks.dead_tasks import DeadTasks
 from duewheel.workflows.tasks.key_prefix import KeyPrefix
 from duewheel.workflows.tasks.list_tasks import ListTasks
-from duewheel.workflows.tasks.redrive import RedriveTasks
 from duewheel.workflows.tasks.why_waiting import WhyWaiting
 from duewheel.workflows.timers.read_timers import ReadTimers
 from duewheel.workflows.wheel.read_status import ReadWheel
@@ -89,11 +88,6 @@ def access(authorizer: Mapping[str, Any]) -> Access:
 @once
 def allowed_targets() -> AllowedTargets:
     return settings().allowed_targets
-
-
-@once
-def redrive_tasks() -> RedriveTasks:
-    return RedriveTasks(dead_tasks(), list_tasks(), redrive_task())
 
 
 @once

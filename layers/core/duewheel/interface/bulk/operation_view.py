@@ -21,6 +21,7 @@ from duewheel.rules.instants import rfc3339, rfc3339_or_none
 from duewheel.rules.labels import ShownLabels
 from duewheel.rules.names import BizType, FlowKey, TaskKey, TimerId
 from duewheel.rules.refusals import Refusal, recalled
+from duewheel.rules.tasks.dead_tasks import DeadFilter, ErrorText, Reason, StatusCode
 from duewheel.rules.tasks.task import Status
 from duewheel.workflows.bulk.operations import OperationPage, RefusedPage
 
@@ -33,6 +34,11 @@ class FilterView(Struct, kw_only=True):
     flow_key: FlowKey | UnsetType = UNSET
     timer_id: TimerId | UnsetType = UNSET
     labels: ShownLabels | UnsetType = UNSET
+    since: Instant | UnsetType = UNSET
+    until: Instant | UnsetType = UNSET
+    reason: Reason | UnsetType = UNSET
+    status_code: StatusCode | UnsetType = UNSET
+    last_error: ErrorText | UnsetType = UNSET
 
 
 class OperationView(Struct, kw_only=True):
@@ -139,7 +145,19 @@ def _filter_view(chosen: Filter) -> FilterView:
         view.due_to = rfc3339(chosen.due_to_ms)
     if chosen.labels:
         view.labels = dict(chosen.labels)
+    if chosen.death is not None:
+        _add_death(view, chosen.death)
     return view
+
+
+def _add_death(view: FilterView, death: DeadFilter) -> None:
+    for name in ("reason", "status_code", "last_error"):
+        if (value := getattr(death, name)) is not None:
+            setattr(view, name, value)
+    if death.since_ms is not None:
+        view.since = rfc3339(death.since_ms)
+    if death.until_ms is not None:
+        view.until = rfc3339(death.until_ms)
 
 
 def _refusal(one: RefusedItem) -> Refusal:

@@ -1,4 +1,4 @@
-"""Tasks in answers: one, a batch, a page of a list, a page of redrives. The payload is in an answer
+"""Tasks in answers: one, a batch, a page of a list. The payload is in an answer
 byte for byte."""
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,6 @@ from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.lifecycle import HISTORY_MAX, NOTE_CHARACTERS_MAX
 from duewheel.rules.tasks.task import Attempt, Made, Running, Status, Task
 from duewheel.workflows.tasks.list_tasks import LookedAt
-from duewheel.workflows.tasks.redrive import Redriven
 
 
 class AttemptView(Struct, kw_only=True):
@@ -182,17 +181,6 @@ class BatchResultsView(Struct):
     ]
 
 
-class NotRedrivenView(Struct):
-    task_id: str
-    problem: Problem
-
-
-class RedrivenView(Struct):
-    redriven: Count
-    refused: list[NotRedrivenView]
-    cursor: Cursor
-
-
 def task_text(task: Task, waiting: Wait | None = None) -> str:
     view = _task_view(task)
     if waiting is not None:
@@ -219,11 +207,6 @@ def looked_at_view(looked_at: LookedAt) -> LookedAtView:
 
 def batch_text(results: Sequence[Made | Refusal]) -> str:
     return encoded(BatchResultsView([_result_view(result) for result in results]))
-
-
-def redriven_view(redriven: Redriven) -> RedrivenView:
-    refused = [NotRedrivenView(task_id, _problem(refusal)) for task_id, refusal in redriven.refused]
-    return RedrivenView(redriven.redriven, refused, redriven.cursor)
 
 
 def shown_payload(payload: str | None) -> Raw:

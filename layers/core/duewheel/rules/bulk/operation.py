@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.labels import Labels
 from duewheel.rules.refusals import Refusal
+from duewheel.rules.tasks.dead_tasks import DeadFilter
 from duewheel.rules.tasks.listing import ListQuery, Order
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import address_named
@@ -68,6 +69,7 @@ class Filter(Struct, frozen=True, kw_only=True, omit_defaults=True):
     flow_key: str | None = None
     timer_id: str | None = None
     labels: Labels = ()
+    death: DeadFilter | None = None  # None: dead or not, however it died
 
     def query(self, biz_type: str, order: Order) -> ListQuery:
         return ListQuery(

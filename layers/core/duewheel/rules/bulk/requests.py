@@ -29,6 +29,15 @@ from duewheel.rules.names import (
 )
 from duewheel.rules.query_string import PageQuery, read_query
 from duewheel.rules.refusals import MalformedTaskId, TooLarge, UnknownOperation
+from duewheel.rules.tasks.dead_tasks import (
+    DeadFilter,
+    DeadQuery,
+    ErrorText,
+    Reason,
+    Since,
+    StatusCode,
+    dead_filter,
+)
 from duewheel.rules.tasks.requests import due_instant_ms
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import address_of_task
@@ -54,7 +63,7 @@ PerSecond = Annotated[
 
 class FilterBody(RequestBody):
     """Those of the tasks that match, as in `GET /v1/tasks`; without a member all that the action
-    can apply to."""
+    can apply to. `since` to `last_error` are of dead tasks alone."""
 
     status: Status | UnsetType = UNSET
     due_from: From | UnsetType = UNSET
@@ -63,6 +72,14 @@ class FilterBody(RequestBody):
     flow_key: FlowKey | UnsetType = UNSET
     timer_id: WantedTimerId | UnsetType = UNSET
     labels: LabelsField | UnsetType = UNSET
+    since: Since | UnsetType = UNSET
+    until: To | UnsetType = UNSET
+    reason: Reason | UnsetType = UNSET
+    status_code: StatusCode | UnsetType = UNSET
+    last_error: ErrorText | UnsetType = UNSET
+
+
+OF_DEATH = ("since", "until", "reason", "status_code", "last_error")
 
 
 class NewOperationBody(RequestBody, kw_only=True):
@@ -149,8 +166,9 @@ def _filter(read: FilterBody, action: Action) -> Filter:
     due_from_ms, due_to_ms = period(
         ("filter.due_from", given(read.due_from, None)), ("filter.due_to", given(read.due_to, None))
     )
+    status = _status(read, action)
     return Filter(
-        status=_status(read, action),
+        status=status,
         due_from_ms=due_from_ms,
         due_to_ms=due_to_ms,
         key_prefix=given(read.key_prefix, None),
@@ -159,7 +177,17 @@ def _filter(read: FilterBody, action: Action) -> Filter:
         labels=()
         if isinstance(read.labels, UnsetType)
         else labels_from(read.labels, "filter.labels"),
+        death=_death(read, status),
     )
+
+
+def _death(read: FilterBody, status: Status) -> DeadFilter | None:
+    said = {name: value for name in OF_DEATH if (value := getattr(read, name)) is not UNSET}
+    if not said:
+        return None
+    if status is not Status.DEAD:
+        raise invalid(f"filter.{next(iter(said))}", f"does not belong to tasks that are {status}.")
+    return dead_filter(DeadQuery(**said), within="filter.")
 
 
 def _status(read: FilterBody, action: Action) -> Status:

@@ -34,8 +34,8 @@ TEXT_CHARACTERS_MAX = 120
 _IN_PARTS = "in parts"
 
 
-class DeadFilter(Struct, frozen=True):
-    """None: any value. `until_ms` is exclusive."""
+class DeadFilter(Struct, frozen=True, omit_defaults=True):
+    """None: any value. `until_ms` is exclusive. Stored."""
 
     since_ms: int | None = None
     until_ms: int | None = None
@@ -155,8 +155,8 @@ def stretch_of(
     return stretch_from(position, query)
 
 
-def question_of(call: str, biz_type: str, wanted: DeadFilter) -> tuple[str | int | None, ...]:
-    return call, biz_type, *astuple(wanted)
+def question_of(biz_type: str, wanted: DeadFilter) -> tuple[str | int | None, ...]:
+    return "dead", biz_type, *astuple(wanted)
 
 
 Reason = Literal["stopped", "attempts exhausted", "older than max_age_seconds"]
@@ -185,8 +185,8 @@ def dead_request(query_string: str) -> DeadRequest:
     return DeadRequest(dead_filter(read), read.limit, read.cursor)
 
 
-def dead_filter(read: DeadQuery) -> DeadFilter:
-    since_ms, until_ms = period(("since", read.since), ("until", read.until))
+def dead_filter(read: DeadQuery, within: str = "") -> DeadFilter:
+    since_ms, until_ms = period((f"{within}since", read.since), (f"{within}until", read.until))
     return DeadFilter(
         since_ms=since_ms,
         until_ms=until_ms,

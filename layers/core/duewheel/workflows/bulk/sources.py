@@ -23,7 +23,7 @@ from duewheel.stores.tasks.indexes import DeadIndex
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.list_tasks import TaskWalk, current_tasks
 
-_DEAD = DeadFilter()
+_ANY_DEATH = DeadFilter()
 
 
 class ListedIds(Struct, frozen=True):
@@ -57,10 +57,11 @@ class ByDeath(Struct, frozen=True):
     tasks: TaskStore
 
     def __call__(self, operation: Operation, position: str | None) -> Page:
+        death = _filter(operation).death or _ANY_DEATH
         if position is None:
-            stretch = dead_tasks.first_stretch(_DEAD, operation.created_ms)
+            stretch = dead_tasks.first_stretch(death, operation.created_ms)
         else:
-            stretch = dead_tasks.stretch_from(position, _DEAD)
+            stretch = dead_tasks.stretch_from(position, death)
         query = _filter(operation).query(operation.biz_type, Order.ASC)
         taken: list[Task] = []
         looked_at = 0
@@ -72,7 +73,7 @@ class ByDeath(Struct, frozen=True):
                 stretch = replace(stretch, low_ms=died.settled_ms, after=died)
                 looked_at += 1
                 task = current.get(died.home)
-                if task is not None and query.takes(task):
+                if task is not None and query.takes(task) and death.takes(task):
                     taken.append(task)
                 if len(taken) == operation.page_max or looked_at == LOOKED_AT_MAX:
                     is_last = not some.goes_on and died == some.died[-1]

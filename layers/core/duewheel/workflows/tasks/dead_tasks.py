@@ -10,7 +10,6 @@ from duewheel.clock import Clock
 from duewheel.rules.tasks import dead_tasks
 from duewheel.rules.tasks.dead_tasks import DeadRequest
 from duewheel.rules.tasks.listing import PAYLOAD_BYTES_MAX
-from duewheel.rules.tasks.redrive import REDRIVEN_MAX
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.dynamodb import READS_PER_BATCH
 from duewheel.stores.tasks.indexes import DeadIndex
@@ -25,16 +24,8 @@ class DeadTasks(Struct, frozen=True, kw_only=True):
     secret: bytes
 
     def page(self, biz_type: str, query: DeadRequest) -> Page:
-        return Page(*self._next("dead", biz_type, query, query.limit))
-
-    def to_redrive(self, biz_type: str, query: DeadRequest) -> Page:
-        return Page(*self._next("redrive", biz_type, query, REDRIVEN_MAX))
-
-    def _next(
-        self, call: str, biz_type: str, query: DeadRequest, limit: int
-    ) -> tuple[list[Task], str | None]:
         """The next tasks that the filter takes, and the cursor behind them."""
-        question = dead_tasks.question_of(call, biz_type, query.wanted)
+        question = dead_tasks.question_of(biz_type, query.wanted)
         if query.cursor is None:
             stretch = dead_tasks.first_stretch(query.wanted, self.clock.now_ms())
         else:
@@ -53,10 +44,10 @@ class DeadTasks(Struct, frozen=True, kw_only=True):
                 if task is not None and query.wanted.takes(task):
                     taken.append(task)
                     payload_bytes += len((task.payload or "").encode())
-                is_full = len(taken) == limit or payload_bytes > PAYLOAD_BYTES_MAX
+                is_full = len(taken) == query.limit or payload_bytes > PAYLOAD_BYTES_MAX
                 if is_full or looked_at == dead_tasks.LOOKED_AT_MAX:
                     if not goes_on and died == found[-1]:
-                        return taken, None
-                    return taken, dead_tasks.cursor_at(stretch, question, self.secret)
+                        return Page(taken, None)
+                    return Page(taken, dead_tasks.cursor_at(stretch, question, self.secret))
             if not goes_on:
-                return taken, None
+                return Page(taken, None)

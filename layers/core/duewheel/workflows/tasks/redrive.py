@@ -8,19 +8,15 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.rules.access.grants import ANYTHING, Permit
-from duewheel.rules.refusals import NotRedrivable, Refusal, UnknownTask, no_such_task
+from duewheel.rules.refusals import NotRedrivable, no_such_task
 from duewheel.rules.tasks import lifecycle
-from duewheel.rules.tasks.dead_tasks import DeadRequest
-from duewheel.rules.tasks.listing import ListRequest
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address, address_of_task
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.change_task import Also, same
-from duewheel.workflows.tasks.dead_tasks import DeadTasks
 from duewheel.workflows.tasks.keep_order import KeepOrder
-from duewheel.workflows.tasks.list_tasks import ListTasks
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
 
@@ -77,40 +73,3 @@ class RedriveTask(Struct, frozen=True, kw_only=True):
             return False
         # Claimed, by a creator who crashed or is slower; or its task has been deleted since.
         return self.tasks.bury(named.home) and self.keys.redrive(ended, redriven, named.home)
-
-
-class Redriven(Struct, frozen=True):
-    """The result of a page of redrives."""
-
-    redriven: int
-    refused: list[tuple[str, Refusal]]
-    cursor: str | None
-
-
-class RedriveTasks(Struct, frozen=True):
-    """Those of a business that match a filter, a page a call. Call again with the cursor until none
-    comes. Each list goes on behind the tasks that it has shown, so it ends though these may end
-    again."""
-
-    dead: DeadTasks
-    list_tasks: ListTasks
-    redrive_task: RedriveTask
-
-    def __call__(self, biz_type: str, request: DeadRequest | ListRequest) -> Redriven:
-        if isinstance(request, ListRequest):
-            page = self.list_tasks(request)
-        else:
-            page = self.dead.to_redrive(biz_type, request)
-        refused = [
-            (task.task_id, refusal)
-            for task in page.tasks
-            if (refusal := self._refusal(task)) is not None
-        ]
-        return Redriven(len(page.tasks) - len(refused), refused, page.cursor)
-
-    def _refusal(self, task: Task) -> Refusal | None:
-        try:
-            self.redrive_task.at(task.home)
-        except (NotRedrivable, UnknownTask) as refusal:
-            return refusal
-        return None

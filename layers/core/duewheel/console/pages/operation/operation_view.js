@@ -88,16 +88,25 @@ export function requestOf(operation) {
 
 function scopeOf({ biz_type: business, total, filter }) {
   if (!filter) return `${tasks(total)} by id`;
-  const { labels, due_from: dueFrom, due_to: dueTo, ...rest } = filter;
-  const query = { biz_type: business, due_from: dueFrom, due_to: dueTo, ...rest };
+  const { labels, due_from: dueFrom, due_to: dueTo, since, until, ...rest } = filter;
   const said = [
     ...Object.entries(rest).map(([name, value]) => [`${NAMES[name] ?? name} `, el("code", {}, String(value))]),
     dueFrom && ["due from ", instant(dueFrom)],
     dueTo && ["due before ", instant(dueTo)],
+    since && ["died from ", instant(since)],
+    until && ["died before ", instant(until)],
     labels && ["labels ", labelLinks(labels, ["tasks"], { biz_type: business })],
   ].filter(Boolean);
-  const list = el("a", { href: link(["tasks"], { ...query, label: Object.entries(labels ?? {}).map((pair) => pair.join(":")).join("\n") }) }, "the list of them");
+  const list = el("a", { href: listOf(business, filter) }, "the list of them");
   return [said.length === 0 ? "all that the action can change" : said.map((part, index) => [index > 0 && "; ", part]), " – ", list];
 }
 
-const NAMES = { status: "status", key_prefix: "keys that begin with", flow_key: "flow key", timer_id: "timer" };
+// The list of dead tasks knows their deaths, the list of all tasks the rest.
+function listOf(business, { labels, ...filter }) {
+  const death = Object.fromEntries(OF_DEATH.map((name) => [name, filter[name]]).filter(([, value]) => value));
+  if (Object.keys(death).length > 0) return link(["businesses", business, "dead"], death);
+  return link(["tasks"], { biz_type: business, ...filter, label: Object.entries(labels ?? {}).map((pair) => pair.join(":")).join("\n") });
+}
+
+const OF_DEATH = ["since", "until", "reason", "status_code", "last_error"];
+const NAMES = { status: "status", key_prefix: "keys that begin with", flow_key: "flow key", timer_id: "timer", status_code: "last status", last_error: "last error contains" };

@@ -1,4 +1,5 @@
 // Changes many tasks of a list by an operation of the service: those that are selected, or all that match the filter.
+// A scope is {biz_type, actions, filter}; `filter` returns the filter of the operation.
 
 import { shiftFields } from "../../parts/due_fields.js";
 import { el, fill } from "../../parts/elements.js";
@@ -29,19 +30,24 @@ const MEANS = {
 };
 const MORE = " A task that can no longer be changed is refused, and listed with the reason.";
 
+// Of the list of tasks that this query finds.
+export function bulkOfList(query, signal, then) {
+  return bulk({ biz_type: query.biz_type, actions: actionsOf(query), filter: () => filterOf(query) }, signal, then);
+}
+
 // {column, place, draw}: the boxes of the rows, the place of the bar and of the progress, and what shows them for a page
 // of tasks. `then` follows when tasks were changed.
-export function bulk(query, signal, then) {
+export function bulk(scope, signal, then) {
   const [bar, progress] = [el("div", { class: "buttons" }), el("div")];
   let page = { tasks: [], cursor: null };
   const selected = selection(() => view());
-  const field = choice("action", "Action", actionsOf(query).map((name) => [name, nameOf({ action: name })]));
+  const field = choice("action", "Action", scope.actions.map((name) => [name, nameOf({ action: name })]));
   const action = field.querySelector("select");
-  const begin = once(async (scope, count) => {
+  const begin = once(async (which, count) => {
     const card = el("div");
     progress.prepend(card);
     try {
-      const members = { biz_type: query.biz_type, action: action.value, ...scope() };
+      const members = { biz_type: scope.biz_type, action: action.value, ...which() };
       const begun = await requested({ members, count, card, signal });
       if (begun === null) return void card.remove();
       selected.clear();
@@ -54,7 +60,7 @@ export function bulk(query, signal, then) {
   const group = el("div", { class: "bulk", role: "group", "aria-label": "Change many" }, field, bar);
   const place = el("div");
   const view = () => {
-    show(bar, buttons({ page, selected, query, begin }));
+    show(bar, buttons({ page, selected, scope, begin }));
     const isNothing = page.tasks.length === 0 && page.cursor === null;
     if (isNothing) group.remove();
     else if (!group.isConnected) place.append(group);
@@ -72,13 +78,13 @@ function actionsOf({ status }) {
   return status === "pending" ? OF_PENDING : OF_ENDED;
 }
 
-function buttons({ page: { tasks: shown }, selected, query, begin }) {
+function buttons({ page: { tasks: shown }, selected, scope, begin }) {
   const button = (name, disabled, click) => el("button", { type: "button", disabled, on: { click } }, name);
   const count = selected.ids.size;
   return [
     button(selected.areAll(shown) ? "Select none" : "Select all shown", shown.length === 0, () => selected.toggle(shown)),
     button(`Apply to ${count} selected`, count === 0, () => begin(() => ({ ids: [...selected.ids] }), count)),
-    button("Apply to all that match", false, () => begin(() => ({ filter: filterOf(query) }), null)),
+    button("Apply to all that match", false, () => begin(() => ({ filter: scope.filter() }), null)),
   ];
 }
 

@@ -6,7 +6,7 @@ import { inTurn, repeatedly, show } from "../../parts/refresh.js";
 import { link } from "../../parts/router.js";
 import { loading, problem } from "../../parts/states.js";
 import { cancelAllButton } from "./prefix_cancel.js";
-import { bulk } from "./task_bulk.js";
+import { bulkOfList } from "./task_bulk.js";
 import { isByKey, taskList, taskPageOf } from "./task_list.js";
 import { lookedUp, nothingFound } from "./task_lookup.js";
 import { searchForm } from "./task_search.js";
@@ -49,7 +49,7 @@ async function listed(results, query, signal) {
       if (!signal.aborted) view(error);
     }
   });
-  const many = query.biz_type ? bulk(query, signal, look) : null;
+  const many = query.biz_type ? bulkOfList(query, signal, look) : null;
   const list = el("div");
   const cancelAll = isByKey(query) ? cancelAllButton(query, look) : null;
   const view = (failed = null) => {
