@@ -5,13 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules import cursors
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address, address_of_task
-from duewheel.stores.tasks import codec
-from duewheel.wiring import api as api_wiring
 from duewheel.wiring import wheel as wheel_wiring
 from duewheel.workflows.tasks.redrive import RedriveTask
 from functions.bulk import app as bulk
@@ -46,18 +43,6 @@ def die(task_id: str, outcome: Outcome, now_ms: int) -> None:
     attempt = lifecycle.attempt_made(task, outcome, now_ms, now_ms)
     reason = lifecycle.reason_of_death(outcome, None)
     assert tasks.change(task, lifecycle.dead(task, attempt, reason, now_ms, 30 * 86_400))
-
-
-def as_earlier_releases_wrote(*ids: str) -> None:
-    """Move the dead tasks into the single partition of their business, where earlier releases wrote
-    them."""
-    tasks = wheel_wiring.tasks()
-    for task_id in ids:
-        tasks.client.update_item(
-            TableName=tasks.table,
-            Key=codec.key(address_of_task(task_id), tasks.buckets),
-            UpdateExpression="SET dead_biz = biz_type",
-        )
 
 
 def listed(query: str = "") -> list[str]:
@@ -222,11 +207,8 @@ def pages_of(limit: int) -> list[list[str]]:
         query = f"limit={limit}&cursor={page['cursor']}"
 
 
-def test_dead_tasks_of_earlier_releases_are_listed_in_order(
-    wired: ManualClock,
-) -> None:
+def test_dead_tasks_are_listed_in_order_page_by_page(wired: ManualClock) -> None:
     ids = died(wired, *[GONE] * 30)
-    as_earlier_releases_wrote(*ids[:20:2])
     for limit in (1, 7, 100):
         assert [task_id for page in pages_of(limit) for task_id in page] == ids, limit
 
@@ -237,18 +219,6 @@ def test_dead_tasks_of_one_millisecond_are_listed_once_each(wired: ManualClock) 
     ids = [call("POST", "/v1/tasks", body)[1]["task_id"] for _ in range(24)]
     for task_id in ids:
         die(task_id, GONE, wired.now_ms())
-    as_earlier_releases_wrote(*ids[::3])
     shown = [task_id for page in pages_of(5) for task_id in page]
     assert len(shown) == len(ids)
     assert set(shown) == set(ids)
-
-
-def test_a_cursor_of_an_earlier_release_keeps_its_position(wired: ManualClock) -> None:
-    ids = died(wired, *[GONE] * 9)
-    as_earlier_releases_wrote(*ids[:6])
-    fourth = wheel_wiring.tasks().get(address_of_task(ids[3]))
-    assert fourth is not None
-    question = ("dead", "orders", None, None, None, None, None)
-    position = f"{wired.now_ms()} {fourth.settled_ms} {fourth.home.name}"
-    cursor = cursors.sealed(position, question, api_wiring.cursor_secret())
-    assert listed(f"cursor={cursor}") == ids[4:]

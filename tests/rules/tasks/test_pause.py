@@ -196,14 +196,6 @@ def test_a_pause_is_read_as_it_was_written(until_ms: int, from_ms: int, by: str)
     assert codec.task_from(codec.task_item(task, 1_000, listed=True)) == task
 
 
-def test_a_pause_is_void_once_a_release_before_has_moved_the_task() -> None:
-    """It leaves the row as it is."""
-    item = codec.task_item(PAUSED, 1_000, listed=True)
-    moved = codec.task_from({**item, "next_ms": {"N": str(UNTIL_MS + 1)}})
-    assert moved.paused is None
-    assert moved.next_ms == UNTIL_MS + 1
-
-
 def test_a_task_that_was_never_paused_has_no_attribute_for_it() -> None:
     assert "paused" not in codec.task_item(TASK, 1_000, listed=True)
     assert "paused" not in codec.task_item(resumed(PAUSED, NOW_MS), 1_000, listed=True)

@@ -1,11 +1,10 @@
 """Dead tasks (dead letters) of a business: the filter of a list, and the position at which it
 continues.
 
-They are listed by the instant of their death. The index has seventeen partitions of a business: one
-with its name, which earlier releases used, and sixteen by the home. A list merges them; tasks that
-died in the same millisecond are in the order of partitions. A cursor has the last task that was
-read, and the end of the list at its beginning: later deaths belong to another list, so a redrive
-ends though its tasks may die again.
+They are listed by the instant of their death. The index has sixteen partitions of a business, by
+the home. A list merges them; tasks that died in the same millisecond are in the order of
+partitions. A cursor has the last task that was read, and the end of the list at its beginning:
+later deaths belong to another list, so a redrive ends though its tasks may die again.
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,6 @@ from msgspec.structs import astuple, replace
 from duewheel.rules import cursors
 from duewheel.rules.fields import Instant, To, period, says
 from duewheel.rules.query_string import LIMIT_DEFAULT, PageQuery, read_query
-from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import (
     Address,
@@ -30,8 +28,6 @@ from duewheel.rules.wheel.addresses import (
 # One call reads no more, even if few of them match; the next call continues from there.
 LOOKED_AT_MAX = 500
 TEXT_CHARACTERS_MAX = 120
-
-_IN_PARTS = "in parts"
 
 
 class DeadFilter(Struct, frozen=True, omit_defaults=True):
@@ -64,15 +60,14 @@ class DeadRequest(Struct, frozen=True):
 
 
 class Died(Struct, frozen=True):
-    """Where the index has a dead task. `is_spread`: in the partition that follows from its home."""
+    """Where the index has a dead task."""
 
     settled_ms: int
     home: Address
-    is_spread: bool = True
 
     @property
     def rank(self) -> tuple[int, int]:
-        return self.settled_ms, 1 + list_partition(self.home) if self.is_spread else 0
+        return self.settled_ms, list_partition(self.home)
 
 
 class Stretch(Struct, frozen=True):
@@ -103,7 +98,7 @@ class Found(Struct, frozen=True):
 def parts(biz_type: str, stretch: Stretch) -> list[Part]:
     """By partition. Those before that of `after` have shown all they have at its instant."""
     after, found = stretch.after, []
-    for number, partition in enumerate((biz_type, *partitions_of_business(biz_type))):
+    for number, partition in enumerate(partitions_of_business(biz_type)):
         low_ms, start = stretch.low_ms, None
         if after is not None:
             low_ms = after.settled_ms + (number < after.rank[1])
@@ -129,30 +124,25 @@ def first_stretch(wanted: DeadFilter, now_ms: int) -> Stretch:
 
 
 def cursor_at(stretch: Stretch, question: Sequence[str | int | None], secret: bytes) -> str:
-    return cursors.sealed(written_position(stretch), (*question, _IN_PARTS), secret)
+    return cursors.sealed(written_position(stretch), question, secret)
 
 
 def written_position(stretch: Stretch) -> str:
     after = stretch.after
-    place = "" if after is None else f" {after.settled_ms} {after.home.name} {after.rank[1]}"
+    place = "" if after is None else f" {after.settled_ms} {after.home.name}"
     return f"{stretch.high_ms}{place}"
 
 
 def stretch_from(position: str, query: DeadFilter) -> Stretch:
-    high_ms, settled_ms, name, part = position.split(" ")
-    after = Died(int(settled_ms), address_named(name), is_spread=part != "0")
+    high_ms, settled_ms, name = position.split(" ")
+    after = Died(int(settled_ms), address_named(name))
     return replace(first_stretch(query, int(high_ms)), low_ms=after.settled_ms, after=after)
 
 
 def stretch_of(
     cursor: str, query: DeadFilter, question: cursors.Question, secret: bytes
 ) -> Stretch:
-    """Also for a cursor of an earlier release, which read only the first partition."""
-    try:
-        position = cursors.opened(cursor, (*question, _IN_PARTS), secret)
-    except Refusal:
-        position = cursors.opened(cursor, question, secret) + " 0"
-    return stretch_from(position, query)
+    return stretch_from(cursors.opened(cursor, question, secret), query)
 
 
 def question_of(biz_type: str, wanted: DeadFilter) -> tuple[str | int | None, ...]:

@@ -343,15 +343,14 @@ def redrivable_from_ms(task: Task) -> int:
 def redriven(task: Task, entry: Address, now_ms: int) -> Task:
     """Pending again, with all its attempts before it; the history stays. It has no grace any more,
     since the redrive requests the call."""
-    revival = Revival(ended=task.entry.second, revived=entry.second)
-    if task.status is not Status.DEAD:
-        revival = replace(
-            revival,
-            status=task.status,
-            lateness_ms=task.lateness_ms,
-            reason=task.reason,
-            attempts=task.attempts,
-        )
+    revival = Revival(
+        ended=task.entry.second,
+        revived=entry.second,
+        status=task.status,
+        lateness_ms=task.lateness_ms,
+        reason=task.reason,
+        attempts=task.attempts,
+    )
     return replace(
         brought_to(task, entry),
         status=Status.PENDING,

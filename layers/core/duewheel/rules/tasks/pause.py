@@ -1,8 +1,7 @@
 """The pause of one task: a caller puts it aside, and resumes it.
 
-It is a postponement far ahead, so its entry and its cut-off are those of any task that was moved:
-whoever reads it, of whatever release, finds a pending task that is due later. At the end of that
-time it is called.
+It is a postponement far ahead, so its entry and its cut-off are those of any task that was moved.
+At the end of that time it is called.
 """
 
 from typing import Annotated

@@ -74,7 +74,7 @@ class InLine(Struct, frozen=True):
 
 class Revival(Struct, frozen=True, kw_only=True):
     """One redrive: the seconds of the entry on which the task had ended, and of the one that
-    brings it back; and how it had ended, after how many attempts. Of a death only the seconds."""
+    brings it back; and how it had ended, after how many attempts."""
 
     ended: int
     revived: int

@@ -37,7 +37,7 @@ _SWEPT = (
         "written_ms",
     ),
     *("biz_type", "lateness_ms", "history", "revivals", "parked", "first_second", "plan"),
-    *("key", "redrives", "ended_as", "expires_at"),
+    *("key", "redrives", "expires_at"),
     *("owner", "until_ms", "done", "after", "end", "rest", "slow", "tries", "resends", "resent_ms"),
 )
 _BETWEEN = "slot = :slot AND place BETWEEN :low AND :high"

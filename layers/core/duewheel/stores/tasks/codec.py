@@ -18,7 +18,7 @@ from duewheel.rules.labels import NO_LABELS
 from duewheel.rules.names import KEY, BizType, FlowKey, TaskKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.sweep.verdict import HomeState, Reentry
-from duewheel.rules.tasks.task import Occurrence, Revival, Status, Task
+from duewheel.rules.tasks.task import Occurrence, Status, Task
 from duewheel.rules.tolerance import TOLERANCE_SECONDS_MAX
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address, Second
@@ -53,7 +53,7 @@ from duewheel.stores.tasks.attempt_codec import (
     history_text,
 )
 from duewheel.stores.tasks.plan_codec import TimerId, Version, plan_from, timer_attributes
-from duewheel.stores.tasks.revival_codec import ends_from, pairs_from, revival_texts, revivals_from
+from duewheel.stores.tasks.revival_codec import revivals_from, revivals_text
 from duewheel.stores.tasks.running_codec import running_from
 from duewheel.stores.tasks.waiting_codec import (
     in_line_from,
@@ -83,7 +83,6 @@ class HomeRow(Struct, kw_only=True):
     lateness_ms: N[InstantMs] | None = None
     history: S[History] | None = None
     revivals: S[Source] | None = None
-    ended_as: S[Source] | None = None
     redrives: N[Version] | None = None
     parked: Flag | None = None
     first_second: N[Second] | None = None
@@ -130,24 +129,11 @@ class TaskRow(HomeRow, kw_only=True):
     marks: S[Text] | None = None
 
 
-_tolerance = Decoder(tuple[_Tolerance | None, InstantMs | None, InstantMs])
+_tolerance = Decoder(tuple[_Tolerance | None, InstantMs | None])
 
 
 def compact(value: Any) -> str:
     return encode(value).decode()
-
-
-def _tolerance_of(row: TaskRow) -> tuple[int | None, int | None]:
-    """The tolerance, and the requested due instant where that is another one: it holds only for the
-    `due_ms` beside it, since an older release that moves the task leaves this row as it is."""
-    found = decoded("tolerance", row.tolerance, _tolerance.decode)
-    seconds, requested_ms, due_ms = found or (None, None, None)
-    return seconds, requested_ms if due_ms == row.due_ms.N else None
-
-
-def _revivals_of(row: HomeRow) -> tuple[Revival, ...]:
-    pairs = decoded("revivals", row.revivals, pairs_from)
-    return revivals_from(pairs, decoded("ended_as", row.ended_as, ends_from) or ()) if pairs else ()
 
 
 def _occurrence_of(row: TaskRow) -> Occurrence | None:
@@ -167,6 +153,7 @@ _TEXTS = {
     "error": "last_error",
     "key": "key",
     "digest": "digest",
+    "notice_of": "notice_of",
     "notice_id": "notice_id",
     "flow_key": "flow_key",
     "result": "result",
@@ -267,7 +254,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         item["entry"] = {"S": task.entry.name}
     if task.redrives:
         item["redrives"] = {"N": str(task.redrives)}
-        item |= {name: {"S": text} for name, text in revival_texts(task.revivals).items()}
+        item["revivals"] = {"S": revivals_text(task.revivals)}
     if task.status is Status.DEAD:
         item["dead_biz"] = {"S": addresses.partition_of_business(task.biz_type, task.home)}
     if task.retry is not None:
@@ -293,16 +280,14 @@ def _lateness_allowed(task: Task) -> dict[str, Any]:
     item: dict[str, Any] = {}
     if task.expires_after_seconds is not None:
         item["expires_after"] = {"N": repr(task.expires_after_seconds)}
-    row = task.tolerance_seconds, task.requested_ms, task.due_ms
-    if row[:2] != (None, None):
+    row = task.tolerance_seconds, task.requested_ms
+    if row != (None, None):
         item["tolerance"] = {"S": compact(row)}
     return item
 
 
 def _told(task: Task) -> dict[str, Any]:
     item: dict[str, Any] = {}
-    if task.notice_of is not None:
-        item["notice_of"] = {"S": task.notice_of}
     if task.on_outcome is not None:
         item["on_outcome"] = {"S": on_outcome_text(task.on_outcome)}
     return item
@@ -332,7 +317,8 @@ def task_from(item: Mapping[str, Any]) -> Task:
     row, home = item_attributes.attributes(item, TaskRow), address_of(item)
     if row.payload is not None and not item_attributes.is_json(row.payload.S):
         raise InvalidAttribute("payload")
-    tolerance_seconds, requested_ms = _tolerance_of(row)
+    tolerance = decoded("tolerance", row.tolerance, _tolerance.decode)
+    tolerance_seconds, requested_ms = tolerance or (None, None)
     return Task(
         home=home,
         entry=_entry_named_by(item, home),
@@ -344,36 +330,23 @@ def task_from(item: Mapping[str, Any]) -> Task:
         tolerance_seconds=tolerance_seconds,
         requested_ms=requested_ms,
         redrives=row.redrives.N if row.redrives else 0,
-        revivals=_revivals_of(row),
+        revivals=decoded("revivals", row.revivals, revivals_from) or (),
         history=decoded("history", row.history, history_from) or (),
         reservation=decoded("line", row.line, reservation_from),
         postponement=decoded("waits_for", row.waits_for, postponement_from),
         ordered_ms=row.ordered_ms and row.ordered_ms.N,
         in_line=decoded("in_line", row.in_line, in_line_from),
-        **_put_aside(row),
+        running=decoded("running", row.running, running_from),
+        paused=decoded("paused", row.paused, paused_from),
         parked=row.parked is not None and row.parked.BOOL,
         occurrence=_occurrence_of(row),
         plan=decoded("plan", row.plan, plan_from),
         priority=row.priority and row.priority.S,
         labels=decoded("labels", row.labels, labels_of_text) or NO_LABELS,
         answer=decoded("answer", row.answer, partial(answer_from, row.answer_body)),
-        notice_of=row.notice_of.S if row.notice_of else None,
         on_outcome=decoded("on_outcome", row.on_outcome, on_outcome_of_text),
         **_plain_fields(row),
     )
-
-
-def _put_aside(row: TaskRow) -> dict[str, Any]:
-    """Good only for a pending task, and for its next instant."""
-    if row.status.S is not Status.PENDING:
-        return {}
-    attempts, next_ms = row.attempts.N, row.next_ms.N
-    return {
-        "running": decoded(
-            "running", row.running, lambda one: running_from(one, attempts, next_ms)
-        ),
-        "paused": decoded("paused", row.paused, lambda one: paused_from(one, next_ms)),
-    }
 
 
 def _plain_fields(row: TaskRow) -> dict[str, Any]:
@@ -397,7 +370,7 @@ def home_state_from(item: Mapping[str, Any]) -> HomeState:
         biz_type=row.biz_type.S,
         lateness_ms=row.lateness_ms and row.lateness_ms.N,
         failed_seconds=tuple(attempt.entry_second for attempt in failed),
-        revivals=_revivals_of(row),
+        revivals=decoded("revivals", row.revivals, revivals_from) or (),
         parked=row.parked is not None and row.parked.BOOL,
         first_second=row.first_second and row.first_second.N,
         is_plan=row.plan is not None,

@@ -1,8 +1,7 @@
 """The indexes of tasks: those of a business by due instant, and its dead tasks by their deaths.
 
 They are eventually consistent: they say where to look, and the table says what is true. A partition
-of an index takes a thousand writes a second, so a business has sixteen in each. That of dead tasks
-has one more, which earlier releases wrote to.
+of an index takes a thousand writes a second, so a business has sixteen in each.
 """
 
 from collections.abc import Callable
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 _SPARE = 4
-READERS = 1 + LIST_PARTITIONS
+READERS = LIST_PARTITIONS
 
 K = TypeVar("K")
 
@@ -57,11 +56,11 @@ class DeadIndex(Struct, frozen=True):
     def first(self, biz_type: str, stretch: dead_tasks.Stretch, count: int) -> dead_tasks.Found:
         """The earliest deaths first, and whether there may be more."""
         # Tasks are spread by their homes, so twice the average of a partition, and a few, fill a
-        # page. Earlier releases wrote all to one partition.
+        # page.
         share = 2 * count // LIST_PARTITIONS + _SPARE
 
         def read(part: Part) -> dead_tasks.Found:
-            return self._first(part, count if part.partition == biz_type else share)
+            return self._first(part, share)
 
         found = fan_out(self.readers, read, dead_tasks.parts(biz_type, stretch))
         return dead_tasks.merged(found)
@@ -141,5 +140,4 @@ def _listed(item: Any) -> Listed:
 
 
 def _died(item: Any) -> Died:
-    is_spread = "#" in item["dead_biz"]["S"]  # no business name contains it
-    return Died(int(item["settled_ms"]["N"]), codec.address_of(item), is_spread)
+    return Died(int(item["settled_ms"]["N"]), codec.address_of(item))

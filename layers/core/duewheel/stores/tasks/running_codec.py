@@ -1,8 +1,4 @@
-"""Work that goes on after a call, as a row of its task.
-
-It holds only beside the number of attempts and the next instant that it was written with: an older
-release that calls the task again, or moves it, leaves the row as it is.
-"""
+"""Work that goes on after a call, as a row of its task."""
 
 from typing import Annotated
 
@@ -10,7 +6,7 @@ from msgspec import Meta, Struct
 from msgspec.json import Decoder, encode
 
 from duewheel.rules.callbacks.completion import WITHIN_SECONDS_MAX
-from duewheel.rules.tasks.task import Running, Task
+from duewheel.rules.tasks.task import Running
 from duewheel.stores.item_attributes import InstantMs, Text
 from duewheel.stores.tasks.attempt_codec import AttemptRow, attempt_row
 
@@ -18,7 +14,6 @@ _SCOPES_MAX = 2
 
 
 class _Row(Struct, array_like=True, frozen=True, kw_only=True):
-    attempts: Annotated[int, Meta(ge=0)]
     until_ms: InstantMs
     within_seconds: Annotated[int, Meta(ge=1, le=WITHIN_SECONDS_MAX)]
     call: AttemptRow
@@ -29,9 +24,8 @@ class _Row(Struct, array_like=True, frozen=True, kw_only=True):
 _row = Decoder(_Row)
 
 
-def running_text(task: Task, running: Running) -> str:
+def running_text(running: Running) -> str:
     row = _Row(
-        attempts=task.attempts,
         until_ms=running.until_ms,
         within_seconds=running.within_seconds,
         call=attempt_row(running.call),
@@ -41,10 +35,8 @@ def running_text(task: Task, running: Running) -> str:
     return encode(row).decode()
 
 
-def running_from(source: str, attempts: int, next_ms: int) -> Running | None:
+def running_from(source: str) -> Running:
     row = _row.decode(source)
-    if (row.attempts, row.until_ms) != (attempts, next_ms):
-        return None
     return Running(
         call=row.call.attempt,
         until_ms=row.until_ms,

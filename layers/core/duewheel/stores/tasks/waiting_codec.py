@@ -1,7 +1,5 @@
 """Why a task waits, as rows of its item: a limit, the order of its flow key, work that goes on, a
 pause.
-
-A row with an instant is good only while that is the next instant of the task.
 """
 
 from typing import Annotated, Any
@@ -32,7 +30,7 @@ class _PausedRow(Struct, array_like=True, frozen=True):
 
 
 _place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
-_waits_for = Decoder(tuple[Text, InstantMs])
+_waits_for = Decoder(tuple[PostponedBy, InstantMs])
 _in_line = Decoder(tuple[InstantMs, InstantMs])
 _paused = Decoder(_PausedRow)
 
@@ -47,7 +45,7 @@ def waiting_attributes(task: Task) -> dict[str, Any]:
     if task.in_line is not None:
         item["in_line"] = _text((task.in_line.until_ms, task.in_line.from_ms))
     if task.running is not None:
-        item["running"] = {"S": running_text(task, task.running)}
+        item["running"] = {"S": running_text(task.running)}
     if (paused := task.paused) is not None:
         row = paused.until_ms, paused.from_ms, paused.since_ms, paused.by
         item["paused"] = _text(row)
@@ -65,18 +63,14 @@ def reservation_from(source: str) -> Reservation:
     return Reservation(at_ms, version, is_late=is_late == 1)
 
 
-def postponement_from(source: str) -> Postponement | None:
-    """None for a word of a newer release."""
-    word, until_ms = _waits_for.decode(source)
-    return Postponement(PostponedBy(word), until_ms) if word in set(PostponedBy) else None
+def postponement_from(source: str) -> Postponement:
+    return Postponement(*_waits_for.decode(source))
 
 
 def in_line_from(source: str) -> InLine:
     return InLine(*_in_line.decode(source))
 
 
-def paused_from(source: str, next_ms: int) -> Paused | None:
+def paused_from(source: str) -> Paused:
     row = _paused.decode(source)
-    if row.until_ms != next_ms:
-        return None
     return Paused(since_ms=row.since_ms, by=row.by, until_ms=row.until_ms, from_ms=row.from_ms)
