@@ -142,7 +142,7 @@ def deployed() -> Deployed:
         usual = with_observability()
         whole = with_observability(
             AuthMode="keys",
-            IngestQueue="on",
+            IngestBusinesses="*",
             StackTimersAs="duewheel-write",
             TasksPerDayAlarm="1000",
         )

@@ -56,7 +56,7 @@ STOP_SECONDS = 5.0
 OVERRIDES = {
     "AllowedPrivateCidrs": "127.0.0.0/8,::1/128",
     "Metrics": "on",
-    "IngestQueue": "on",
+    "IngestBusinesses": "*",
     "Express": "on",
 }
 _FAKE_ACCESS = {

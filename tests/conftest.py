@@ -140,7 +140,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def the_template() -> Template:
     """With API keys, the ingest queue and timers as resources there are three functions more."""
     return load_template(
-        TEMPLATE, {"AuthMode": "keys", "IngestQueue": "on", "StackTimersAs": "duewheel-write"}
+        TEMPLATE, {"AuthMode": "keys", "IngestBusinesses": "*", "StackTimersAs": "duewheel-write"}
     )
 
 

@@ -99,8 +99,8 @@ def sqs_requests(message_bytes: int, together: int) -> float:
     return sent + received + 1 / together
 
 
-def idle_queue(model: CostModel, parameter: str) -> IdleQueue:
-    template = load_template(TEMPLATE, {parameter: "on"})
+def idle_queue(model: CostModel, parameter: str, value: str) -> IdleQueue:
+    template = load_template(TEMPLATE, {parameter: value})
     alarms = len(template.of_type("AWS::CloudWatch::Alarm")) - model.alarms
     pollers = sum(
         pollers_of({"ScalingConfig": template.resolve(scaling, NoReferences())})

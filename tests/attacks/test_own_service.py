@@ -195,8 +195,9 @@ def test_a_function_that_creates_knows_all_own_queues_and_functions_except_the_o
     emulator: Emulator, mode: str, more: str, function: str, itself: str
 ) -> None:
     """The notifier's role has no right on those: tests/template/test_rights.py."""
-    overrides = {"AuthMode": mode, "IngestQueue": more}
-    overrides |= {"StackTimersAs": "duewheel-write"} if more == "on" else {}
+    overrides = {"AuthMode": mode}
+    if more == "on":
+        overrides |= {"IngestBusinesses": "*", "StackTimersAs": "duewheel-write"}
     template = load_template(TEMPLATE, overrides)
     resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
     own = {

@@ -212,13 +212,13 @@ def test_a_message_costs_what_its_page_says(model: CostModel) -> None:
     batch = {way.name: way for way in create_cost.ways(model, TASKS_PER_BATCH)}
     by_batch = batch[f"a message, {create_cost.MESSAGES_OF_A_RUN} a run"]
     assert f"${create_cost.per_million(model, by_batch) / TASKS_PER_BATCH:.2f}" in page
-    idle = create_cost.idle_queue(model, "IngestQueue")
+    idle = create_cost.idle_queue(model, "IngestBusinesses", "*")
     assert f"{idle.polls:,.0f}" in page
     assert f"${idle.dollars:.2f}" in page
 
 
 def test_the_ingest_function_has_the_memory_that_its_bill_counts(model: CostModel) -> None:
-    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    template = load_template(TEMPLATE, {"IngestBusinesses": "*"})
     (function,) = [
         resource
         for resource in template.of_type("AWS::Lambda::Function")

@@ -13,7 +13,8 @@ from local.aws.template import ACCOUNT_ID, REGION
 from tests.emulated.emulator import Emulator
 
 NAME = "target"
-ASKING = "asking"
+WHOLE = "duewheel-whole"  # the stack with all parameters
+ASKING = f"{WHOLE}-asking"
 _FUNCTION = "def handler(event, context):\n    return {'got': event['payload']}\n"
 _ROLE = f"arn:aws:iam::{ACCOUNT_ID}:role/{NAME}"
 
@@ -29,7 +30,6 @@ class Account:
         self.subscribe(self.topic_arn)
         self.event_bus_arn = self._event_bus()
         self.function_arn = self._function()
-        self.asking_rule_arn = self._asking_rule()
 
     def subscribe(self, topic_arn: str) -> None:
         """Messages of the topic come into the queue unchanged."""
@@ -80,16 +80,10 @@ class Account:
         )
         return arn
 
-    def _asking_rule(self) -> str:
-        """A rule of the default bus; its target is set once the stack exists."""
-        pattern = json.dumps({"source": [ASKING]})
-        made = self._emulator.client("events").put_rule(Name=ASKING, EventPattern=pattern)
-        arn: str = made["RuleArn"]
-        return arn
-
     def ask_by_event(self, queue_arn: str, body: Mapping[str, Any]) -> None:
-        """The rule sends the detail of the event, which is the body of a task."""
+        """A rule that is named for the stack sends the detail of the event, the body of a task."""
         events = self._emulator.client("events")
+        events.put_rule(Name=ASKING, EventPattern=json.dumps({"source": [ASKING]}))
         target = {"Id": ASKING, "Arn": queue_arn, "InputPath": "$.detail"}
         events.put_targets(Rule=ASKING, Targets=[target])
         entry = {"Source": ASKING, "DetailType": ASKING, "Detail": json.dumps(body)}
@@ -142,9 +136,7 @@ def everything_on(account: Account) -> dict[str, str]:
         "AuthMode": "keys",
         "DomainName": "timers.example.com",
         "CertificateArn": "arn:aws:acm:us-east-1:000000000000:certificate/0f5a2c9e",
-        "IngestQueue": "on",
         "IngestBusinesses": "orders",
-        "IngestRules": account.asking_rule_arn,
         "StackTimersAs": "duewheel-write",
         "NotifierConcurrency": "500",
         "ProvisionedPollers": "2",

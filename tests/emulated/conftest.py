@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from botocore.credentials import Credentials
 
-from tests.emulated.account import Account, everything_on
+from tests.emulated.account import WHOLE, Account, everything_on
 from tests.emulated.deployment import ROOT, Deployment, deploy, deploy_again
 from tests.emulated.emulator import Emulator
 from tests.emulated.mends import mend_pollers, mend_rights
@@ -36,7 +36,7 @@ def account(emulator: Emulator) -> Account:
 def whole(emulator: Emulator, account: Account) -> Deployment:
     """A stack with everything that the template can make."""
     sam, package = given("SAM", VERB), given("PACKAGE", VERB).resolve()
-    stack = deploy(emulator, sam, package, "duewheel-whole", everything_on(account))
+    stack = deploy(emulator, sam, package, WHOLE, everything_on(account))
     said.append(
         f"sam deploy made {stack.name} with everything on: {len(stack.resources)} resources"
     )

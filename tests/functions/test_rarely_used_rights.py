@@ -53,7 +53,7 @@ def found_slow(clock: ManualClock) -> None:
 def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
     ways = {
         "AuthMode": "keys",
-        "IngestQueue": "on",
+        "IngestBusinesses": "*",
         "Express": "on",
         "StackTimersAs": "duewheel-write",
     }

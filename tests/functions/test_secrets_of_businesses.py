@@ -30,7 +30,7 @@ TOKEN = "canary-0123456789"
 
 @pytest.fixture
 def resources(emulator: Emulator) -> Resources:
-    ways = {"AuthMode": "keys", "IngestQueue": "on", "KmsKeyArn": CUSTOMER_KEY}
+    ways = {"AuthMode": "keys", "IngestBusinesses": "*", "KmsKeyArn": CUSTOMER_KEY}
     template = load_template(TEMPLATE, ways)
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 

@@ -69,7 +69,7 @@ def test_a_message_that_sqs_refuses_is_refused(sender: Sender) -> None:
 
 
 def test_without_an_ingest_queue_its_routes_do_not_exist() -> None:
-    with LocalStack(frozen=True, overrides={"IngestQueue": "off"}) as stack:
+    with LocalStack(frozen=True, overrides={"IngestBusinesses": ""}) as stack:
         assert Sender(stack.url).send(b"{}")[0] == 404
 
 

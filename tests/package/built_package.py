@@ -30,7 +30,7 @@ class BuiltPackage:
             {
                 "TargetArns": TARGET_QUEUE_ARN,
                 "AuthMode": "keys",  # with these two parameters the template has all functions
-                "IngestQueue": "on",
+                "IngestBusinesses": "*",
                 "StackTimersAs": "duewheel-write",
             },
         )

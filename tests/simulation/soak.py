@@ -104,7 +104,7 @@ class Soak:
 
 @cache
 def _template(run_index: str) -> Template:
-    values = {"IngestQueue": "on", "IngestBusinesses": MAY_CREATE_FOR}
+    values = {"IngestBusinesses": MAY_CREATE_FOR}
     return load_template(TEMPLATE, values | {"RunIndex": run_index, "Express": "on"})
 
 

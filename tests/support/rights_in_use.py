@@ -29,7 +29,7 @@ EVERYTHING = {
     "TargetArns": ",".join(ALLOWED),
     "AuthMode": "keys",
     "Express": "on",
-    "IngestQueue": "on",
+    "IngestBusinesses": "*",
     "StackTimersAs": "duewheel-write",
     "KmsKeyArn": CUSTOMER_KEY,
     "SubnetIds": "subnet-01,subnet-02",

@@ -42,7 +42,7 @@ WRITES = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWrit
 WRITTEN = Metric("AWS/DynamoDB", "ConsumedWriteCapacityUnits", (("TableName", WHEEL),))
 API_ERRORS = Metric("AWS/ApiGateway", "5xx", (("ApiId", "duewheel-HttpApi"),))
 TASKS_PER_DAY = 250
-SETTINGS = {"AuthMode": "keys", "IngestQueue": "on", "TasksPerDayAlarm": str(TASKS_PER_DAY)}
+SETTINGS = {"AuthMode": "keys", "IngestBusinesses": "*", "TasksPerDayAlarm": str(TASKS_PER_DAY)}
 USUAL_MINUTES = 12  # after that, every alarm has the data of a running stack
 
 

@@ -48,9 +48,12 @@ NAMED_BY = {
 OPEN_PLACE_SECONDS_MAX = 1_800
 ALWAYS = {"DeadLetters", "Rescued", "Damage"}
 PARAMETERS = [
-    {"AuthMode": mode, "Express": more, "IngestQueue": more, "StackTimersAs": caller}
+    {"AuthMode": mode, "Express": more, "IngestBusinesses": businesses}
+    | {"StackTimersAs": caller}
     | {"TasksPerDayAlarm": "1000"}
-    for mode, (more, caller) in product(("iam", "keys"), (("off", ""), ("on", "duewheel-write")))
+    for mode, (more, businesses, caller) in product(
+        ("iam", "keys"), (("off", "", ""), ("on", "*", "duewheel-write"))
+    )
 ]
 KEY_AND_EMAIL = {"KmsKeyArn": CUSTOMER_KEY, "AlarmEmail": "on@call.example"}
 

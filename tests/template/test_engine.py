@@ -117,7 +117,7 @@ def test_visibility_outlives_the_notifier_as_lambda_wants_it_and_the_lease_of_a_
 
 
 def test_a_claimed_request_outlives_its_function_by_more_than_clocks_differ() -> None:
-    with_queue = load_template(TEMPLATE, {"IngestQueue": "on"})
+    with_queue = load_template(TEMPLATE, {"IngestBusinesses": "*"})
     for function in ("ApiFunction", "IngestFunction"):
         timeout = properties_of(with_queue, function)["Timeout"]
         assert timeout * 1000 + SKEW_MS + 10_000 < LEASE_MS
@@ -146,16 +146,16 @@ def test_a_message_that_fails_a_hundred_times_ends_in_the_dead_letter_queue(
 
 
 def test_there_is_an_ingest_queue_where_it_is_wanted_and_nothing_of_it_elsewhere() -> None:
-    for choice, is_there in (("on", True), ("off", False)):
-        template = load_template(TEMPLATE, {"IngestQueue": choice})
+    for businesses, is_there in (("orders", True), ("", False)):
+        template = load_template(TEMPLATE, {"IngestBusinesses": businesses})
         assert any("Ingest" in name for name in template.resources) == is_there
-    assert PARAMETERS["IngestQueue"]["Default"] == "off"
+    assert PARAMETERS["IngestBusinesses"]["Default"] == ""
 
 
 def test_a_message_comes_back_when_nobody_can_be_at_work_on_it_and_as_often_as_the_rules_say() -> (
     None
 ):
-    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    template = load_template(TEMPLATE, {"IngestBusinesses": "*"})
     queue = properties_of(template, "IngestMessageQueue")
     timeout = properties_of(template, "IngestFunction")["Timeout"]
     assert timeout + LEASE_MS / 1000 < queue["VisibilityTimeout"]
@@ -169,7 +169,7 @@ def test_a_message_comes_back_when_nobody_can_be_at_work_on_it_and_as_often_as_t
 
 def test_a_message_is_remembered_for_longer_than_its_queues_keep_it() -> None:
     """By a day in which its sender may send it again, and by another."""
-    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    template = load_template(TEMPLATE, {"IngestBusinesses": "*"})
     for name in ("IngestMessageQueue", "IngestDeadLetterQueue"):
         kept_seconds = properties_of(template, name)["MessageRetentionPeriod"]
         assert kept_seconds + 2 * 86_400 <= REMEMBERED_SECONDS
@@ -177,13 +177,13 @@ def test_a_message_is_remembered_for_longer_than_its_queues_keep_it() -> None:
 
 def test_a_message_that_no_run_was_to_be_had_for_is_given_up_by_its_age_with_a_reason() -> None:
     """While Lambda refuses runs SQS counts all the same what it hands out."""
-    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    template = load_template(TEMPLATE, {"IngestBusinesses": "*"})
     visibility_ms = properties_of(template, "IngestMessageQueue")["VisibilityTimeout"] * 1000
     assert RECEIVES_MAX * visibility_ms > LAST_TRY_AFTER_MS + WAIT_SECONDS_MAX * 1000
 
 
 def test_ingest_gets_ten_messages_at_once_and_answers_for_each(emulator: Any) -> None:
-    resources = resources_with(emulator, {"IngestQueue": "on", "IngestBusinesses": "a-*, b"})
+    resources = resources_with(emulator, {"IngestBusinesses": "a-*, b"})
     (mapping,) = [
         resources.resolve(mapping.properties)
         for mapping in resources.template.of_type("AWS::Lambda::EventSourceMapping")
@@ -201,7 +201,7 @@ def test_ingest_gets_ten_messages_at_once_and_answers_for_each(emulator: Any) ->
 
 @each_case(
     ("text", "is_good"),
-    [("*", True), ("orders-*, shop", True), ("a*", True), ("", False), ("Orders", False),
+    [("*", True), ("orders-*, shop", True), ("a*", True), ("Orders", False),
      ("*orders", False), ("a,,b", False), ("a*b", False)],
 )  # fmt: skip
 def test_businesses_of_the_ingest_queue_are_taken_as_settings_take_them(
@@ -210,7 +210,7 @@ def test_businesses_of_the_ingest_queue_are_taken_as_settings_take_them(
     matched = re.fullmatch(PARAMETERS["IngestBusinesses"]["AllowedPattern"], text) is not None
     assert matched == is_good
     if is_good:
-        resources = resources_with(emulator, {"IngestQueue": "on", "IngestBusinesses": text})
+        resources = resources_with(emulator, {"IngestBusinesses": text})
         assert settings_from(resources.environment("ingest")).ingest_businesses
 
 
@@ -290,7 +290,7 @@ def test_chain_of_pages_is_not_cut_as_a_loop(template: Template) -> None:
 def test_a_task_may_renew_itself_by_the_ingest_queue_as_often_as_it_likes() -> None:
     """Queue, ingest, queue, notifier, the receiver's function, and the queue again: by short delays
     no table comes in between, and Lambda would stop either function after some sixteen rounds."""
-    template = load_template(TEMPLATE, {"IngestQueue": "on"})
+    template = load_template(TEMPLATE, {"IngestBusinesses": "*"})
     by_queues = {
         mapping.properties["FunctionName"]["Ref"]
         for mapping in template.of_type("AWS::Lambda::EventSourceMapping")

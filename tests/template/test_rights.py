@@ -90,7 +90,7 @@ def test_the_notifier_reaches_nothing_that_makes_tasks_however_wide_its_list_is(
     emulator: Emulator,
 ) -> None:
     anything = {"TargetArns": "arn:aws:lambda:*:*:*,arn:aws:sqs:*:*:*"}
-    every = {**anything, "IngestQueue": "on", "StackTimersAs": "duewheel-write"}
+    every = {**anything, "IngestBusinesses": "*", "StackTimersAs": "duewheel-write"}
     resources = resources_with(emulator, every)
     notifier = roles_of(resources)["notifier"]
     names = ("ApiFunction", "IngestFunction", "StackTimersFunction")
@@ -165,7 +165,7 @@ def test_only_lambda_makes_interfaces_and_only_for_a_notifier_in_a_private_netwo
 def test_a_key_of_ones_own_serves_tables_and_queues_and_no_function_itself(
     emulator: Emulator, function: str
 ) -> None:
-    every = {"KmsKeyArn": CUSTOMER_KEY, "IngestQueue": "on", "StackTimersAs": "duewheel-write"}
+    every = {"KmsKeyArn": CUSTOMER_KEY, "IngestBusinesses": "*", "StackTimersAs": "duewheel-write"}
     role = roles_with(emulator, every)[function]
     for service, action, is_allowed in (
         ("dynamodb.us-east-1.amazonaws.com", "Decrypt", True),

@@ -8,7 +8,15 @@ import pytest
 
 from duewheel.rules.access.grants import IAM_DEFAULTS, AuthMode
 from duewheel.stores.registry_keys import API_KEY_KIND
-from local.aws.template import Resource, Template, load_template, source_of
+from local.aws.template import (
+    ACCOUNT_ID,
+    REGION,
+    STACK_NAME,
+    Resource,
+    Template,
+    load_template,
+    source_of,
+)
 from tests.support.cases import each_case
 from tests.support.rights_in_use import CUSTOMER_KEY
 
@@ -26,7 +34,7 @@ def source() -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=["iam", "keys"])
 def template(request: pytest.FixtureRequest) -> Template:
-    every = {"IngestQueue": "on", "StackTimersAs": "duewheel-write"}
+    every = {"IngestBusinesses": "*", "StackTimersAs": "duewheel-write"}
     return load_template(TEMPLATE, {"AuthMode": request.param, **every})
 
 
@@ -224,52 +232,25 @@ def test_queues_are_encrypted_and_refuse_plain_http(template: Template) -> None:
         assert "KmsMasterKeyId" not in properties
 
 
-RULE = "arn:aws:events:us-east-1:123456789012:rule/orders/closed"
-OTHER = "arn:aws:events:us-east-1:123456789012:rule/nightly"
-
-
-def statements_of_ingest(**parameters: str) -> list[dict[str, Any]]:
-    template = load_template(TEMPLATE, {"IngestQueue": "on", **parameters})
+def test_the_ingest_queue_lets_in_only_rules_of_the_account_that_are_named_for_the_stack() -> None:
+    template = load_template(TEMPLATE, {"IngestBusinesses": "*"})
     policy = template.resources["IngestMessageQueuePolicy"]
-    return resolved(template, policy)["PolicyDocument"]["Statement"]
-
-
-def test_the_ingest_queue_lets_nobody_in_but_the_rules_that_the_operator_names() -> None:
-    (refused,) = statements_of_ingest()
+    refused, rules = resolved(template, policy)["PolicyDocument"]["Statement"]
     assert refused["Effect"] == "Deny"
-    assert statements_of_ingest(IngestRules=f"{RULE},{OTHER}") == [
-        refused,
-        {
-            "Sid": "LetRulesSend",
-            "Effect": "Allow",
-            "Principal": {"Service": "events.amazonaws.com"},
-            "Action": "sqs:SendMessage",
-            "Resource": refused["Resource"],
-            "Condition": {"ArnEquals": {"aws:SourceArn": [RULE, OTHER]}},
-        },
-    ]
-
-
-@each_case(
-    ("text", "is_taken"),
-    [
-        ("", True),
-        (RULE, True),
-        (f"{RULE},{OTHER}", True),
-        (f"{RULE}, {OTHER}", False),
-        ("arn:aws:events:us-east-1:123456789012:rule/*", False),
-        ("arn:aws:events:us-east-1:*:rule/nightly", False),
-        ("arn:aws:sqs:us-east-1:123456789012:rule/nightly", False),
-        ("*", False),
-    ],
-)
-def test_rules_are_named_one_by_one(text: str, is_taken: bool) -> None:
-    pattern = source_of(TEMPLATE)["Parameters"]["IngestRules"]["AllowedPattern"]
-    assert (re.fullmatch(pattern, text) is not None) == is_taken
+    patterns = rules.pop("Condition")["ArnLike"]["aws:SourceArn"]
+    assert rules == {
+        "Sid": "LetRulesSend",
+        "Effect": "Allow",
+        "Principal": {"Service": "events.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": refused["Resource"],
+    }
+    of_the_stack = f"arn:aws:events:{REGION}:{ACCOUNT_ID}:rule"
+    assert patterns == [f"{of_the_stack}/{STACK_NAME}-*", f"{of_the_stack}/*/{STACK_NAME}-*"]
 
 
 def test_a_key_of_ones_own_seals_every_table_and_queue() -> None:
-    template = load_template(TEMPLATE, {"KmsKeyArn": CUSTOMER_KEY, "IngestQueue": "on"})
+    template = load_template(TEMPLATE, {"KmsKeyArn": CUSTOMER_KEY, "IngestBusinesses": "*"})
     for table in template.of_type("AWS::DynamoDB::Table"):
         assert resolved(template, table)["SSESpecification"] == {
             "SSEEnabled": True,

@@ -20,7 +20,7 @@ TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 SOURCE: dict[str, Any] = source_of(TEMPLATE)
 EVERY_FUNCTION = {
     "AuthMode": "keys",
-    "IngestQueue": "on",
+    "IngestBusinesses": "*",
     "ProvisionedPollers": "2",
     "StackTimersAs": "duewheel-write",
 }
@@ -31,7 +31,6 @@ SAMPLES = {
     **EVERYTHING,
     "AllowedPrivateCidrs": "10.0.0.0/16",
     "IngestBusinesses": "orders-*",
-    "IngestRules": "arn:aws:events:us-east-1:123456789012:rule/nightly",
     "AlarmEmail": "operators@example.com",
     "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/0f5a2c9e",
     "DomainName": "timers.example.com",
