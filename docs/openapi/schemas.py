@@ -213,7 +213,7 @@ def _shown(request: Schema) -> Schema:
 def _add_retry(found: Schemas) -> None:
     """In two, as its members belong together."""
     whole, usual = found["Retry"], to_builtins(shown_retry(DEFAULT_RETRY))
-    for name, default in {**usual, "jitter": True}.items():
+    for name, default in usual.items():
         whole["properties"][name]["default"] = default
     exponential, ladder = _without(whole, ("delays_seconds",)), _without(whole, EXPONENTIAL)
     about = "`max_delay_seconds` is at least `first_delay_seconds`."

@@ -69,14 +69,13 @@ def test_the_form_contains_own_settings_and_no_defaults(viewer: Viewer, service:
     service.call(
         "PUT", "/v1/businesses/shown",
         {"callback": {"url": "https://example.com/hook", "headers": {"x-note": MARKUP}},
-         "timeout_seconds": 4, "retry": {"attempts": 5, "factor": 3, "jitter": False},
+         "timeout_seconds": 4, "retry": {"attempts": 5, "factor": 3},
          "on_outcome": {"outcomes": ["expired"], "callback": {"url": "https://example.com/told"}}},
     )  # fmt: skip
     viewer.open("businesses/shown/edit")
     expect(viewer.page.locator("[name='callback.headers']")).to_have_value(f"x-note: {MARKUP}")
     expect(viewer.page.get_by_label("A call may take (seconds)")).to_have_value("4")
     expect(viewer.page.get_by_label("Factor")).to_have_value("3")
-    expect(viewer.page.get_by_label("Jitter")).to_have_value("false")
     expect(viewer.page.get_by_label("Delays (seconds)")).to_be_hidden()
     days = viewer.page.get_by_label("Ended tasks are kept (days)")
     expect(days).to_have_value("")
@@ -90,7 +89,7 @@ def test_only_changed_settings_are_sent(viewer: Viewer, service: Service) -> Non
     service.call(
         "PUT", "/v1/businesses/untouched",
         {"callback": {"type": "lambda", "function": "inbox-function", "invocation": "sync"},
-         "retry": {"attempts": 2, "jitter": True}, "retention_days": 3},
+         "retry": {"attempts": 2}, "retention_days": 3},
     )  # fmt: skip
     viewer.open("businesses/untouched/edit")
     viewer.fill("Ended tasks are kept (days)", "9")

@@ -37,7 +37,6 @@ class Retry(TypedDict, total=False):
     first_delay_seconds: Seconds
     factor: float
     max_delay_seconds: Seconds
-    jitter: bool
     delays_seconds: Sequence[Seconds]
     max_age_seconds: Seconds
 

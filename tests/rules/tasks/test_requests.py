@@ -51,11 +51,9 @@ def test_a_callback_and_its_fields_may_be_left_to_the_business() -> None:
         assert single_request(body(callback=callback), NOW_MS).callback == HttpCallback("", "", ())
 
 
-def test_a_retry_may_set_jitter_and_age() -> None:
-    retry = {"jitter": False, "max_age_seconds": 60}
-    assert single_request(body(retry=retry), NOW_MS).retry == RetryPolicy(
-        has_jitter=False, max_age_seconds=60
-    )
+def test_a_retry_may_set_an_age() -> None:
+    retry = {"max_age_seconds": 60}
+    assert single_request(body(retry=retry), NOW_MS).retry == RetryPolicy(max_age_seconds=60)
     delays = {"delays_seconds": [1], "max_age_seconds": 60}
     assert single_request(body(retry=delays), NOW_MS).retry == RetryPolicy(
         attempts_max=2, delays_seconds=(1,), max_age_seconds=60
@@ -236,8 +234,6 @@ def test_invalid_json_is_malformed(source: str) -> None:
         (body(retry={"first_delay_seconds": 0}), "retry.first_delay_seconds"),
         (body(retry={"factor": 0.5}), "retry.factor"),
         (body(retry={"max_delay_seconds": 1}), "retry.max_delay_seconds"),
-        (body(retry={"jitter": 1}), "retry.jitter"),
-        (body(retry={"delays_seconds": [1], "jitter": True}), "retry.jitter"),
         (body(retry={"max_age_seconds": 0}), "retry.max_age_seconds"),
         (body(expires_after_seconds=0), "expires_after_seconds"),
         (body(expires_after_seconds=None), "expires_after_seconds"),

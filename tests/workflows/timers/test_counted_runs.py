@@ -141,7 +141,7 @@ def test_the_chain_of_a_timer_that_is_enabled_again_counts_the_runs_of_the_one_b
 
 def test_a_run_that_is_retried_is_left_open_and_counted_when_it_ends(world: World) -> None:
     story = Story(world)
-    retry = RetryPolicy(delays_seconds=(600.0,), has_jitter=False)
+    retry = RetryPolicy(delays_seconds=(600.0,))
     timer = made(world, 2, max_runs=2, retry=retry)
     world.receiver.answer = lambda received: (
         BUSY if received.headers["duewheel-attempt"] == "1" else OK

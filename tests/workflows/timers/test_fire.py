@@ -548,7 +548,7 @@ def test_runs_are_listed_by_their_timer_newest_first(world: World) -> None:
 def test_other_tasks_of_the_business_do_not_wait_for_the_check(world: World) -> None:
     """The retry of the occurrence is due at the end of a second, the other task at its
     beginning."""
-    timer = planned(world, max_runs=1, retry=RetryPolicy(delays_seconds=(20.9,), has_jitter=False))
+    timer = planned(world, max_runs=1, retry=RetryPolicy(delays_seconds=(20.9,)))
     due_ms = first_of(world, timer).due_ms
     world.receiver.answer = lambda received: OK if len(world.receiver.received) > 1 else BUSY
     go_to(world, due_ms // 1000)

@@ -7,15 +7,13 @@ import { words } from "./words.js";
 
 const IN_BOTH = ["attempts", "max_age_seconds"];
 const MEMBERS = {
-  backoff: ["first_delay_seconds", "factor", "max_delay_seconds", "jitter", ...IN_BOTH],
+  backoff: ["first_delay_seconds", "factor", "max_delay_seconds", ...IN_BOTH],
   delays: ["delays_seconds", ...IN_BOTH],
 };
-const JITTER = [["", "a random part of the delay is waited"], ["false", "the whole delay is waited"]];
 const FIELDS = {
-  first_delay_seconds: number("First delay (seconds)", "Default: 3."),
+  first_delay_seconds: number("First delay (seconds)", "Default: 3. A random part of each delay is waited."),
   factor: number("Factor", "Default: 2."),
   max_delay_seconds: number("Longest delay (seconds)", "Default: 21600."),
-  jitter: (name, value) => choice(name, "Jitter", JITTER, value === false ? "false" : ""),
   delays_seconds: number("Delays (seconds)", "One after the other, with commas between them; the last one repeats."),
   attempts: number("Attempts in all", "Default: 16, or one more than there are delays."),
   max_age_seconds: number("Given up so long after the due instant (seconds)", "Blank: never for its age."),
@@ -46,6 +44,5 @@ export function retryOf(values) {
 }
 
 function typed(member, text) {
-  if (member === "jitter") return text === "false" ? false : null;
   return member === "delays_seconds" ? words(text).map(typedNumber) : typedNumber(text);
 }

@@ -30,7 +30,6 @@ class Retry(RequestBody):
     first_delay_seconds: _LongerDelay | UnsetType = UNSET
     factor: Annotated[float, Meta(ge=1, le=RETRY_FACTOR_MAX)] | UnsetType = UNSET
     max_delay_seconds: _LongerDelay | UnsetType = UNSET
-    jitter: bool | UnsetType = UNSET
     delays_seconds: (
         Annotated[tuple[_Delay, ...], Meta(min_length=1, max_length=ATTEMPTS_MAX - 1)] | UnsetType
     ) = UNSET
@@ -39,7 +38,7 @@ class Retry(RequestBody):
     ) = UNSET
 
 
-EXPONENTIAL = ("first_delay_seconds", "factor", "max_delay_seconds", "jitter")
+EXPONENTIAL = ("first_delay_seconds", "factor", "max_delay_seconds")
 
 
 def retry_policy(retry: Retry, path: str = "retry") -> RetryPolicy:
@@ -61,7 +60,6 @@ def retry_policy(retry: Retry, path: str = "retry") -> RetryPolicy:
         first_delay_seconds=first,
         factor=given(retry.factor, usual.factor),
         delay_max_seconds=largest,
-        has_jitter=given(retry.jitter, usual.has_jitter),
         max_age_seconds=age,
     )
 
@@ -78,7 +76,7 @@ def delay_ms(
 ) -> int | None:
     """Milliseconds until the next attempt; None when none is left.
 
-    Full jitter, if it is on, spreads retries over the whole exponential delay, so that tasks that
+    Full jitter spreads retries over the whole exponential delay, so that tasks that
     failed together are not retried together. The delays of a ladder have no jitter.
     """
     if attempts_made >= policy.attempts_max:
@@ -98,7 +96,7 @@ def _planned_seconds(policy: RetryPolicy, attempts_made: int, random_unit: float
         ceiling *= policy.factor
         if ceiling >= policy.delay_max_seconds:
             break
-    return min(ceiling, policy.delay_max_seconds) * (random_unit if policy.has_jitter else 1)
+    return min(ceiling, policy.delay_max_seconds) * random_unit
 
 
 def shown_retry(policy: RetryPolicy) -> Retry:
@@ -112,7 +110,6 @@ def shown_retry(policy: RetryPolicy) -> Retry:
         number_said(policy.first_delay_seconds),
         number_said(policy.factor),
         number_said(policy.delay_max_seconds),
-        UNSET if policy.has_jitter else False,
         max_age_seconds=age,
     )
 

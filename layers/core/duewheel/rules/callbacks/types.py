@@ -50,7 +50,7 @@ class OnOutcome(Struct, frozen=True):
 
 
 class RetryPolicy(Struct, frozen=True):
-    """Exponential, by default with full jitter, or, when `delays_seconds` is given, that explicit
+    """Exponential with full jitter, or, when `delays_seconds` is given, that explicit
     ladder. `max_age_seconds` counts from the due instant, or from the latest redrive."""
 
     attempts_max: int = 16
@@ -58,7 +58,6 @@ class RetryPolicy(Struct, frozen=True):
     factor: float = 2.0
     delay_max_seconds: float = 21_600.0
     delays_seconds: tuple[float, ...] = ()
-    has_jitter: bool = True
     max_age_seconds: float | None = None
 
 

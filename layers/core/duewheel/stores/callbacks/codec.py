@@ -48,7 +48,6 @@ class _RetryRow(Struct, omit_defaults=True, kw_only=True):
     factor: Duration
     delay_max_seconds: Duration
     delays_seconds: tuple[Duration, ...]
-    has_jitter: bool = True
     max_age_seconds: Duration | None = None
 
 

@@ -58,7 +58,7 @@ function headers(callback) {
 function retries({ attempts, delays_seconds: delays, max_age_seconds: age, ...backoff }) {
   const waits = delays
     ? `waiting ${delays.map(inSeconds).join(", ")}${delays.length < attempts - 1 ? ", then the last again" : ""}`
-    : `from ${inSeconds(backoff.first_delay_seconds)}, times ${backoff.factor}, up to ${inSeconds(backoff.max_delay_seconds)}${backoff.jitter === false ? ", without jitter" : ""}`;
+    : `from ${inSeconds(backoff.first_delay_seconds)}, times ${backoff.factor}, up to ${inSeconds(backoff.max_delay_seconds)}`;
   return `${attempts} ${attempts === 1 ? "attempt" : "attempts"}, ${waits}${age ? `; given up ${inSeconds(age)} after the due instant` : ""}`;
 }
 

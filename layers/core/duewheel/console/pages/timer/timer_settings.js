@@ -89,11 +89,11 @@ function dates(days) {
 
 function retry(policy) {
   if (policy === null) return "as the business says";
-  const { attempts, delays_seconds: delays, first_delay_seconds: first, factor, max_delay_seconds: most, jitter, max_age_seconds: age } = policy;
+  const { attempts, delays_seconds: delays, first_delay_seconds: first, factor, max_delay_seconds: most, max_age_seconds: age } = policy;
   if (attempts === 1) return "one attempt alone";
   const waits = delays
     ? `after ${delays.map((seconds) => span(seconds * 1000)).join(", ")}`
-    : `after ${span(first * 1000)}, then × ${factor}, at most ${span(most * 1000)}${jitter === false ? ", without jitter" : ""}`;
+    : `after ${span(first * 1000)}, then × ${factor}, at most ${span(most * 1000)}`;
   return [`${attempts} attempts in all, ${waits}`, age !== undefined && `, for ${span(age * 1000)}`].filter(Boolean).join("");
 }
 
