@@ -140,7 +140,7 @@ class CostModel:
                     resources.resolve(function.properties)["MemorySize"]
                 )
                 / 1024
-                for function in resources.template.of_type("AWS::Lambda::Function")
+                for function in resources.template.functions()
             }
             self.watching = alarms_of(observability(with_observability()))
 

@@ -21,7 +21,7 @@ from duewheel.interface.http import Calls, Request
 from duewheel.log import logs_run
 from duewheel.settings import SettingsError
 from duewheel.wiring import api as wiring
-from duewheel.wiring.process import carries_metrics
+from duewheel.wiring.process import answers_check, carries_metrics
 
 CALLS = Calls(
     {
@@ -38,6 +38,7 @@ CALLS = Calls(
 
 
 @logs_run
+@answers_check(wiring)
 @carries_metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     request = Request.of(event)

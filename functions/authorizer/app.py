@@ -9,10 +9,11 @@ from typing import Any
 from duewheel.log import logs_run
 from duewheel.rules.access.grants import grants_text
 from duewheel.wiring import access as wiring
-from duewheel.wiring.process import writes_metrics
+from duewheel.wiring.process import answers_check, writes_metrics
 
 
 @logs_run
+@answers_check(wiring)
 @writes_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     key = wiring.authorize()(event["identitySource"][0])

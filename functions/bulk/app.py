@@ -5,10 +5,11 @@ from typing import Any
 
 from duewheel.log import logs_run
 from duewheel.wiring import bulk as wiring
-from duewheel.wiring.process import writes_metrics
+from duewheel.wiring.process import answers_check, writes_metrics
 
 
 @logs_run
+@answers_check(wiring)
 @writes_metrics
 def handler(event: dict[str, Any], context: Any) -> None:
     wiring.run_operations().run(context.get_remaining_time_in_millis)

@@ -10,7 +10,7 @@ from duewheel.metrics import FAILED_MESSAGES, counts
 from duewheel.rules.ingest.message import IngestMessage, message_of
 from duewheel.stores.dynamodb import is_for_load
 from duewheel.wiring import ingest as wiring
-from duewheel.wiring.process import writes_metrics
+from duewheel.wiring.process import answers_check, writes_metrics
 from duewheel.workflows.ingest.ingest import Ingest, Ingested
 
 # With less time left no message is begun: a repeat would have to wait for its unfinished request.
@@ -18,6 +18,7 @@ REMAINING_MS_MIN = 12_000
 
 
 @logs_run
+@answers_check(wiring)
 @writes_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     ingest = wiring.ingest()

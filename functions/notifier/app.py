@@ -23,7 +23,7 @@ from duewheel.rules.wheel.queue_messages import (
 from duewheel.stores.dynamodb import is_for_load
 from duewheel.wiring import notifier as wiring
 from duewheel.wiring import process
-from duewheel.wiring.process import writes_metrics
+from duewheel.wiring.process import answers_check, writes_metrics
 from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS, Hidden, Hold
 from duewheel.workflows.gather_all import in_thread, outcomes_of
 
@@ -36,6 +36,7 @@ class MessagesLeft(Exception):
 
 
 @logs_run
+@answers_check(wiring)
 @writes_metrics
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any] | None:
     texts = texts_of_event(event)

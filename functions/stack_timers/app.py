@@ -25,7 +25,7 @@ from duewheel.rules.access.grants import Access
 from duewheel.rules.fields import decode, invalid
 from duewheel.rules.names import TIMER_ID
 from duewheel.rules.refusals import Refusal
-from duewheel.wiring import api, process
+from duewheel.wiring import api, process, timers
 
 # No other host gets an answer, whatever a request says.
 _RESPONSE_URL = re.compile(
@@ -43,6 +43,7 @@ _Members = dict[str, Any]
 
 
 @logs_run
+@process.answers_check(timers)
 @process.writes_metrics
 def handler(event: _Members, context: Any) -> None:
     url = _RESPONSE_URL.fullmatch(str(event.get("ResponseURL")))

@@ -7,10 +7,11 @@ from typing import Any
 from duewheel.log import logs_run
 from duewheel.wiring import open_operations
 from duewheel.wiring import sweeper as wiring
-from duewheel.wiring.process import writes_metrics
+from duewheel.wiring.process import answers_check, writes_metrics
 
 
 @logs_run
+@answers_check(wiring, open_operations)
 @writes_metrics
 def handler(event: dict[str, Any], context: Any) -> None:
     try:

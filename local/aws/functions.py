@@ -114,7 +114,7 @@ def load_functions(resources: Resources, roles: Mapping[str, Role]) -> dict[str,
 def environment_of_all(resources: Resources) -> Iterator[None]:
     """The functions' variables in this process, until the block is left."""
     variables: dict[str, str] = {}
-    for resource in resources.template.of_type("AWS::Lambda::Function"):
+    for resource in resources.template.functions():
         folder = resources.template.code_folders[resource.logical_id]
         _merge(variables, resources.environment(folder.name), resource.logical_id)
     with patch.dict(os.environ, variables):

@@ -141,7 +141,7 @@ def roles_of(resources: Resources) -> dict[str, Role]:
         template.code_folders[function.logical_id].name: _role(
             resources, function.logical_id, sealed_by, partition_keys
         )
-        for function in template.of_type("AWS::Lambda::Function")
+        for function in template.functions()
     }
 
 

@@ -58,6 +58,7 @@ NOTHING_NEEDED = {
     "AWS::SNS::Topic",
     "AWS::SNS::TopicPolicy",
     "AWS::SQS::QueuePolicy",
+    "Custom::DuewheelCheck",
 }
 _TABLE_PROPERTIES = (
     "AttributeDefinitions",
@@ -125,7 +126,7 @@ class Resources:
 
     def environment(self, function: str) -> dict[str, str]:
         """The resolved environment of the function in `functions/<function>`."""
-        for resource in self.template.of_type("AWS::Lambda::Function"):
+        for resource in self.template.functions():
             if self.template.code_folders[resource.logical_id].name == function:
                 variables = resource.properties.get("Environment", {}).get("Variables", {})
                 return {name: str(value) for name, value in self.resolve(variables).items()}

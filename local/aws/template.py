@@ -65,6 +65,11 @@ class Template:
     def of_type(self, type_name: str) -> list[Resource]:
         return [r for r in self.resources.values() if r.type == type_name]
 
+    def functions(self) -> list[Resource]:
+        """Those of the service: not the one by which CloudFormation checks them."""
+        every = self.of_type("AWS::Lambda::Function")
+        return [one for one in every if one.logical_id in self.code_folders]
+
     def resolve(self, value: Any, references: References) -> Any:
         return self.intrinsics.resolve(value, references)
 

@@ -200,11 +200,7 @@ def test_a_function_that_creates_knows_all_own_queues_and_functions_except_the_o
         overrides |= {"IngestBusinesses": "*", "StackTimersAs": "duewheel-write"}
     template = load_template(TEMPLATE, overrides)
     resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
-    own = {
-        resource.logical_id
-        for kind in ("AWS::SQS::Queue", "AWS::Lambda::Function")
-        for resource in resources.template.of_type(kind)
-    }
+    own = {one.logical_id for one in (*template.of_type("AWS::SQS::Queue"), *template.functions())}
     assert own >= {*QUEUES, *FUNCTIONS} - ({*INGEST_QUEUES} if more == "off" else set())
     environment = {"AWS_LAMBDA_FUNCTION_NAME": resources.ref(itself)}
     settings = settings_from({**environment, **resources.environment(function)})

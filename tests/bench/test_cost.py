@@ -221,7 +221,7 @@ def test_the_ingest_function_has_the_memory_that_its_bill_counts(model: CostMode
     template = load_template(TEMPLATE, {"IngestBusinesses": "*"})
     (function,) = [
         resource
-        for resource in template.of_type("AWS::Lambda::Function")
+        for resource in template.functions()
         if template.code_folders[resource.logical_id].name == "ingest"
     ]
     assert function.properties["MemorySize"] == model.memory_gb["api"] * 1024

@@ -76,7 +76,8 @@ UNUSED = {
         cloudformation:GetStackPolicy cloudformation:SetStackPolicy
         cloudformation:UpdateTerminationProtection""",
 }
-# Used by the SAM CLI, infra/operate/deploy.py, and API Gateway to set up access logs.
+# Used by the SAM CLI, infra/operate/deploy.py, the resource `Check`, and API Gateway to set up access
+# logs.
 OTHER_ACTIONS = {
     "cloudformation:CreateChangeSet",
     "cloudformation:DeleteChangeSet",
@@ -86,6 +87,8 @@ OTHER_ACTIONS = {
     "cloudformation:GetTemplateSummary",
     "cloudformation:ListStackResources",
     "lambda:GetAccountSettings",
+    "lambda:InvokeFunction",
+    "lambda:ListAliases",
     "logs:DeleteLogDelivery",
     "logs:GetLogDelivery",
     "logs:ListLogDeliveries",
@@ -106,7 +109,8 @@ def resource_types() -> set[str]:
         for name in ("template.yaml", "infra/observability.yaml")
         for resource in source_of(ROOT / name)["Resources"].values()
     }
-    return translated | {name for name in declared if "::Serverless::" not in name}
+    every = translated | {name for name in declared if "::Serverless::" not in name}
+    return {name for name in every if not name.startswith("Custom::")}
 
 
 def needed_by(type_name: str) -> set[str]:
@@ -175,6 +179,13 @@ def test_only_roles_with_the_stacks_name_can_be_written_and_passed() -> None:
             continue
         if "iam:" in str(statement["Action"]):
             assert statement["Resource"] == "arn:aws:iam::123456789012:role/duewheel-staging-*"
+
+
+def test_the_only_function_that_can_be_invoked_is_the_one_that_checks_the_others() -> None:
+    (statement,) = [one for one in statements() if "InvokeFunction" in str(one["Action"])]
+    assert statement["Action"] == "lambda:InvokeFunction"
+    assert statement["Resource"].endswith(":function:duewheel-staging-CheckFunction-*")
+    assert "CheckFunction" in load_template(ROOT / "template.yaml").resources
 
 
 def test_the_only_service_linked_role_that_can_be_created_is_that_of_scaling_tables() -> None:

@@ -42,7 +42,7 @@ class BuiltPackage:
     def functions(self, resources: Resources) -> dict[str, BuiltFunction]:
         return {
             resource.logical_id: self._function(resource.logical_id, resource.properties, resources)
-            for resource in self.template.of_type("AWS::Lambda::Function")
+            for resource in self.template.functions()
         }
 
     def _function(

@@ -76,7 +76,7 @@ def neighbours(
 
 def _with_small_pages() -> Template:
     template = load_template(TEMPLATE)
-    for function in template.of_type("AWS::Lambda::Function"):
+    for function in template.functions():
         function.properties["Environment"]["Variables"]["PAGE_SIZE"] = str(PAGE_SIZE)
     return template
 

@@ -248,5 +248,5 @@ def _timeouts_of(resources: Resources) -> dict[str, int]:
         resources.template.code_folders[function.logical_id].name: int(
             resources.resolve(function.properties)["Timeout"]
         )
-        for function in resources.template.of_type("AWS::Lambda::Function")
+        for function in resources.template.functions()
     }

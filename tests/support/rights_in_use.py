@@ -65,7 +65,7 @@ def used_by_aws(resources: Resources) -> Iterator[Right]:
         if key := resources.resolve(queue.properties).get("KmsMasterKeyId"):
             via = "kms:ViaService is sqs.us-east-1.amazonaws.com*"
             yield Right(roles[function], "kms:Decrypt", key, via)
-    for function in template.of_type("AWS::Lambda::Function"):
+    for function in template.functions():
         role = roles[resources.attribute(function.logical_id, "Arn")]
         properties = resources.resolve(function.properties)
         logs = resources.attribute(function.properties["LoggingConfig"]["LogGroup"]["Ref"], "Arn")

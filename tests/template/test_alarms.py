@@ -63,7 +63,8 @@ def own_metrics(parent: Resources) -> set[str]:
 
 
 def names_of(kind: str, parent: Resources) -> set[str]:
-    made = parent.template.of_type(kind)
+    template = parent.template
+    made = template.functions() if kind.endswith("Function") else template.of_type(kind)
     return {parent.ref(each.logical_id).rpartition("/")[2] for each in made}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from duewheel.metrics import Source
 from local.aws.emulator import Emulator
+from local.aws.policies import roles_of
 from local.aws.resources import Resources, create_resources
 from local.aws.template import load_template
 from tests.support.rights_in_use import TRACES, given
@@ -45,10 +46,10 @@ def test_functions_are_traced_and_may_write_traces_only_where_it_is_asked_for(
     emulator: Emulator, tracing: str, mode: str
 ) -> None:
     resources = with_parameters(Tracing=tracing)
-    functions = resources.template.of_type("AWS::Lambda::Function")
+    functions = resources.template.functions()
     modes = {resources.resolve(f.properties)["TracingConfig"]["Mode"] for f in functions}
     assert modes == {mode}
-    roles = {role.logical_id for role in resources.template.of_type("AWS::IAM::Role")}
+    roles = {role.name for role in roles_of(resources).values()}
     expected = {(role, f"xray:{action}", "*") for role in roles for action in TRACES}
     assert {right[:3] for right in traces(resources)} == (expected if tracing == "on" else set())
 

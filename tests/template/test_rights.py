@@ -109,7 +109,7 @@ def test_the_notifier_reaches_nothing_that_makes_tasks_however_wide_its_list_is(
 
 def test_every_function_has_a_role_and_a_log_group_of_its_own(resources: Resources) -> None:
     template = resources.template
-    functions = template.of_type("AWS::Lambda::Function")
+    functions = template.functions()
     groups = {f.properties["LoggingConfig"]["LogGroup"]["Ref"] for f in functions}
     roles = {role.name for role in roles_of(resources).values()}
     written = [right for right in given(resources) if right.action == "logs:PutLogEvents"]
@@ -145,7 +145,7 @@ def test_only_lambda_makes_interfaces_and_only_for_a_notifier_in_a_private_netwo
     interfaces = {right for right in given(resources) if right.action.startswith("ec2:")}
     functions = {
         function.logical_id: resources.resolve(function.properties).get("VpcConfig")
-        for function in resources.template.of_type("AWS::Lambda::Function")
+        for function in resources.template.functions()
     }
     network = {"SubnetIds": ["subnet-01", "subnet-02"], "SecurityGroupIds": ["sg-01"]}
 

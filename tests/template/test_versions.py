@@ -57,7 +57,7 @@ def versions(template: Template) -> dict[str, str]:
 def test_whatever_invokes_a_function_names_its_alias() -> None:
     """Else it would meet the code before its layers, or a version that was taken back."""
     template = load_template(TEMPLATE, EVERY_FUNCTION)
-    functions = {one.logical_id for one in template.of_type("AWS::Lambda::Function")}
+    functions = {one.logical_id for one in template.functions()}
     aliases = {one.logical_id for one in template.of_type("AWS::Lambda::Alias")}
     invoking = {
         "AWS::ApiGatewayV2::Integration": "IntegrationUri",
@@ -93,7 +93,7 @@ def test_whatever_invokes_a_function_names_its_alias() -> None:
 
 def test_the_second_link_names_the_alias_too() -> None:
     template = load_template(TEMPLATE, EVERY_FUNCTION)
-    for function in template.of_type("AWS::Lambda::Function"):
+    for function in template.functions():
         variables = function.properties["Environment"]["Variables"]
         told = variables.get("NOTIFIER_FUNCTION")
         assert told in (None, {"Fn::Sub": f"${{NotifierFunction}}:{LIVE}"})
@@ -138,7 +138,7 @@ class Named:
 def seen_by_functions(template: Template) -> dict[str, Any]:
     """What they are configured with, but for their layers."""
     seen = {}
-    for function in template.of_type("AWS::Lambda::Function"):
+    for function in template.functions():
         resolved = template.resolve(function.properties, Named())
         seen[function.logical_id] = {k: v for k, v in resolved.items() if k != "Layers"}
     return seen
@@ -198,6 +198,39 @@ def test_versions_stay_to_be_gone_back_to() -> None:
     made = translate(TEMPLATE)["Resources"].values()
     policies = {one["DeletionPolicy"] for one in made if one["Type"] == "AWS::Lambda::Version"}
     assert policies == {"Retain"}
+
+
+# ---------------------------------------------------------------- before traffic moves
+
+
+def test_no_version_is_published_before_each_function_was_checked() -> None:
+    made = translate(TEMPLATE)["Resources"]
+    versions = [one for one in made.values() if one["Type"] == "AWS::Lambda::Version"]
+    template = load_template(TEMPLATE, EVERY_FUNCTION)
+    check = template.resources["Check"].properties
+    checked = template.resolve(check["Functions"], Named())
+
+    assert all("Check" in referred_to(version) for version in versions)
+    assert set(checked) == {f"{one.logical_id}.Arn" for one in template.functions()}
+    assert len(versions) == len(checked) == len(template.functions())
+
+
+def test_another_layer_is_another_check() -> None:
+    """CloudFormation asks for a check when a property of the resource changes."""
+    check = translate(TEMPLATE)["Resources"]["Check"]["Properties"]
+    assert check["Package"]["Ref"] in layers(load_template(TEMPLATE))
+
+
+def test_the_check_may_invoke_the_functions_and_nothing_else() -> None:
+    template = load_template(TEMPLATE, EVERY_FUNCTION)
+    checked = template.resources["Check"].properties["Functions"]
+    (policy,) = template.resources["CheckRole"].properties["Policies"]
+    rights = {str(one["Action"]): one["Resource"] for one in policy["PolicyDocument"]["Statement"]}
+    assert rights.pop("lambda:InvokeFunction") == checked
+    assert rights.pop("cloudformation:DescribeStacks") == {"Ref": "AWS::StackId"}
+    assert rights == {
+        "['logs:CreateLogStream', 'logs:PutLogEvents']": {"Fn::GetAtt": ["CheckLogs", "Arn"]}
+    }
 
 
 @each_case("parameters", [{}, {"Observability": "on", **EVERY_FUNCTION}])

@@ -61,9 +61,13 @@ def health_store() -> HealthStore:
 
 
 @once
+def secret_table() -> SecretTable:
+    return SecretTable(dynamodb(), clock(), settings().secrets_table, random_bytes())
+
+
+@once
 def secret_store() -> SecretStore:
-    config = settings()
-    return SecretStore(SecretTable(dynamodb(), clock(), config.secrets_table, random_bytes()))
+    return SecretStore(secret_table())
 
 
 @once

@@ -10,13 +10,19 @@ from duewheel.workflows.ingest.ingest import Ingest
 
 
 @once
+def ingest_queue() -> IngestQueue:
+    config = settings()
+    return IngestQueue(sqs(), config.ingest_queue_url, config.ingest_dead_letter_queue_url)
+
+
+@once
 def ingest() -> Ingest:
     config = settings()
     grants = tuple(Grant(Right.WRITE, businesses) for businesses in config.ingest_businesses)
     return Ingest(
         clock=clock(),
         create_idempotent=create_idempotent(),
-        queue=IngestQueue(sqs(), config.ingest_queue_url, config.ingest_dead_letter_queue_url),
+        queue=ingest_queue(),
         permit=Permit(Access("ingest", grants), Right.WRITE),
         allowed=config.allowed_targets,
         random_unit=random.random,

@@ -22,6 +22,7 @@ from duewheel.rules.timers.withdrawal import Claims
 from duewheel.rules.wheel.addresses import PARKED_SLOTS, Address
 from duewheel.stores.aws_clients import TargetClients
 from duewheel.stores.businesses.cache import BusinessCache
+from duewheel.stores.businesses.secret_store import SecretsRead
 from duewheel.stores.delivery.parked_items import ParkedStore
 from duewheel.stores.timers.occurrences import PlannedOccurrences
 from duewheel.targets.aws.calls import CALLS_AT_ONCE, AwsCalls
@@ -34,6 +35,7 @@ from duewheel.wiring.businesses import (
     parking_records,
     permits,
     secret_store,
+    secret_table,
 )
 from duewheel.wiring.process import (
     clock,
@@ -127,6 +129,11 @@ def notifier() -> Notifier:
 
 def token_of_a_run() -> str:
     return secrets.token_bytes(TOKEN_BYTES).hex()
+
+
+@once
+def secrets_read() -> SecretsRead:
+    return SecretsRead(secret_table())
 
 
 @once

@@ -8,6 +8,7 @@ import random
 import secrets
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -35,7 +36,7 @@ COMPLETION_SECRET_BYTES = 32
 _clock: Clock = SystemClock()
 _write_line: Callable[[str], None] = print
 _generation = 0
-_forget: list[Callable[[], None]] = []
+_parts: list[Any] = []
 _replaced: dict[Callable[[], Any], Callable[[], Any]] = {}
 
 
@@ -43,12 +44,24 @@ def once(build: Callable[[], T]) -> Callable[[], T]:
     """Built at the first call, and kept until the next `start_anew`."""
 
     @cache
+    @wraps(build)
     def part() -> T:
         replacement: Callable[[], T] = _replaced.get(part, build)
         return replacement()
 
-    _forget.append(part.cache_clear)
+    _parts.append(part)
     return part
+
+
+def build_all(module: ModuleType) -> None:
+    """Build the parts that this module declares."""
+    for part in _parts:
+        if part.__module__ == module.__name__:
+            part()
+
+
+def built() -> list[Any]:
+    return [part() for part in _parts if part.cache_info().currsize]
 
 
 def start_anew(clock: Clock, write_line: Callable[[str], None] = print) -> None:
@@ -58,8 +71,8 @@ def start_anew(clock: Clock, write_line: Callable[[str], None] = print) -> None:
     _clock = clock
     _write_line = write_line
     _generation += 1
-    for forget in _forget:
-        forget()
+    for part in _parts:
+        part.cache_clear()
 
 
 def replace_parts(by: Mapping[Callable[[], Any], Callable[[], Any]]) -> None:
@@ -196,6 +209,29 @@ def carries_metrics(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]
     """As `writes_metrics`, but runs within ten seconds share a line, which the next run after them
     writes. A process that has none loses the counts that it carries."""
     return _ending(handler, _write_metrics_in_time)
+
+
+CHECK = {"check": True}
+
+
+def answers_check(
+    *wirings: ModuleType,
+) -> Callable[[Callable[[Any, Any], R]], Callable[[Any, Any], R]]:
+    """The same handler, which answers the event of a check by what the parts in these modules
+    reach. Before traffic moves, a deployment invokes each new version with this event."""
+
+    def answering(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
+        @wraps(handler)
+        def checking(event: Any, context: Any) -> Any:
+            if event != CHECK:
+                return handler(event, context)
+            from duewheel.wiring.check import reached
+
+            return {"reached": reached(wirings)}
+
+        return checking
+
+    return answering
 
 
 def _ending(handler: Callable[[Any, Any], R], end: Callable[[], None]) -> Callable[[Any, Any], R]:

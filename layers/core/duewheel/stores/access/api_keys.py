@@ -28,6 +28,10 @@ class ApiKeyStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
+    def reach(self) -> list[str]:
+        self.client.get_item(TableName=self.table, Key=registry_keys.api_key("-"))
+        return [self.table]
+
     def read(self, key_id: str) -> ApiKey | None:
         """Raises UnreadableItem, and reports it, if the record is damaged."""
         answer = self.client.get_item(

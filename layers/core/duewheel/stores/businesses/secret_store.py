@@ -13,6 +13,7 @@ no item that was there before.
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,17 @@ class SecretTable(Struct, frozen=True):
         if secret is None:  # or it was put by hand, with another type
             raise SecretGone(f"no secret in the item {key['id']['S']}")
         return bytes(secret)
+
+
+class SecretsRead(Struct, frozen=True):
+    """Of a function that may read secrets."""
+
+    table: SecretTable
+
+    def reach(self) -> list[str]:
+        with suppress(SecretGone):
+            self.table.read(_item_key("-", "-"))
+        return [self.table.name]
 
 
 class NewSecrets:

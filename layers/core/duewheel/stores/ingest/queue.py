@@ -16,6 +16,10 @@ class IngestQueue(Struct, frozen=True):
     url: str
     dead_letter_url: str
 
+    def reach(self) -> list[str]:
+        urls = (self.url, self.dead_letter_url)
+        return [name for url in urls for name in SliceQueue(self.client, url).reach()]
+
     def hide(self, receipt_handle: str, seconds: int) -> None:
         SliceQueue(self.client, self.url).hide(receipt_handle, seconds)
 

@@ -78,6 +78,10 @@ class SliceStore(Struct, frozen=True):
     table: str
     buckets: int
 
+    def reach(self) -> list[str]:
+        self._query(0, 0, *addresses.second_range(0), Limit=1)
+        return [self.table]
+
     def probe(self, second: int) -> Occupied | None:
         """None if the second is empty. Of one with several shards the start counts as its first
         instant.

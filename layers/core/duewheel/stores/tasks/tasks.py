@@ -44,6 +44,11 @@ class TaskStore(Struct, frozen=True, kw_only=True):
     buckets: int
     list_index: bool
 
+    def reach(self) -> list[str]:
+        key = {"slot": {"S": "-"}, "place": {"S": "-"}}
+        self.client.batch_get_item(RequestItems={self.table: {"Keys": [key]}})
+        return [self.table]
+
     def create(self, task: Task) -> bool:
         """Put if absent. An existing item can only be the same task: by an earlier try of the same
         request, since the place is random, or the same occurrence of a timer, whose place is

@@ -40,6 +40,10 @@ class SliceQueue(Struct, frozen=True):
     client: "SQSClient"
     url: str
 
+    def reach(self) -> list[str]:
+        self.client.get_queue_attributes(QueueUrl=self.url, AttributeNames=["QueueArn"])
+        return [self.url]
+
     def send(self, messages: Iterable[M], delay_seconds: Callable[[M], int] = at_once) -> list[M]:
         """Send all messages, each with its delay; return those that SQS did not accept. If a
         request gets no answer, the rest is not tried: each further batch would wait as long."""

@@ -41,6 +41,10 @@ class PointerStore(Struct, frozen=True):
     client: "DynamoDBClient"
     table: str
 
+    def reach(self) -> list[str]:
+        self.client.get_item(TableName=self.table, Key=registry_keys.SHAPE)
+        return [self.table]
+
     def shape(self, buckets: int, now_ms: int, fresh_secret: bytes) -> WheelShape:
         """The first process records it, with BUCKETS, which is part of the data: with another value
         the wheel is unreadable."""
