@@ -1,13 +1,16 @@
 """`make deploy`, `make deploy-package`: check stack and account, run `sam deploy`, report on it.
 
-It has no prompts and changes no file of the repository. It deletes something only with
-`--replace-failed`: a stack whose first creation failed, which AWS only allows to delete.
+It has no prompts and changes no file of the repository. It deletes old versions of functions, and
+with `--replace-failed` a stack whose first creation failed, which AWS only allows to delete.
 """
 
 import argparse
+import json
+import os
+import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from samtranslator.yaml_helper import yaml_parse
 
 from infra.operate import deploy_advice as advice
+from infra.operate import sam_with_triggers
 from infra.operate.deploy_parameters import (
     FILE_SUFFIX,
     WrongParameters,
@@ -29,6 +33,17 @@ from infra.operate.deploy_parameters import (
 ROOT = Path(__file__).parents[2]
 SAMCONFIG = ROOT / "samconfig.toml"
 ALARMS_AT_ONCE = 100  # of DescribeAlarms
+# Alarms that a bad version sets off within minutes, and that end with it; five are the most that a
+# stack takes. The last two are there without Observability.
+TRIGGERS = (
+    "FunctionErrorsAlarm",
+    "ApiErrorsAlarm",
+    "PointerLagAlarm",
+    "RescuedAlarm",
+    "DamageAlarm",
+)
+ALWAYS_THERE = TRIGGERS[-2:]
+VERSIONS_KEPT = 3
 WITHIN_AN_HOUR = {"Delay": 5, "MaxAttempts": 720}
 REFUSED = 2
 
@@ -39,7 +54,8 @@ class Options:
     stack: str
     template: Path
     parameters: Mapping[str, str]
-    sam: str
+    sam: tuple[str, ...]
+    watch_minutes: int
     again: str  # the command that deploys this
     is_failed_replaced: bool
     asks_before_changes: bool
@@ -87,11 +103,18 @@ def deployed(account: Account, options: Options, declared: Mapping[str, Any]) ->
                 raise Stopped("\n".join([*hindered, *_reasons(account, stack)]))
             _delete_failed(account, stack)
             stack = None
-    will_be = effective(declared, _parameters_of(stack), options.parameters)
+    previous = _parameters_of(stack)
+    will_be = effective(declared, previous, options.parameters)
     _say(_about_concurrency(account, will_be, options.stack))
     if stack is None and will_be["AuthMode"] == "iam" and will_be["IamDefault"] == "none":
         _say(advice.access(will_be, options.stack))
-    done = subprocess.run(sam_command(options), check=False).returncode
+    environment = dict(os.environ)
+    if stack is not None:
+        is_watched_as_before = previous.get("Observability") == will_be["Observability"]
+        names = TRIGGERS if is_watched_as_before else ALWAYS_THERE  # else they may go, or come
+        triggers = json.dumps(_triggers(account, options, names))
+        environment[sam_with_triggers.VARIABLE] = triggers
+    done = subprocess.run(sam_command(options), env=environment, check=False).returncode
     if done == 0:
         _say(_result(account, options, declared))
     return done
@@ -99,7 +122,7 @@ def deployed(account: Account, options: Options, declared: Mapping[str, Any]) ->
 
 def sam_command(options: Options) -> list[str]:
     command = [
-        options.sam, "deploy",
+        *options.sam, "deploy",
         "--template-file", str(options.template),
         "--config-file", str(SAMCONFIG),  # otherwise sam reads it beside the template
         "--config-env", options.environment,
@@ -128,6 +151,29 @@ def _about_concurrency(account: Account, parameters: Mapping[str, str], stack: s
         return [f"The account's concurrency of Lambda could not be looked up: {error}"]
     limit = settings["AccountLimit"]["ConcurrentExecutions"]
     return advice.concurrency(limit, account.region, parameters, stack)
+
+
+def _triggers(account: Account, options: Options, names: Sequence[str]) -> dict[str, Any]:
+    """The alarms of these names that the stack has. One that is on already is left out: it would
+    undo the update that is to end it."""
+    alarms = {
+        one["PhysicalResourceId"]: one["LogicalResourceId"]
+        for one in account.resources(options.stack)
+        if one["LogicalResourceId"] in names
+    }
+    if not alarms:
+        return {"RollbackTriggers": [], "MonitoringTimeInMinutes": 0}
+    described = account.client("cloudwatch").describe_alarms(AlarmNames=list(alarms))[
+        "MetricAlarms"
+    ]
+    is_on = sorted(alarms[a["AlarmName"]] for a in described if a["StateValue"] == "ALARM")
+    if is_on:
+        _say([f"On already, so that they do not undo this update: {', '.join(is_on)}."])
+    arns = sorted(a["AlarmArn"] for a in described if a["StateValue"] != "ALARM")
+    return {
+        "RollbackTriggers": [{"Arn": arn, "Type": "AWS::CloudWatch::Alarm"} for arn in arns],
+        "MonitoringTimeInMinutes": options.watch_minutes,
+    }
 
 
 def _reasons(account: Account, stack: Mapping[str, Any]) -> list[str]:
@@ -192,6 +238,34 @@ def _protected(account: Account, stack: str) -> list[str]:
     return protected
 
 
+def _pruned(account: Account, stack: str) -> list[str]:
+    """Delete each function's versions but the last ones that an alias has used, since Lambda keeps
+    them, with their network interfaces, for ever. Newer ones are those of failed deployments, whose
+    numbers an alias may still pass."""
+    client = account.client("lambda")
+    pruned = 0
+    for resource in account.resources(stack):
+        if resource["ResourceType"] != "AWS::Lambda::Function":
+            continue
+        function = resource["PhysicalResourceId"]
+        named = _named_by_aliases(client, function)
+        pages = client.get_paginator("list_versions_by_function").paginate(FunctionName=function)
+        versions = [one["Version"] for page in pages for one in page["Versions"]]
+        used = sorted(int(one) for one in versions if one.isdigit() and int(one) <= max(named))
+        for version in sorted(set(used[:-VERSIONS_KEPT]) - named):
+            client.delete_function(FunctionName=function, Qualifier=str(version))
+            pruned += 1
+    return [f"{pruned} old versions of functions are deleted."] if pruned else []
+
+
+def _named_by_aliases(client: Any, function: str) -> set[int]:
+    pages = client.get_paginator("list_aliases").paginate(FunctionName=function)
+    aliases = [alias for page in pages for alias in page["Aliases"]]
+    weights = [a.get("RoutingConfig", {}).get("AdditionalVersionWeights", {}) for a in aliases]
+    versions = {a["FunctionVersion"] for a in aliases}.union(*weights)
+    return {0, *(int(version) for version in versions if version.isdigit())}
+
+
 def _result(account: Account, options: Options, declared: Mapping[str, Any]) -> list[str]:
     """The deployment is a success even if these credentials may not read all of it."""
     try:
@@ -213,7 +287,9 @@ def _looked_up(account: Account, options: Options, declared: Mapping[str, Any]) 
         f"Console: {outputs['ConsoleUrl']}",
         *advice.access(parameters, options.stack),
         *advice.notified(_watched(account, options.stack), options.stack),
+        *advice.rolled_back_by(stack.get("RollbackConfiguration", {})),
         *_protected(account, options.stack),
+        *_pruned(account, options.stack),
     ]
 
 
@@ -271,7 +347,8 @@ def options_from(given: argparse.Namespace, declared: Mapping[str, Any]) -> Opti
         stack=stack,
         template=given.template,
         parameters=chosen(section, own, given.parameters, declared),
-        sam=given.sam,
+        sam=tuple(shlex.split(given.sam)),
+        watch_minutes=given.watch_minutes,
         again=given.again,
         is_failed_replaced=given.replace_failed == "yes",
         asks_before_changes=bool(section["confirm_changeset"]) and not given.no_questions,
@@ -282,7 +359,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make deploy", description=__doc__)
     parser.add_argument("env", help="an environment of samconfig.toml")
     parser.add_argument("--template", type=Path, required=True, help="of the built package")
-    parser.add_argument("--sam", required=True, help="the SAM CLI")
+    parser.add_argument("--sam", required=True, help="the SAM CLI, as a command")
+    parser.add_argument(
+        "--watch-minutes", type=int, required=True, help="how long alarms may undo an update"
+    )
     parser.add_argument("--again", required=True, help="the command that does the same once more")
     parser.add_argument("--stack", default="", help="another name than that of samconfig.toml")
     parser.add_argument("--parameters", default="", help='"Name=value Other=value"')

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 HELD_BY_WHEEL = 2  # scheduler and sweeper, for some seconds of each minute
 LEFT_TO_CALLERS = 2
@@ -117,6 +118,16 @@ def notified(watched: Watched, stack: str) -> list[str]:
             f"{stack}.parameters, and deploy again."
         )
     return lines
+
+
+def rolled_back_by(configuration: Mapping[str, Any]) -> list[str]:
+    """The alarms that undo the next updates of the stack."""
+    triggers = configuration.get("RollbackTriggers", [])
+    if not triggers:
+        return ["Updates: no alarm undoes one yet; the next `make deploy` sets them."]
+    names = ", ".join(sorted(each["Arn"].rpartition(":")[2] for each in triggers))
+    minutes = configuration.get("MonitoringTimeInMinutes", 0)
+    return [f"Updates: undone if an alarm goes off, until {minutes} minutes later: {names}"]
 
 
 def _subscribers(topic: str, subscriptions: Sequence[Subscription]) -> list[str]:

@@ -76,8 +76,8 @@ UNUSED = {
         cloudformation:GetStackPolicy cloudformation:SetStackPolicy
         cloudformation:UpdateTerminationProtection""",
 }
-# Used by the SAM CLI, infra/operate/deploy.py, the resource `Check`, and API Gateway to set up access
-# logs.
+# Used by the SAM CLI, infra/operate/deploy.py, the resource `Check`, and API Gateway to set up
+# access logs.
 OTHER_ACTIONS = {
     "cloudformation:CreateChangeSet",
     "cloudformation:DeleteChangeSet",

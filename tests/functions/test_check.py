@@ -57,7 +57,7 @@ def test_a_check_reaches_each_table_and_queue_that_the_function_may_use(
     function: str, wired: ManualClock, resources: Resources
 ) -> None:
     role = roles_of(resources)[function]
-    targets = {EVERYTHING["TargetQueueArns"].rpartition(":")[2]}  # of callbacks
+    targets = {arn.rpartition(":")[2] for arn in EVERYTHING["TargetArns"].split(",")}
     assert may_use(role) - targets <= checked(function, wired)
     assert taken_refusals() == []
 

@@ -1,5 +1,6 @@
 """`make deploy`: its parameters, its refusals, and its advice about account and stack."""
 
+import json
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -8,9 +9,10 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.handlers import BUILTIN_HANDLERS
 from botocore.stub import Stubber
 
-from infra.operate import deploy
+from infra.operate import deploy, sam_with_triggers
 from infra.operate import deploy_advice as advice
 from infra.operate.deploy_parameters import (
     WrongParameters,
@@ -20,7 +22,7 @@ from infra.operate.deploy_parameters import (
     in_command,
     options_of,
 )
-from local.aws.template import source_of
+from local.aws.template import load_template, source_of
 from tests.support.cases import each_case
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +77,10 @@ def aws() -> Iterator[Aws]:
 def sam(tmp_path: Path) -> Path:
     """Records its arguments instead of the real SAM CLI."""
     program = tmp_path / "sam"
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path / "arguments"}\n')
+    program.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path / "arguments"}\n'
+        f'printf "%s" "$ROLLBACK_CONFIGURATION" > {tmp_path / "triggers"}\n'
+    )
     program.chmod(0o755)
     return program
 
@@ -92,7 +97,8 @@ def options(sam: Path, *, parameters: str = "", replace: bool = False) -> deploy
         stack="duewheel-dev",
         template=ROOT / "template.yaml",
         parameters=chosen(options, "", parameters, DECLARED),
-        sam=str(sam),
+        sam=(str(sam),),
+        watch_minutes=10,
         again=AGAIN,
         is_failed_replaced=replace,
         asks_before_changes=False,
@@ -197,6 +203,7 @@ def test_make_passes_its_variables_to_the_deployment() -> None:
     options = dict(zip(words[4::2], words[5::2], strict=True))
     assert words[3] == "dev"
     assert options["--stack"] == "my-timers"
+    assert options["--watch-minutes"] == "10"
     assert options["--parameters"] == "ListIndex=off AuthMode=keys"
     assert options["--replace-failed"] == "yes"
     assert options["--again"] == "make deploy ENV=dev STACK=my-timers"
@@ -229,6 +236,7 @@ def test_only_the_environment_is_required(sam: Path, monkeypatch: pytest.MonkeyP
     )
     template = str(ROOT / "template.yaml")
     given = ["dev", "--template", template, "--sam", str(sam), "--again", AGAIN]
+    given += ["--watch-minutes", "10"]
     assert deploy.main(given) == len(options_of(SAMCONFIG, "dev")["parameter_overrides"])
     assert deploy.main([*given, "--parameters", "AuthMod=keys"]) == deploy.REFUSED
 
@@ -394,14 +402,196 @@ def deployed_over(aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]) -> st
     return str(capsys.readouterr().out)
 
 
+# ---------------------------------------------------------------- what undoes an update
+
+
+def alarm_arn(name: str) -> str:
+    return f"arn:aws:cloudwatch:eu-west-1:123456789012:alarm:duewheel-dev-{name}"
+
+
+def alarms_are(aws: Aws, *names: str, is_on: tuple[str, ...] = ()) -> None:
+    held = [resource("AWS::CloudWatch::Alarm", name) for name in (*names, "DeadLettersAlarm")]
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": held})
+    described = [
+        {
+            "AlarmName": f"duewheel-dev-{name}",
+            "AlarmArn": alarm_arn(name),
+            "StateValue": "ALARM" if name in is_on else "OK",
+        }
+        for name in names
+    ]
+    physical = [f"duewheel-dev-{name}" for name in names]
+    aws.answers("cloudwatch", "describe_alarms", {"MetricAlarms": described}, AlarmNames=physical)
+
+
+def set_triggers(sam: Path) -> Any:
+    return json.loads(sam.with_name("triggers").read_text() or "null")
+
+
+def updated(
+    aws: Aws,
+    sam: Path,
+    observability: str,
+    *alarms: str,
+    is_on: tuple[str, ...] = (),
+    **parameters: str,
+) -> None:
+    """The deployment ends without a look at its result, for which the credentials have no right."""
+    before = stack_in("UPDATE_COMPLETE", Observability=observability)
+    aws.answers("cloudformation", "describe_stacks", before)
+    limit(aws, 1_000)
+    alarms_are(aws, *alarms, is_on=is_on)
+    given = " ".join(f"{name}={value}" for name, value in parameters.items())
+    wanted = options(sam, parameters=given)
+    aws.fails("cloudformation", "describe_stacks", "AccessDenied")
+    assert run(aws, wanted) == 0
+
+
+def test_an_update_is_undone_by_the_alarms_of_functions_lag_and_api_for_ten_minutes(
+    aws: Aws, sam: Path
+) -> None:
+    updated(aws, sam, "on", *deploy.TRIGGERS)
+    assert set_triggers(sam) == {
+        "RollbackTriggers": [
+            {"Arn": alarm_arn(name), "Type": "AWS::CloudWatch::Alarm"}
+            for name in sorted(deploy.TRIGGERS)
+        ],
+        "MonitoringTimeInMinutes": 10,
+    }
+
+
+def test_alarms_that_this_update_may_take_away_do_not_undo_it(aws: Aws, sam: Path) -> None:
+    """CloudFormation fails an update that misses one of its alarms."""
+    updated(aws, sam, "on", *deploy.ALWAYS_THERE, Observability="off")
+    named = {each["Arn"] for each in set_triggers(sam)["RollbackTriggers"]}
+    assert named == {alarm_arn(name) for name in deploy.ALWAYS_THERE}
+
+
+def test_an_alarm_that_is_on_already_does_not_undo_the_update_that_ends_it(
+    aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = DEFAULTS["Observability"]
+    updated(aws, sam, usual, "RescuedAlarm", "DamageAlarm", is_on=("DamageAlarm",))
+    assert (
+        "On already, so that they do not undo this update: DamageAlarm." in capsys.readouterr().out
+    )
+    (trigger,) = set_triggers(sam)["RollbackTriggers"]
+    assert trigger["Arn"] == alarm_arn("RescuedAlarm")
+
+
+def test_a_first_creation_has_no_triggers(aws: Aws, sam: Path) -> None:
+    """Its alarms are not there yet."""
+    no_stack(aws)
+    limit(aws, 1_000)
+    no_stack(aws)
+    assert run(aws, options(sam)) == 0
+    assert set_triggers(sam) is None
+
+
+def test_the_triggers_are_five_alarms_of_the_templates_two_of_them_in_every_stack() -> None:
+    def alarms(name: str) -> set[str]:
+        resources = source_of(ROOT / name)["Resources"].items()
+        return {one for one, body in resources if body["Type"] == "AWS::CloudWatch::Alarm"}
+
+    always = load_template(ROOT / "template.yaml", {"Observability": "off"}).resources
+    assert len(deploy.TRIGGERS) == 5, "CloudFormation takes no more"
+    assert set(deploy.TRIGGERS) <= alarms("template.yaml") | alarms("infra/observability.yaml")
+    assert set(deploy.ALWAYS_THERE) <= set(always)
+    assert set(deploy.TRIGGERS) - set(deploy.ALWAYS_THERE) <= alarms("infra/observability.yaml")
+
+
+def test_the_change_set_of_the_sam_cli_carries_the_triggers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The SAM CLI makes clients of its own, each by a session of the SDK."""
+    wanted = {"RollbackTriggers": [], "MonitoringTimeInMinutes": 10}
+    asked = {"StackName": "duewheel-dev", "ChangeSetName": "one"}
+    monkeypatch.setattr(sam_with_triggers, "BUILTIN_HANDLERS", handlers := list(BUILTIN_HANDLERS))
+    monkeypatch.setattr("botocore.session.handlers.BUILTIN_HANDLERS", handlers)
+    sam_with_triggers.register()
+    client = boto3.Session().client("cloudformation", region_name="eu-west-1")
+    with Stubber(client) as stub:
+        stub.add_response("create_change_set", {}, {**asked, "RollbackConfiguration": wanted})
+        monkeypatch.setenv(sam_with_triggers.VARIABLE, json.dumps(wanted))
+        client.create_change_set(**asked)
+        stub.add_response("create_change_set", {}, asked)
+        monkeypatch.delenv(sam_with_triggers.VARIABLE)
+        client.create_change_set(**asked)
+
+
+@each_case(
+    ("configuration", "expected"),
+    [
+        ({}, "the next `make deploy` sets them"),
+        ({"RollbackTriggers": [], "MonitoringTimeInMinutes": 0}, "the next `make deploy`"),
+        (
+            {"RollbackTriggers": [{"Arn": alarm_arn("X")}], "MonitoringTimeInMinutes": 10},
+            "until 10 minutes later: duewheel-dev-X",
+        ),
+    ],
+)
+def test_a_deployment_says_what_undoes_the_next(
+    configuration: dict[str, Any], expected: str
+) -> None:
+    assert expected in "\n".join(advice.rolled_back_by(configuration))
+
+
+# ---------------------------------------------------------------- old versions
+
+
+@each_case(
+    ("published", "aliases", "deleted"),
+    [
+        (["1", "2", "3"], {"live": "3"}, []),
+        (["1", "2", "3", "4", "5"], {"live": "5"}, ["1", "2"]),
+        (["1", "2", "3", "4", "5"], {"live": "5", "mine": "1"}, ["2"]),
+        (["1", "2", "3", "4", "5"], {"live": "4"}, ["1"]),  # 5: of a deployment that failed
+        (["8", "9", "10", "11"], {"live": "11"}, ["8"]),
+        (["1", "2"], {}, []),
+    ],
+)
+def test_versions_older_than_the_last_three_of_an_alias_are_deleted(
+    published: list[str], aliases: dict[str, str], deleted: list[str]
+) -> None:
+    aws = Aws()
+    function = resource("AWS::Lambda::Function", "ApiFunction")
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": [function]})
+    named = [{"Name": name, "FunctionVersion": version} for name, version in aliases.items()]
+    aws.answers(
+        "lambda", "list_aliases", {"Aliases": named}, FunctionName="duewheel-dev-ApiFunction"
+    )
+    versions = [{"Version": version} for version in ("$LATEST", *published)]
+    aws.answers("lambda", "list_versions_by_function", {"Versions": versions})
+    for version in deleted:
+        aws.answers(
+            "lambda", "delete_function", {},
+            FunctionName="duewheel-dev-ApiFunction", Qualifier=version,
+        )  # fmt: skip
+    said = deploy._pruned(deploy.Account(aws.client, "eu-west-1"), "duewheel-dev")
+    aws.check_all_used()
+    assert said == ([f"{len(deleted)} old versions of functions are deleted."] if deleted else [])
+
+
+def test_a_version_to_which_an_alias_shifts_by_weight_is_kept() -> None:
+    aws = Aws()
+    alias = {
+        "FunctionVersion": "5",
+        "RoutingConfig": {"AdditionalVersionWeights": {"1": 0.1}},
+    }
+    aws.answers("lambda", "list_aliases", {"Aliases": [alias]})
+    assert deploy._named_by_aliases(aws.client("lambda"), "api") == {0, 1, 5}
+
+
 def test_a_deployment_prints_the_address_and_the_alarms_without_recipients(
     aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws.answers("cloudformation", "describe_stacks", stack_in("CREATE_COMPLETE"))
     limit(aws, 1_000)
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": []})
     aws.answers("cloudformation", "describe_stacks", stack_in("UPDATE_COMPLETE"))
     watched(aws, {"Rescued": [], "DeadLetters": []})
     tables_are(aws, protected=True)
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": []})
     printed = deployed_over(aws, sam, capsys)
     assert "runs version 1.2.3" in printed
     assert "API: https://api\n" in printed
@@ -415,6 +605,7 @@ def test_a_deployment_prints_the_recipients_of_alarms_and_those_not_confirmed(
 ) -> None:
     aws.answers("cloudformation", "describe_stacks", stack_in("CREATE_COMPLETE"))
     limit(aws, 1_000)
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": []})
     aws.answers("cloudformation", "describe_stacks", stack_in("UPDATE_COMPLETE"))
     watched(aws, {"Rescued": [TOPIC]})
     subscribed = [
@@ -423,6 +614,7 @@ def test_a_deployment_prints_the_recipients_of_alarms_and_those_not_confirmed(
     ]
     aws.answers("sns", "list_subscriptions_by_topic", {"Subscriptions": subscribed}, TopicArn=TOPIC)
     tables_are(aws, protected=True)
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": []})
     printed = deployed_over(aws, sam, capsys)
     assert "email a@b.example (not confirmed yet" in printed
     assert "https https://pager\n" in printed
