@@ -67,11 +67,11 @@ format: $(CHECKS) ## format the sources, and fix what ruff can fix
 	$(IN_VENV)/ruff check --fix $(SOURCES)
 	$(IN_VENV)/python client/make_sync.py
 
-examples: $(VENV)/ready ##m generate the examples in docs/api.md, and the tables of all pages that follow from the code
+examples: $(VENV)/ready ##m generate the examples in docs/api.md and docs/xtimer.md, and the tables of all pages that follow from the code
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.tables
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.examples.make
 
-openapi: $(VENV)/ready ##m generate the API document from the table of calls, the rules and docs/api.md
+openapi: $(VENV)/ready ##m generate the API documents from the tables of calls, the rules, docs/api.md and docs/xtimer.md
 	@PYTHONPATH=layers/core $(IN_VENV)/python -m docs.openapi.make
 
 cost: $(VENV)/ready ## print what a deployment costs at list prices

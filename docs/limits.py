@@ -34,7 +34,6 @@ from duewheel.rules.tasks.long_work import REPORT_BYTES_MAX, RESULT_BYTES_MAX
 from duewheel.rules.timers import requests as timer_requests
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.timer import Rules
-from duewheel.rules.timers.xtimer import requests as xtimer
 from duewheel.rules.wheel.addresses import LIST_PARTITIONS, SHARDS_MAX
 from duewheel.rules.wheel.open_places import OPEN_PLACES_MAX
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES
@@ -50,7 +49,8 @@ from duewheel.workflows.sweep import audit
 from duewheel.workflows.sweep.delete_business import TIMERS_AT_ONCE
 from duewheel.workflows.sweep.read_overview import DEATHS_MAX, DEATHS_OF_MAX
 from duewheel.workflows.tasks.key_prefix import KEYS_AT_ONCE
-from duewheel.workflows.timers.read_xtimer import LINES_MAX
+from duewheel.xtimer import requests as xtimer
+from duewheel.xtimer.reads import LINES_MAX
 from local.aws.template import source_of
 
 NESTING_TAKEN = 900  # as test_tables.py shows
@@ -185,13 +185,17 @@ timers that a `DELETE` of a business deletes in one call | {TIMERS_AT_ONCE}
 timers on a page of their list, runs on a page | {PAGE}, and {PAYLOADS}
 what is ahead | 1 to {timer_requests.UPCOMING_MAX} occurrences (`count`), by default \
 {timer_requests.UPCOMING_DEFAULT}
-pages of the xTimer interface | 1 to {xtimer.PAGE_SIZE_MAX} (`pageSize`), by default \
-{xtimer.PAGE_SIZE_DEFAULT}; a larger one counts as {xtimer.PAGE_SIZE_MAX}; the first {LINES_MAX:,} \
-timers, the latest {xtimer.RECORDS_MAX:,} records
 range of statistics | {minute_statistics.MINUTES_MAX:,} minutes; they are kept for \
 {minute_statistics.KEPT_DAYS} days
 open places that are listed | {OPEN_PLACES_SHOWN}, of {OPEN_PLACES_MAX:,} that there can be
 an audit | {audit.SECONDS_MAX:,} seconds or about {audit.ITEMS_MAX:,} items a call
+"""
+
+XTIMER = f"""
+timers or records on a page | 1 to {xtimer.PAGE_SIZE_MAX} (`pageSize`), by default \
+{xtimer.PAGE_SIZE_DEFAULT}; a larger one counts as {xtimer.PAGE_SIZE_MAX}
+timers of an app, records of a timer that are paged | the first {LINES_MAX:,}, the latest \
+{xtimer.RECORDS_MAX:,}
 """
 
 FIELDS = f"""

@@ -20,6 +20,7 @@ from docs import limits
 from docs.examples.layout import laid_out
 from docs.limits import TEMPLATE
 from duewheel.api.wheel_calls import API_DOCUMENT
+from duewheel.interface.http import Calls
 from duewheel.interface.problems import URN, internal, misconfigured
 from duewheel.metrics import METRICS
 from duewheel.rules.access.api_keys import PATTERN as KEY_PATTERN
@@ -38,6 +39,7 @@ from duewheel.rules.timers.schedule import DstGap, DstOverlap, Schedule, seconds
 from duewheel.rules.timers.schedule_validation import refusal_of
 from duewheel.rules.timers.time_zones import zone_named
 from duewheel.rules.wheel.open_places import Why
+from duewheel.xtimer import calls as xtimer
 from functions.api.app import CALLS
 from local import __main__ as local_stack
 from local.aws.emulator import Emulator
@@ -340,6 +342,13 @@ def local_routes() -> list[str]:
     return re.findall(r'case \["(\w+)"', (ROOT / "local/control/routes.py").read_text("utf-8"))
 
 
+def calls(table: Calls) -> Maker:
+    return explained(
+        {f"{method} {path}" for path, methods in table.by_path.items() for method in methods},
+        lambda row: [name.partition("?")[0] for name in ticks(row[0])],
+    )
+
+
 TABLES: Mapping[str, Maker] = {
     **{
         f"parameters, {group['Label']['default'].partition(' (')[0]}": partial(parameters, group)
@@ -355,16 +364,15 @@ TABLES: Mapping[str, Maker] = {
     "actions of the log": explained(actions()),
     "members of the access log": explained([*json.loads(STAGE["AccessLogSettings"]["Format"])]),
     "endpoints": explained(services_called(), lambda row: ticks(row[-1])[:1]),
-    "calls": explained(
-        {f"{method} {path}" for path, methods in CALLS.by_path.items() for method in methods},
-        lambda row: [name.partition("?")[0] for name in ticks(row[0])],
-    ),
+    "calls": calls(CALLS),
+    "calls of xTimer": calls(xtimer.CALLS),
     "problems": explained(problems()),
     "fields of a task": members("NewTask"),
     "fields of a timer": members("NewTimer"),
     "settings of a business": members("BusinessChange"),
     "limits in short": lines_of(limits.IN_SHORT),
     "limits of calls": lines_of(limits.CALLS),
+    "limits of xTimer": lines_of(limits.XTIMER),
     "limits of fields": lines_of(limits.FIELDS),
     "limits of work": lines_of(limits.WORK),
     "headers with secrets": secret_headers,

@@ -1,10 +1,9 @@
-"""The stories behind the examples of timers, by `/v1/timers` and by the xTimer interface."""
+"""The stories behind the examples of timers."""
 
 from docs.examples.calls import HOOK
 from docs.examples.teller import INBOX, Story, Teller
 
 PATH = "/v1/timers"
-DEF = "/api/timer/v1/def"
 
 
 def defining(teller: Teller) -> None:
@@ -66,30 +65,4 @@ def by_name(teller: Teller) -> None:
     teller.example("timer-delete-by-name", "DELETE", path)
 
 
-def as_xtimer(teller: Teller) -> None:
-    new = {
-        "app": "OrderService",
-        "name": "close unpaid orders",
-        "cron": "0 30 8 * * * *",
-        "notifyHTTPParam": {
-            "url": f"{INBOX}/orders",
-            "method": "POST",
-            "header": {"content-type": ["application/json"], "x-team": ["billing", "orders"]},
-            "body": '{"order": 17}',
-        },
-    }
-    timer_id = teller.example("xtimer-create", "POST", DEF, new)["id"]
-    named = {"id": timer_id, "app": "OrderService"}
-    teller.example("xtimer-enable", "POST", "/api/timer/v1/enable", named)
-    teller.example("xtimer-read", "GET", f"{DEF}?id={timer_id}&app=OrderService")
-    teller.advance(1_800)
-    teller.received("xtimer-callback", "orders")
-    teller.example("xtimer-records", "GET", f"/api/task/v1/records?timerID={timer_id}&pageSize=1")
-    teller.example("xtimer-unable", "POST", "/api/timer/v1/unable", named)
-    teller.example("xtimer-list", "GET", "/api/timer/v1/defs?app=OrderService&pageSize=1")
-    teller.example("xtimer-delete", "DELETE", DEF, named)
-    teller.example("xtimer-refused", "POST", DEF, {**new, "cron": "0 0 30 2 *"})
-    teller.example("xtimer-malformed", "POST", DEF, '{"app": "OrderService"}')
-
-
-STORIES = (Story(defining), Story(running), Story(by_name), Story(as_xtimer))
+STORIES = (Story(defining), Story(running), Story(by_name))

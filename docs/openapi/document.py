@@ -1,13 +1,16 @@
 """Puts the document together: the table of calls, what each takes and answers, examples."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from docs.examples.page import examples_in
 from docs.openapi import page, problems
-from docs.openapi.schemas import Schema, name_of, parameters_of, ref, schemas_of
+from docs.openapi.schemas import Schema, Schemas, name_of, parameters_of, ref, schemas_of
 from duewheel import __version__
 from duewheel.interface.http import JSON, Call, Calls
 from duewheel.rules import preconditions
@@ -27,11 +30,6 @@ _TAGS = {  # by the modules of their calls
     "work_calls": ("tasks", "Calls owed at an instant."),
     "key_calls": ("keys", "API keys, and what is granted to their bearers."),
     "wheel_calls": ("wheel", "Where it stands, what is wrong with it, whether it is well."),
-    "xtimer_calls": (
-        "xtimer",
-        "What clients of xTimer send, on the same timers. Unknown members and parameters are "
-        "passed over. Of a repeated parameter the first counts; an empty one is none.",
-    ),
 }
 _TEXT: Schema = {"type": "string"}
 _PLACEHOLDERS = {"biz_type": ref("BizType"), "key": ref("TaskKey")}
@@ -87,8 +85,25 @@ class DocumentError(Exception):
     """The table of calls and the page do not belong together."""
 
 
-def document(page_text: str, calls: Calls = CALLS) -> dict[str, Any]:
-    """`page_text`: of docs/api.md."""
+class Interface(Struct, frozen=True, kw_only=True):
+    """What a document is about. `tags`: by the modules of the calls. `answer` and `responses`: to a
+    request that succeeds, and to one that does not."""
+
+    title: str = "Duewheel"
+    about: str = _ABOUT
+    calls: Calls = CALLS
+    tags: Mapping[str, tuple[str, str]] = MappingProxyType(_TAGS)
+    schemas: Callable[[Iterable[Call]], Schemas] = lambda calls: {
+        **schemas_of(calls),
+        **problems.schemas(),
+    }
+    answer: Callable[[type[Struct]], Schema] = lambda answer: ref(name_of(answer))
+    responses: Callable[[str, str, Call], dict[str, Schema]] = problems.responses
+
+
+def document(page_text: str, interface: Interface) -> dict[str, Any]:
+    """`page_text`: of the page that describes it."""
+    calls = interface.calls
     table = {(m, path): c for path, taken in calls.by_path.items() for m, c in taken.items()}
     said = page.lines(page_text)
     if strays := sorted(set(table) ^ set(said)):
@@ -96,15 +111,21 @@ def document(page_text: str, calls: Calls = CALLS) -> dict[str, Any]:
     examples = _by_call(page_text, calls)
     paths: dict[str, dict[str, Any]] = {}
     for (method, path), call in table.items():
-        item = _operation(method, path, call, said[method, path], examples)
+        item = _operation(call, said[method, path], interface.tags)
+        shown_ones = examples.get((method, path), [])
+        if parameters := [*_parameters(path, call)]:
+            item["parameters"] = parameters
+        if call.body is not None:
+            item["requestBody"] = _body(call, call.body, shown_ones)
+        item["responses"] = _responses(method, path, call, shown_ones, interface)
         paths.setdefault(path, {})[method.lower()] = item
     gateway = {"type": "object", "properties": {"message": _TEXT}, "required": ["message"]}
     return {
         "openapi": VERSION,
         "info": {
-            "title": "Duewheel",
+            "title": interface.title,
             "version": __version__,
-            "description": _ABOUT,
+            "description": interface.about,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [
@@ -116,11 +137,12 @@ def document(page_text: str, calls: Calls = CALLS) -> dict[str, Any]:
         ],
         "security": [{name: []} for name in _SECURITY],
         "tags": [
-            {"name": name, "description": about} for name, about in dict(_TAGS.values()).items()
+            {"name": name, "description": about}
+            for name, about in dict(interface.tags.values()).items()
         ],
         "paths": paths,
         "components": {
-            "schemas": {**schemas_of(table.values()), **problems.schemas(), "Gateway": gateway},
+            "schemas": {**interface.schemas(table.values()), "Gateway": gateway},
             "headers": _HEADERS,
             "securitySchemes": _SECURITY,
         },
@@ -137,27 +159,22 @@ def _by_call(page_text: str, calls: Calls) -> Examples:
     return found
 
 
-def _operation(method: str, path: str, call: Call, said: str, examples: Examples) -> dict[str, Any]:
-    shown_ones = examples.get((method, path), [])
-    module = call.carry.__module__.rpartition(".")[2]
+def _operation(call: Call, said: str, tags: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
     item: dict[str, Any] = {
         "operationId": call.carry.__name__,
         "summary": said,
         "description": _right(call),
-        "tags": [_TAGS[module][0]],
+        "tags": [tags[call.carry.__module__.rpartition(".")[2]][0]],
     }
     if call.by_token:
         item["security"] = []
-    if parameters := [*_parameters(path, call)]:
-        item["parameters"] = parameters
-    if call.body is not None:
-        good = {one.name: {"value": one.body} for one in shown_ones if one.status < 300}
-        item["requestBody"] = {
-            "required": call.needs_body,
-            "content": {JSON: {"schema": ref(name_of(call.body)), "examples": good}},
-        }
-    item["responses"] = _responses(method, path, call, shown_ones)
     return item
+
+
+def _body(call: Call, body: type[Struct], shown_ones: list[page.Shown]) -> dict[str, Any]:
+    good = {one.name: {"value": one.body} for one in shown_ones if one.status < 300}
+    content = {JSON: {"schema": ref(name_of(body)), "examples": good}}
+    return {"required": call.needs_body, "content": content}
 
 
 def _right(call: Call) -> str:
@@ -183,24 +200,20 @@ def _parameters(path: str, call: Call) -> Iterator[dict[str, Any]]:
         yield {"name": name.title(), "in": "header", **_TAKEN[name]}
 
 
-def _answer(path: str, call: Call) -> Schema:
-    if call.answer is None:
-        return {"type": "object"}
-    schema = ref(name_of(call.answer))
-    return {"oneOf": [schema, ref("XTimerRefusal")]} if problems.is_in_codes(path) else schema
-
-
-def _responses(method: str, path: str, call: Call, shown_ones: list[page.Shown]) -> dict[str, Any]:
+def _responses(
+    method: str, path: str, call: Call, shown_ones: list[page.Shown], interface: Interface
+) -> dict[str, Any]:
+    schema = {"type": "object"} if call.answer is None else interface.answer(call.answer)
     headers = {name: ref(name, "headers") for name in call.gives}
     found: dict[str, Any] = {
         str(status): {
             "description": HTTPStatus(status).phrase,
             **({"headers": headers} if headers else {}),
-            "content": {JSON: {"schema": _answer(path, call)}},
+            "content": {JSON: {"schema": schema}},
         }
         for status in call.statuses
     }
-    found.update(problems.responses(method, path, call))
+    found.update(interface.responses(method, path, call))
     found["default"] = {
         "description": "What API Gateway itself answers: 401, 403, 404, 413, 429, 500, 503, 504.",
         "content": {JSON: {"schema": ref("Gateway")}},

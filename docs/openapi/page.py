@@ -1,4 +1,4 @@
-"""What docs/api.md says of the calls: a line for each, and examples that were really exchanged."""
+"""What a page says of its calls: a line for each, and examples that were really exchanged."""
 
 import json
 import re
@@ -26,7 +26,11 @@ class Shown:
 
 
 def lines(page: str) -> dict[tuple[str, str], str]:
-    return {(method, path): _LINK.sub(r"\1", said) for method, path, said in _LINE.findall(page)}
+    """The first line of a call is that of the table of all calls."""
+    found: dict[tuple[str, str], str] = {}
+    for method, path, said in _LINE.findall(page):
+        found.setdefault((method, path), _LINK.sub(r"\1", said))
+    return found
 
 
 def exchanges(examples: dict[str, str]) -> Iterator[Shown]:

@@ -5,11 +5,11 @@ placeholders is added here.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from docs.openapi.schemas import Schema, ref
 from duewheel.interface import problems
-from duewheel.interface.http import JSON, Call
+from duewheel.interface.http import Call
 from duewheel.rules.refusals import (
     CallbackRefused,
     IdempotencyKeyInUse,
@@ -69,30 +69,22 @@ def schemas() -> dict[str, Schema]:
 
 def responses(method: str, path: str, call: Call) -> dict[str, Schema]:
     """By status: whatever the call may answer that is no success."""
-    may = _refusals(method, path, call)
+    return responses_to(_refusals(method, path, call))
+
+
+def responses_to(may: Collection[type[Refusal]]) -> dict[str, Schema]:
+    """To these refusals, and to failures of the service."""
     names: dict[int, list[str]] = {}
     for refusal in (refusal for refusal in family() if refusal in may):
         names.setdefault(refusal.status, []).append(refusal.__name__)
     names.setdefault(500, []).extend(_FAILURES)
-    found = {str(status): _response(names[status]) for status in sorted(names)}
-    if is_in_codes(path):
-        refused = {"schema": ref("XTimerRefusal")}
-        found["400"] = {"description": "Not to be read", "content": {JSON: refused}}
-    return found
-
-
-def is_in_codes(path: str) -> bool:
-    """Whether the call answers refusals by the codes of xTimer."""
-    return path.startswith("/api/")
+    return {str(status): _response(names[status]) for status in sorted(names)}
 
 
 def _refusals(method: str, path: str, call: Call) -> set[type[Refusal]]:
-    """In codes, only what is refused before the call is looked at."""
     may: set[type[Refusal]] = {NotPermitted}
     if method != "GET":
         may.add(CallbackRefused)
-    if is_in_codes(path):
-        return may
     may.update((UnreadableItem, Unavailable, *call.refusals))
     if call.body is not None:
         may.update((MalformedBody, TooLarge, InvalidField))

@@ -11,7 +11,6 @@ from msgspec import Struct, json, to_builtins
 from duewheel.interface.callbacks.callback_view import ShownHttpCallback
 from duewheel.interface.http import Call
 from duewheel.interface.tasks.task_view import BatchCreatedView, BatchRefusedView
-from duewheel.interface.timers.xtimer_view import XTimerRefusalView
 from duewheel.rules.access.api_keys import ApiKeyId
 from duewheel.rules.bulk.operation import Action
 from duewheel.rules.bulk.requests import OF_DEATH
@@ -31,7 +30,6 @@ _RENAMED = {"Grant": "ShownGrant", "Status": "TaskStatus"}
 _NAMED = {"BizType": BizType, "TaskKey": TaskKey, "TimerId": TimerId, "ApiKeyId": ApiKeyId}
 _WITHIN = (
     ShownHttpCallback,
-    XTimerRefusalView,
     BatchCreatedView,
     BatchRefusedView,
     OutcomeNotice,
@@ -52,17 +50,25 @@ def schemas_of(calls: Iterable[Call]) -> Schemas:
     """By the names that the document has for them."""
     taken = list(calls)
     targets: list[type] = [HttpCallbackBody, *(target.body for target in AWS_TARGETS)]
-    bodies = [call.body for call in taken if call.body is not None]
-    answers = [call.answer for call in taken if call.answer is not None]
-    requests = _components([*targets, *bodies])
-    found = {**_named(), **requests}
-    for name, schema in _components([*answers, *_WITHIN]).items():
-        found.setdefault(name, schema if "enum" in schema else _always_there(schema))
+    found = {**_named(), **plain_schemas_of(taken, requests=targets, answers=_WITHIN)}
     found["ApiKey"]["properties"].pop("key")  # which IssuedApiKey has
     _add_callbacks(found, [name_of(kind) for kind in targets])
     _add_retry(found)
     _add_conditions(found)
     _add_operation(found)
+    return found
+
+
+def plain_schemas_of(
+    calls: Iterable[Call], *, requests: Iterable[type] = (), answers: Iterable[type] = ()
+) -> Schemas:
+    """What msgspec says of bodies and answers, and of these beside them."""
+    taken = list(calls)
+    bodies = [call.body for call in taken if call.body is not None]
+    views = [call.answer for call in taken if call.answer is not None]
+    found = _components([*requests, *bodies])
+    for name, schema in _components([*views, *answers]).items():
+        found.setdefault(name, schema if "enum" in schema else _always_there(schema))
     return found
 
 

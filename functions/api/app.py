@@ -13,7 +13,6 @@ from duewheel.api import (
     timer_calls,
     wheel_calls,
     work_calls,
-    xtimer_calls,
 )
 from duewheel.api.answered import answered, misconfigured
 from duewheel.interface.console_files import console_file
@@ -30,7 +29,6 @@ CALLS = Calls(
         **business_calls.CALLS,
         **timer_calls.CALLS,
         **bulk_calls.CALLS,
-        **xtimer_calls.CALLS,
         **key_calls.CALLS,
         **wheel_calls.CALLS,
     }
@@ -48,4 +46,13 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         request = replace(request, access=wiring.access(request.authorizer))
     except SettingsError as error:
         return misconfigured(error).event()
-    return answered(CALLS, request).event()
+    return answered(_calls_of(request), request).event()
+
+
+def _calls_of(request: Request) -> Calls:
+    """Those of xTimer's clients are imported for them alone."""
+    if not request.path.startswith("/api/"):
+        return CALLS
+    from duewheel.xtimer.calls import CALLS as OF_XTIMER
+
+    return OF_XTIMER

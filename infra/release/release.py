@@ -27,7 +27,9 @@ PLACES = [
     "pyproject.toml",
     "template.yaml",
     "docs/api.md",
+    "docs/xtimer.md",
     "layers/core/duewheel/interface/openapi.json",
+    "layers/core/duewheel/xtimer/openapi.json",
 ]
 BEFORE = r'^__version__ = "|^version = "|^    Value: |^user-agent: duewheel/|"version": "'
 VERSION = re.compile(rf"({BEFORE})({NUMBER})\b", re.MULTILINE)

@@ -9,6 +9,7 @@ from duewheel.wiring import process
 from functions.api import app as api
 from tests.functions.conftest import Context, event_from
 from tests.functions.conftest import wired as wired
+from tests.support.every_call import EVERY_CALL
 
 HOOK = {"url": "https://receiver.example/hook"}
 TASK = {"biz_type": "orders", "delay_seconds": 600, "callback": HOOK}
@@ -68,7 +69,7 @@ def stored_items() -> list[Any]:
 
 def every_call() -> list[tuple[str, str]]:
     """Method and path of every call of the service, with the placeholders."""
-    table = api.CALLS.by_path
+    table = EVERY_CALL.by_path
     return [(method, path) for path, by_method in table.items() for method in by_method]
 
 

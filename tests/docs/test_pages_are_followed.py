@@ -22,6 +22,7 @@ FOLLOWED = [
 ]
 RUN_ELSEWHERE = {
     ("docs/api.md", "http"): "tests/docs/test_api_examples.py",
+    ("docs/xtimer.md", "http"): "tests/docs/test_api_examples.py",
     ("docs/cli.md", "sh"): "client/tests/test_cli_page.py",
     ("docs/client.md", "python"): "client/tests/test_page.py",
     ("docs/operations.md", "sh"): "tests/docs/test_operations_page.py",

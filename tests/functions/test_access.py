@@ -10,10 +10,10 @@ import pytest
 from duewheel.rules.access.grants import Access, Right, grants_of
 from duewheel.wiring import api as wiring
 from duewheel.wiring import process
-from functions.api import app as api
 from tests.functions.conftest import call
 from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
+from tests.support.every_call import EVERY_CALL
 from tests.support.two_businesses import (
     MINE,
     OPERATOR,
@@ -26,7 +26,7 @@ from tests.support.two_businesses import (
     owned,
 )
 
-ALL_CALLS = {(m, path): c for path, calls in api.CALLS.by_path.items() for m, c in calls.items()}
+ALL_CALLS = {(m, path): c for path, calls in EVERY_CALL.by_path.items() for m, c in calls.items()}
 # Those by a token: tests/functions/test_work_calls.py.
 CALLS = {name: call for name, call in ALL_CALLS.items() if not call.by_token}
 EACH_CALL = quick_first([(name,) for name in CALLS], pytest.mark.exhaustive, 8)

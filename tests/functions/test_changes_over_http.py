@@ -14,7 +14,6 @@ from tests.functions.conftest import Context, event_from
 from tests.support.clock import ManualClock
 
 ORDERS = "/v1/businesses/orders"
-DEF, ENABLE, UNABLE = "/api/timer/v1/def", "/api/timer/v1/enable", "/api/timer/v1/unable"
 OWNER = "arn:aws:iam::123456789012:user/owner"
 OTHER = "arn:aws:iam::123456789012:user/other"
 HOOK = {"url": "https://receiver.example/hook"}
@@ -87,23 +86,6 @@ def test_each_call_on_a_timer_leaves_one_record(wired: ManualClock) -> None:
         (4, "changed", OTHER),
         (5, "deleted", OWNER),
     ]
-
-
-def test_the_calls_of_xtimer_leave_the_same_records(wired: ManualClock) -> None:
-    param = {"url": HOOK["url"], "method": "POST", "body": CANARY}
-    new = {"app": "orders", "name": "close", "cron": "0 30 9 * * * *", "notifyHTTPParam": param}
-    named = {"id": done("POST", DEF, new)["id"], "app": "orders"}
-    done("POST", ENABLE, named, by=OTHER)
-    done("POST", UNABLE, named)
-    done("DELETE", DEF, named, by=OTHER)
-    path = f"/v1/timers/{named['id']}"
-    assert words(path) == [
-        (1, "created", OWNER),
-        (2, "enabled", OTHER),
-        (3, "disabled", OWNER),
-        (4, "deleted", OTHER),
-    ]
-    assert CANARY not in json.dumps(changes(path))
 
 
 def test_a_record_has_old_and_new_values(wired: ManualClock) -> None:

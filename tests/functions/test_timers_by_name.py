@@ -125,19 +125,6 @@ def test_a_repeated_run_of_a_timer_makes_one_call(wired: ManualClock) -> None:
     assert json.loads(other["body"])["task_id"] != json.loads(first["body"])["task_id"]
 
 
-def test_a_repeated_create_in_the_xtimer_interface_finds_the_first_one(wired: ManualClock) -> None:
-    definition = {
-        "app": "orders",
-        "name": "nightly",
-        "cron": "0 3 * * *",
-        "notifyHTTPParam": {"url": "https://receiver.example/hook", "method": "POST"},
-    }
-    first = post(definition, path="/api/timer/v1/def")
-    assert json.loads(first["body"])["code"] == 0, first
-    assert post(definition, path="/api/timer/v1/def") == first
-    assert len(listed()) == 1
-
-
 def test_an_answer_with_a_secret_takes_no_idempotency_key(wired: ManualClock) -> None:
     key = {"name": "reader", "grants": [{"right": "read", "businesses": "orders"}]}
     refused = (422, "invalid-field", "idempotency-key")

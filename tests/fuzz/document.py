@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tests.fuzz.refusals import is_of_xtimer
 from tests.fuzz.requests import Name, Sent
-from tests.support.api_document import DOCUMENT, OPERATIONS, body_of, closed, resolved
+from tests.support.api_document import BOTH, OPERATIONS, body_of, closed, resolved
 
 BATCH = "tasks"  # the member whose elements are judged separately
 
@@ -138,12 +138,12 @@ def _place(error: Any) -> str:
 
 @cache
 def _validator(schema: str) -> Any:
-    return _made({**json.loads(schema), "components": DOCUMENT["components"]})
+    return _made({**json.loads(schema), "components": BOTH["components"]})
 
 
 @cache
 def _closed_validator(schema: str) -> Any:
-    components = {"schemas": closed(DOCUMENT["components"]["schemas"])}
+    components = {"schemas": closed(BOTH["components"]["schemas"])}
     return _made({**json.loads(schema), "components": components})
 
 

@@ -21,7 +21,7 @@ from schemathesis import Case, GenerationMode
 from schemathesis.schemas import APIOperation
 
 from tests.functions.conftest import event_from
-from tests.support.api_document import DOCUMENT
+from tests.support.api_document import BOTH
 
 Name = tuple[str, str]  # method and path template
 
@@ -90,7 +90,7 @@ class Sent(Struct, frozen=True):
 
 @cache
 def operations() -> dict[Name, APIOperation[Any, Any, Any, Any]]:
-    schema = schemathesis.openapi.from_dict(DOCUMENT)
+    schema = schemathesis.openapi.from_dict(BOTH)
     found = (result.ok() for result in schema.get_all_operations())
     return {(one.method.upper(), one.path): one for one in found}
 

@@ -15,12 +15,13 @@ from duewheel.interface.http import (
 )
 from duewheel.rules.access.grants import ANONYMOUS, Access, Grant, Right
 from duewheel.rules.refusals import InvalidField, MethodNotAllowed, NotPermitted, UnknownCall
-from functions.api.app import CALLS
 from tests.support.cases import each_case
+from tests.support.every_call import EVERY_CALL
 
 WRITER = Access("writer", (Grant(Right.WRITE, "orders"),))
-TABLE = {(m, path): call for path, calls in CALLS.by_path.items() for m, call in calls.items()}
-OPEN = {("GET", "/v1/health"), ("GET", "/v1/openapi.json"), ("POST", "/v1/timers/upcoming")}
+TABLE = {(m, path): c for path, calls in EVERY_CALL.by_path.items() for m, c in calls.items()}
+OPEN = {("GET", "/v1/health"), ("POST", "/v1/timers/upcoming")}
+OPEN |= {("GET", "/v1/openapi.json"), ("GET", "/api/openapi.json")}
 
 
 def answered(request: Request, **_: str) -> Answer:
@@ -59,7 +60,7 @@ def test_only_settings_pauses_deletions_and_keys_need_the_admin_right() -> None:
     assert admins == settings | pauses | keys
 
 
-def test_exactly_two_calls_concern_no_business() -> None:
+def test_health_documents_and_the_preview_alone_concern_no_business() -> None:
     assert {name for name, call in TABLE.items() if call.on_none} == OPEN
 
 

@@ -13,7 +13,6 @@ from duewheel.rules.sweep.minute_statistics import stats_request
 from duewheel.rules.tasks.dead_tasks import DeadQuery
 from duewheel.rules.tasks.listing import TasksQuery, list_request
 from duewheel.rules.timers.requests import TimersQuery, UpcomingQuery
-from duewheel.rules.timers.xtimer.requests import timers_of
 from tests.support.cases import each_case
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -85,7 +84,3 @@ def test_calls_with_a_period_take_both_spellings() -> None:
         )
         upcoming = read_query(f"from=2030-03-17T18:30:00{plus}01:00", UpcomingQuery)
         assert upcoming.from_ms == ms_from_rfc3339("2030-03-17T17:30:00Z")
-
-
-def test_xtimer_reads_a_plus_sign_alike() -> None:
-    assert timers_of("app=my+app")[0] == timers_of("app=my%20app")[0] == "my app"

@@ -1,4 +1,4 @@
-"""The API document, and helpers that compare requests and answers with it."""
+"""The API documents, and helpers that compare requests and answers with them."""
 
 import json
 from typing import Any
@@ -6,14 +6,32 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from duewheel.api.wheel_calls import API_DOCUMENT
+from duewheel.xtimer import calls as xtimer
+
+Operations = dict[tuple[str, str], dict[str, Any]]
 
 DOCUMENT: dict[str, Any] = json.loads(API_DOCUMENT.read_text("utf-8"))
-OPERATIONS: dict[tuple[str, str], dict[str, Any]] = {
-    (method.upper(), path): operation
-    for path, item in DOCUMENT["paths"].items()
-    for method, operation in item.items()
+XTIMER_DOCUMENT: dict[str, Any] = json.loads(xtimer.API_DOCUMENT.read_text("utf-8"))
+_SCHEMAS = {
+    **XTIMER_DOCUMENT["components"]["schemas"],
+    **DOCUMENT["components"]["schemas"],
 }
-_SCHEMAS = DOCUMENT["components"]["schemas"]
+BOTH: dict[str, Any] = {
+    **DOCUMENT,
+    "paths": {**DOCUMENT["paths"], **XTIMER_DOCUMENT["paths"]},
+    "components": {**DOCUMENT["components"], "schemas": _SCHEMAS},
+}
+
+
+def operations_of(document: dict[str, Any]) -> Operations:
+    return {
+        (method.upper(), path): operation
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+    }
+
+
+OPERATIONS = operations_of(BOTH)
 
 
 def closed(schema: Any) -> Any:

@@ -224,6 +224,7 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ),
     ("GET", "/v1/health"): lambda o: ("/v1/health", None),
     ("GET", "/v1/openapi.json"): lambda o: ("/v1/openapi.json", None),
+    ("GET", "/api/openapi.json"): lambda o: ("/api/openapi.json", None),
 }
 
 

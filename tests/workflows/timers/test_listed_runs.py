@@ -16,12 +16,12 @@ from duewheel.rules.timers.requests import RunsQuery
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.step_records import KEPT_LONGER_SECONDS
 from duewheel.rules.timers.timer import Timer
-from duewheel.rules.timers.xtimer.requests import Paging
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores import registry_keys
 from duewheel.stores.tasks import codec
 from duewheel.wiring import api
-from duewheel.wiring import timers as wired_timers
+from duewheel.xtimer.calls import read_xtimer
+from duewheel.xtimer.requests import Paging
 from tests.support.recorder import Call
 from tests.support.stories import End, Interruption, Story
 from tests.support.timers import chain_of, made, named_by_records, now, occurrences, patched
@@ -249,7 +249,7 @@ def test_the_records_of_xtimer_are_read_from_both(world: World) -> None:
     plan(world, timer)
     past(world)
     planned = newest_first(occurrences(world, timer))
-    shown, total = wired_timers.read_xtimer().records(timer, Paging(2, 50))
+    shown, total = read_xtimer().records(timer, Paging(2, 50))
     assert total == len(planned)
     assert [task.home for task in shown] == planned[50:100]
 

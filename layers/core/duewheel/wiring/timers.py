@@ -20,7 +20,6 @@ from duewheel.workflows.timers.disable_timer import DisableTimer
 from duewheel.workflows.timers.end_run import EndRun
 from duewheel.workflows.timers.keep_apart import WakeWaiting
 from duewheel.workflows.timers.planning_chain import PlanningChain
-from duewheel.workflows.timers.read_xtimer import ReadXtimer
 from duewheel.workflows.timers.timer_by_name import TimerByName
 
 
@@ -80,11 +79,6 @@ def counters() -> CounterStore:
 @once
 def count_outcomes() -> CountOutcomes:
     return CountOutcomes(clock=clock(), tasks=tasks(), records=step_records(), counters=counters())
-
-
-@once
-def read_xtimer() -> ReadXtimer:
-    return ReadXtimer(clock(), timers(), tasks(), run_list())
 
 
 @once

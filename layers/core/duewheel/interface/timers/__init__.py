@@ -1,1 +1,1 @@
-"""Timers in answers, also to xTimer clients."""
+"""Timers in answers."""

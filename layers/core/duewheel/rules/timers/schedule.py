@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
-from duewheel.rules.timers.cron.cronexpr import read_cronexpr
 from duewheel.rules.timers.cron.expression import DAY_SECONDS, Cron, day_of, midnight_of
 from duewheel.rules.timers.cron.standard import read_cron
 from duewheel.rules.timers.time_zones import (
@@ -201,4 +200,9 @@ def _end_of(schedule: Schedule) -> int:
 
 @lru_cache(maxsize=256)
 def _cron_of(text: str, dialect: Dialect) -> Cron:
-    return read_cron(text) if dialect is Dialect.CRON else read_cronexpr(text)
+    if dialect is Dialect.CRON:
+        return read_cron(text)
+    # Imported here, since only timers of xTimer's clients need it.
+    from duewheel.rules.timers.cron.cronexpr import read_cronexpr
+
+    return read_cronexpr(text)

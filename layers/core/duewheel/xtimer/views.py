@@ -14,8 +14,8 @@ from duewheel.rules.instants import rfc3339
 from duewheel.rules.refusals import MalformedBody, Refusal
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.timer import Timer
-from duewheel.rules.timers.xtimer.app_names import app_of
-from duewheel.rules.timers.xtimer.requests import XTimerId
+from duewheel.xtimer.app_names import app_of
+from duewheel.xtimer.requests import XTimerId
 
 MALFORMED = -1
 

@@ -24,7 +24,7 @@ from duewheel.rules.timers.schedule import Dialect, Schedule
 from duewheel.rules.timers.schedule_validation import CRON_CHARACTERS_MAX
 from duewheel.rules.timers.timer import NAME_CHARACTERS_MAX
 from duewheel.rules.timers.updates import BLANK, changed_rules
-from duewheel.rules.timers.xtimer.app_names import biz_type_of
+from duewheel.xtimer.app_names import biz_type_of
 
 PAGE_SIZE_DEFAULT = 10
 PAGE_SIZE_MAX = 100

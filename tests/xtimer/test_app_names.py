@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from duewheel.rules.names import BIZ_TYPE
 from duewheel.rules.refusals import InvalidField
-from duewheel.rules.timers.xtimer.app_names import app_of, biz_type_of
+from duewheel.xtimer.app_names import app_of, biz_type_of
 from tests.support.cases import each_case
 
 LETTERS = st.characters(exclude_categories=["Cs"])

@@ -9,7 +9,8 @@ from duewheel.rules.tasks.lifecycle import delivered
 from duewheel.rules.tasks.task import Attempt
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import wheel as wheel_wiring
-from tests.functions.conftest import call
+from duewheel.xtimer.calls import API_DOCUMENT
+from tests.functions.conftest import call, sent
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
@@ -187,3 +188,25 @@ def test_records_are_the_runs_of_the_timer_latest_first(wired: ManualClock) -> N
     assert [record["status"] for record in others] == [0, 0]
     _, page = call("GET", RECORDS, query=f"timerID={timer_id}&app={APP}&pageIndex=2&pageSize=2")
     assert (page["total"], page["data"]) == (3, others[1:])
+
+
+def test_a_repeated_create_finds_the_first_timer(wired: ManualClock) -> None:
+    first, again = (sent("POST", DEF, NEW, idempotency_key="a")[:2] for _ in range(2))
+    assert first[1]["code"] == 0
+    assert again == first
+    assert call("GET", DEFS, query=f"app={APP}")[1]["total"] == 1
+
+
+def test_the_calls_leave_the_records_of_v1(wired: ManualClock) -> None:
+    named = {"id": (timer_id := created()), "app": APP}
+    for method, path in (("POST", ENABLE), ("POST", UNABLE), ("DELETE", DEF)):
+        assert call(method, path, named) == (200, OK)
+    changes = call("GET", f"/v1/timers/{timer_id}/changes")[1]["changes"]
+    words = [(one["version"], one["did"]) for one in reversed(changes)]
+    assert words == [(1, "created"), (2, "enabled"), (3, "disabled"), (4, "deleted")]
+    assert "{{due_at}}" not in json.dumps(changes), "the body is no part of a record"
+
+
+def test_the_document_is_served_unchanged(wired: ManualClock) -> None:
+    status, text, _ = sent("GET", "/api/openapi.json", raw=True)
+    assert (status, text) == (200, API_DOCUMENT.read_text("utf-8"))

@@ -8,7 +8,7 @@ import pytest
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, TooLarge
 from duewheel.rules.timers.schedule import Dialect
-from duewheel.rules.timers.xtimer.requests import (
+from duewheel.xtimer.requests import (
     PAGE_SIZE_MAX,
     Named,
     Paging,
@@ -175,3 +175,7 @@ def test_pages_are_numbered_from_one(query: str, paging: Paging) -> None:
 def test_a_page_that_is_not_a_number_is_malformed() -> None:
     with pytest.raises(MalformedBody):
         timers_of("app=a&pageIndex=first")
+
+
+def test_a_plus_sign_is_a_blank() -> None:
+    assert timers_of("app=my+app")[0] == timers_of("app=my%20app")[0] == "my app"

@@ -9,13 +9,13 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers.timer import Timer, checked_timer_id, no_such_timer
-from duewheel.rules.timers.xtimer.app_names import biz_type_of
-from duewheel.rules.timers.xtimer.requests import RECORDS_MAX, Named, Paging
 from duewheel.rules.wheel import addresses
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.occurrences import OccurrenceList
 from duewheel.stores.timers.timers import TimerLine, TimerStore
+from duewheel.xtimer.app_names import biz_type_of
+from duewheel.xtimer.requests import RECORDS_MAX, Named, Paging
 
 _LINES_AT_ONCE = 1_000
 LINES_MAX = 10_000
