@@ -69,7 +69,7 @@ def park(service: Service) -> None:
     """As notifiers have left them."""
     store = ParkedStore(wheel.tasks(), TurnPool(service.turns, PARKED_SLOTS))  # type: ignore[arg-type]
     due_ms = NOON_MS - 600_000
-    placement = Placement(now_ms=due_ms - 60_000, pointer_second=due_ms // 1000 - 60, lead_ms=500)
+    placement = Placement(now_ms=due_ms - 60_000, lead_ms=500)
     new = NewTask(
         biz_type="orders",
         due_ms=due_ms,

@@ -61,7 +61,7 @@ TRANSIENT = [
 FOR_GOOD = [InvalidField("a: b", "a"), NotPermitted("no", "biz_type"), KeyTaken("taken", "key")]
 TASK = NewTask(
     biz_type="orders", due_ms=NOW_MS, callback=HttpCallback("https://example.com/")
-).placed(Placement(now_ms=NOW_MS, pointer_second=NOW_MS // 1000, lead_ms=500), b"12345678")
+).placed(Placement(now_ms=NOW_MS, lead_ms=500), b"12345678")
 ALLOWED_IN_SQS = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]+")
 
 

@@ -62,7 +62,7 @@ def claim(number: int = 0, in_ms: int = 0) -> Claim:
     return Claim(
         number,
         f"token-{number}",
-        Placement(now_ms=now_ms, pointer_second=now_ms // 1000, lead_ms=500),
+        Placement(now_ms=now_ms, lead_ms=500),
     )
 
 

@@ -188,16 +188,14 @@ def test_after_an_outage_a_thousand_runs_are_planned_at_a_time_in_immediate_step
 
 
 def test_a_chain_begins_with_the_next_second() -> None:
-    placement = Placement(now_ms=NOW * 1000 + 1, pointer_second=NOW, lead_ms=500)
+    placement = Placement(now_ms=NOW * 1000 + 1, lead_ms=500)
     chain = chain_home(timer(), placement, bytes(8))
     assert chain.plan == Plan(TIMER_ID, NOW + 1, 0)
     assert (chain.callback, chain.occurrence, chain.names_its_home) == (None, None, True)
 
 
 def test_a_chain_that_moves_on_is_another_version_of_itself() -> None:
-    chain = chain_home(
-        timer(), Placement(now_ms=NOW * 1000, pointer_second=NOW, lead_ms=500), bytes(8)
-    )
+    chain = chain_home(timer(), Placement(now_ms=NOW * 1000, lead_ms=500), bytes(8))
     step = next_step(timer(), new_plan(), NOW * 1000)
     entry = address_at(step.next_ms or 0, bytes(8))
     after = moved_on(chain, step, entry, step.next_ms or 0, NOW * 1000)

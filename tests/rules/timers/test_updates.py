@@ -117,9 +117,7 @@ def test_a_timer_records_the_latest_gaps_in_which_it_was_disabled() -> None:
 
 
 def home() -> Any:
-    return chain_home(
-        TIMER, Placement(now_ms=NOW * 1000 + 250, pointer_second=NOW, lead_ms=500), bytes(8)
-    )
+    return chain_home(TIMER, Placement(now_ms=NOW * 1000 + 250, lead_ms=500), bytes(8))
 
 
 def test_a_chain_is_due_now_and_plans_from_the_next_second() -> None:

@@ -88,7 +88,6 @@ def test_skewed_bytes_are_spread_evenly(step: int) -> None:
 def test_an_entry_finds_its_shard_again(random_bytes: bytes, shards: int) -> None:
     placement = Placement(
         now_ms=NOW_MS,
-        pointer_second=NOW_MS // 1000,
         lead_ms=500,
         shards={NOW_MS // 1000 + 60: shards},
     )
@@ -101,9 +100,7 @@ def test_an_entry_finds_its_shard_again(random_bytes: bytes, shards: int) -> Non
 
 
 def test_a_direct_entry_takes_a_shard_too() -> None:
-    placement = Placement(
-        now_ms=NOW_MS, pointer_second=NOW_MS // 1000, lead_ms=500, shards={NOW_MS // 1000: 64}
-    )
+    placement = Placement(now_ms=NOW_MS, lead_ms=500, shards={NOW_MS // 1000: 64})
     entries = [placement.address(0, bytes([n] * 8)) for n in range(64)]
     assert all(entry.direct for entry in entries)
     assert len({entry.shard for entry in entries}) > 16

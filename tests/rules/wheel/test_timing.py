@@ -37,56 +37,30 @@ def test_a_place_is_never_earlier_than_its_instant_nor_than_the_writers_clock(
 
 
 @each_case(
-    ("ahead_seconds", "pointer_ahead_seconds", "near"),
+    ("further_ms", "ahead_seconds", "near"),
     [
-        (-3, 0, True),
+        (0, -3, True),
         (0, 0, True),
-        (5, 0, True),
-        (6, 0, False),  # lead 0.5 s and margin 5 s
-        (6, 1, True),  # the pointer is ahead of this clock
-        (7, 1, False),
-        (5, -3_600, True),  # the pointer is behind: the clock counts
-        (6, -3_600, False),
+        (0, 5, True),
+        (0, 6, False),  # lead 0.5 s and margin 5 s
+        (timing.AHEAD_MS, 155, True),
+        (timing.AHEAD_MS, 156, False),  # the pointer may be at 150
     ],
 )
-def test_near_is_counted_from_the_later_of_clock_and_pointer(
-    ahead_seconds: int, pointer_ahead_seconds: int, near: bool
+def test_near_is_what_may_have_been_handed_over(
+    further_ms: int, ahead_seconds: int, near: bool
 ) -> None:
-    now = NOW_MS // 1000
-    pointer = now + pointer_ahead_seconds
-    found = timing.is_near(now + ahead_seconds, NOW_MS, pointer, lead_ms=500, ahead_ms=0)
-    assert found is near
+    second = NOW_MS // 1000 + ahead_seconds
+    assert timing.is_near(second, NOW_MS, 500, further_ms) is near
 
 
-@each_case(
-    ("ahead_seconds", "pointer_ahead_seconds", "near"),
-    [
-        (155, 0, True),
-        (156, 0, False),  # the pointer may be at 150, lead and margin are 5.5 s
-        (155, 150, True),
-        (156, 150, False),
-        (155, -3_600, True),  # the next run takes it there
-        (206, 200, False),
-        (205, 200, True),  # further ahead than it should be
-    ],
-)
-def test_near_is_what_the_profile_may_have_handed_over(
-    ahead_seconds: int, pointer_ahead_seconds: int, near: bool
-) -> None:
-    now = NOW_MS // 1000
-    pointer = now + pointer_ahead_seconds
-    found = timing.is_near(now + ahead_seconds, NOW_MS, pointer, 500, timing.AHEAD_MS)
-    assert found is near
-
-
-@given(near_horizon_ms, skews, leads, st.integers(-3_600, 10))
+@given(near_horizon_ms, skews, leads)
 def test_an_entry_that_is_not_near_is_written_before_its_slice_may_be_read(
-    ahead_ms: int, skew_ms: int, lead_ms: int, pointer_ahead: int
+    ahead_ms: int, skew_ms: int, lead_ms: int
 ) -> None:
     second = (NOW_MS + ahead_ms) // 1000
-    pointer = NOW_MS // 1000 + pointer_ahead
     notifier_ms = NOW_MS + skew_ms
-    is_near = timing.is_near(second, NOW_MS, pointer, lead_ms, 0)
+    is_near = timing.is_near(second, NOW_MS, lead_ms)
     assert is_near or notifier_ms < timing.opens_ms(second, lead_ms)
 
 
@@ -95,64 +69,57 @@ def test_such_an_entry_may_take_the_margin_less_the_skew_to_be_written(
     ahead_ms: int, skew_ms: int, lead_ms: int, write_ms: int
 ) -> None:
     second = (NOW_MS + ahead_ms) // 1000
-    is_near = timing.is_near(second, NOW_MS, 0, lead_ms, 0)
+    is_near = timing.is_near(second, NOW_MS, lead_ms)
     assert is_near or NOW_MS + skew_ms + write_ms < timing.opens_ms(second, lead_ms)
 
 
-def dispatched_by(clock_ms: int, lead_ms: int, aws_ms: int, profile_ahead_ms: int) -> int:
+def dispatched_by(clock_ms: int, lead_ms: int, aws_ms: int, further_ms: int) -> int:
     """The last second that a scheduler with this clock may hand over: see `Dispatch`."""
-    return timing.dispatchable_second(
-        clock_ms + profile_ahead_ms, lead_ms, aws_ms + profile_ahead_ms
-    )
+    return timing.dispatchable_second(clock_ms + further_ms, lead_ms, aws_ms + further_ms)
 
 
-@given(near_horizon_ms, skews, soon_ms, leads, st.integers(-3_600, 200), aheads)
+@given(near_horizon_ms, skews, soon_ms, leads, aheads)
 def test_an_entry_that_is_not_near_is_written_before_its_second_may_be_dispatched(
     ahead_ms: int,
     skew_ms: int,
     aws_ahead_ms: int,
     lead_ms: int,
-    pointer_ahead: int,
-    profile_ahead_ms: int,
+    further_ms: int,
 ) -> None:
-    second = (NOW_MS + profile_ahead_ms + ahead_ms) // 1000
-    pointer = NOW_MS // 1000 + pointer_ahead
-    dispatched = dispatched_by(NOW_MS + skew_ms, lead_ms, NOW_MS + aws_ahead_ms, profile_ahead_ms)
-    is_near = timing.is_near(second, NOW_MS, pointer, lead_ms, profile_ahead_ms)
-    assert is_near or second > max(dispatched, pointer)
+    second = (NOW_MS + further_ms + ahead_ms) // 1000
+    dispatched = dispatched_by(NOW_MS + skew_ms, lead_ms, NOW_MS + aws_ahead_ms, further_ms)
+    is_near = timing.is_near(second, NOW_MS, lead_ms, further_ms)
+    assert is_near or second > dispatched
 
 
 @given(near_horizon_ms, skews, leads, st.integers(0, NEAR_MARGIN_MS - SKEW_MS), aheads)
 def test_it_may_take_the_margin_less_the_skew_to_be_written_before_that_too(
-    ahead_ms: int, skew_ms: int, lead_ms: int, write_ms: int, profile_ahead_ms: int
+    ahead_ms: int, skew_ms: int, lead_ms: int, write_ms: int, further_ms: int
 ) -> None:
-    second = (NOW_MS + profile_ahead_ms + ahead_ms) // 1000
+    second = (NOW_MS + further_ms + ahead_ms) // 1000
     written_ms = NOW_MS + write_ms
-    dispatched = dispatched_by(written_ms + skew_ms, lead_ms, written_ms, profile_ahead_ms)
-    assert timing.is_near(second, NOW_MS, 0, lead_ms, profile_ahead_ms) or second > dispatched
+    dispatched = dispatched_by(written_ms + skew_ms, lead_ms, written_ms, further_ms)
+    assert timing.is_near(second, NOW_MS, lead_ms, further_ms) or second > dispatched
 
 
 @given(near_horizon_ms, skews, st.integers(-10_000_000, 10_000_000), leads, aheads)
 def test_this_holds_for_a_scheduler_whose_clock_is_wrong_as_long_as_aws_is_right(
-    ahead_ms: int, aws_ahead_ms: int, clock_ahead_ms: int, lead_ms: int, profile_ahead_ms: int
+    ahead_ms: int, aws_ahead_ms: int, clock_ahead_ms: int, lead_ms: int, further_ms: int
 ) -> None:
-    second = (NOW_MS + profile_ahead_ms + ahead_ms) // 1000
+    second = (NOW_MS + further_ms + ahead_ms) // 1000
     scheduler_ms, aws_ms = NOW_MS + clock_ahead_ms, NOW_MS + aws_ahead_ms
-    dispatched = dispatched_by(scheduler_ms, lead_ms, aws_ms, profile_ahead_ms)
-    assert timing.is_near(second, NOW_MS, 0, lead_ms, profile_ahead_ms) or second > dispatched
+    dispatched = dispatched_by(scheduler_ms, lead_ms, aws_ms, further_ms)
+    assert timing.is_near(second, NOW_MS, lead_ms, further_ms) or second > dispatched
 
 
-@given(near_horizon_ms, leads, st.integers(-3_600, 10), st.integers(0, 60), aheads)
+@given(near_horizon_ms, leads, st.integers(0, 60), aheads)
 def test_what_is_near_stays_near_as_time_goes_by(
-    ahead_ms: int, lead_ms: int, pointer_ahead: int, later_seconds: int, profile_ahead_ms: int
+    ahead_ms: int, lead_ms: int, later_seconds: int, further_ms: int
 ) -> None:
-    second = (NOW_MS + profile_ahead_ms + ahead_ms) // 1000
-    pointer = NOW_MS // 1000 + pointer_ahead
+    second = (NOW_MS + further_ms + ahead_ms) // 1000
     later_ms = NOW_MS + later_seconds * 1000
-    if timing.is_near(second, NOW_MS, pointer, lead_ms, profile_ahead_ms):
-        assert timing.is_near(second, later_ms, pointer, lead_ms, profile_ahead_ms)
-        later = pointer + later_seconds
-        assert timing.is_near(second, NOW_MS, later, lead_ms, profile_ahead_ms)
+    if timing.is_near(second, NOW_MS, lead_ms, further_ms):
+        assert timing.is_near(second, later_ms, lead_ms, further_ms)
 
 
 # Clocks that are off by more than they may

@@ -361,22 +361,3 @@ def test_a_takeover_under_another_tolerance_creates_only_what_is_missing(world: 
     assert again[1].task.due_ms == shared(again[1].task.due_at_ms, 900)
     assert len(stored(world)) == 3
     assert batch_text(request_batch(world)) == batch_text(again)
-
-
-def test_the_release_before_fails_on_a_record_whose_homes_follow_from_a_tolerance(
-    world: World,
-) -> None:
-    """It would look for the tasks elsewhere, and create them again."""
-
-    def record(key: str) -> dict[str, Any]:
-        request_batch(world, key=key)
-        items = world.unrecorded.scan(TableName=world.settings.registry_table)["Items"]
-        found = {json.dumps(item): item for item in items if item["record"]["S"] == "request"}
-        (new,) = [item for text, item in found.items() if text not in seen]
-        seen.update(found)
-        return dict(new)
-
-    seen: set[str] = set()
-    assert "claims" in record("exact")
-    set_tolerance(world, 60)
-    assert "claims" not in record("tolerant")

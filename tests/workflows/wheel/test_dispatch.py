@@ -14,7 +14,6 @@ from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.queue_messages import PageMessage, decode
 from duewheel.rules.wheel.timing import AHEAD_MS, AHEAD_SECONDS, WAKE_MS
 from duewheel.settings import SettingsError
-from duewheel.stores import registry_keys
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.wheel.dispatch import PHASE_MS, STRIDE_SECONDS
 from duewheel.workflows.wheel.run_leader import RESERVE_MS
@@ -411,16 +410,3 @@ def test_wherever_in_their_seconds_tasks_are_due_they_are_called_at_their_millis
 
     called = sorted((one.task_id, one.at_ms) for one in world.receiver.received)
     assert called == sorted((task.task_id, task.due_ms) for task in tasks)
-
-
-def test_a_wheel_of_an_earlier_release_gets_one_secret_of_completion_tokens(world: World) -> None:
-    shape = registry_keys.SHAPE
-    world.unrecorded.update_item(
-        TableName=world.settings.registry_table,
-        Key=shape,
-        UpdateExpression="REMOVE completion_secret",
-    )
-    buckets, now_ms = world.settings.buckets, world.clock.now_ms()
-    assert world.pointers.shape(buckets, now_ms, b"new").secret is None
-    first, second = (world.pointers.record_secret(fresh) for fresh in (b"one", b"two"))
-    assert first == second == world.pointers.shape(buckets, now_ms, b"new").secret == b"one"

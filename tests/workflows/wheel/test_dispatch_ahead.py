@@ -11,7 +11,7 @@ from botocore.exceptions import EndpointConnectionError
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.leader_election import KNOWN_BY_ALL_MS, LEASE_MS, POINTER_WRITE_EVERY_MS
+from duewheel.rules.wheel.leader_election import LEASE_MS, POINTER_WRITE_EVERY_MS
 from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode, texts_of_event
 from duewheel.rules.wheel.sharding import Header
 from duewheel.rules.wheel.timing import AHEAD_SECONDS, RUN_EVERY_SECONDS
@@ -362,50 +362,3 @@ def sent(world: World) -> list[str]:
         if call.operation == "SendMessageBatch"
         for entry in call.request["Entries"]
     ]
-
-
-def led_by_an_earlier_release(world: World) -> None:
-    """Its leader did not dispatch ahead, and left no reach on the pointer's record."""
-    led = world.pointers.claim(world.pointer(), "earlier", world.clock.now_ms())
-    assert led is not None
-    assert world.pointers.release(led, world.clock.now_ms() // 1000, world.clock.now_ms())
-    assert world.pointer().ahead_seconds == 0
-
-
-def test_a_run_after_such_a_leader_gets_ahead_when_every_function_knows_of_it(
-    world: World,
-) -> None:
-    led_by_an_earlier_release(world)
-    began_ms = world.clock.now_ms()
-    run(world)
-    assert world.clock.now_ms() >= began_ms + KNOWN_BY_ALL_MS
-    assert world.pointer().position >= world.clock.now_ms() // 1000 + AHEAD_SECONDS - 1
-    began_ms = world.clock.now_ms()
-    run(world, "next")
-    assert world.clock.now_ms() == began_ms, "known since the run before"
-
-
-def test_what_functions_of_the_earlier_release_write_meanwhile_is_called_on_time(
-    world: World,
-) -> None:
-    """They announce no page, and read the record within ten seconds."""
-    led_by_an_earlier_release(world)
-    tasks: list[Task] = []
-
-    def write(_: Call) -> None:
-        world.recorder.after = None
-        if world.clock.now_ms() < began_ms + KNOWN_BY_ALL_MS / 2 and len(tasks) < 40:
-            tasks.append(world.placed(world.new(KNOWN_BY_ALL_MS + 2_000 + 337 * len(tasks))))
-            assert world.tasks.create(tasks[-1])
-        world.recorder.after = write
-
-    began_ms = world.clock.now_ms()
-    world.recorder.after = write
-    run(world)
-    world.recorder.after = None
-    assert len(tasks) > 5
-    live(world, max(task.due_ms for task in tasks) + 2_000, runs=lambda minute: minute > 0)
-    called = {received.task_id: received.at_ms for received in world.receiver.received}
-    assert len(world.receiver.received) == len(tasks)
-    # A notifier of this world that waits for one call is late for another.
-    assert all(0 <= called[task.task_id] - task.due_ms < 2_000 for task in tasks)

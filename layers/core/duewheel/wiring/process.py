@@ -150,8 +150,8 @@ def shape() -> WheelShape:
 @once
 def completion_secret() -> bytes:
     """Seals the tokens by which receivers report the end of their work. It is read with the shape
-    of the wheel; a wheel of an earlier release gets one at the first use."""
-    return shape().secret or pointers().record_secret(secrets.token_bytes(COMPLETION_SECRET_BYTES))
+    of the wheel."""
+    return shape().secret
 
 
 @once

@@ -7,25 +7,19 @@ that finds leader and standby registers as candidate, which makes the leader ste
 from enum import Enum
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from duewheel.rules.wheel.open_places import OpenPlace
-from duewheel.rules.wheel.timing import AHEAD_SECONDS
 
 LEASE_MS = 8_000
 STANDBY_GRACE_MS = 2_000  # how long a free lease is left to its standby
 POINTER_WRITE_EVERY_MS = 5_000  # what the seconds between share; less than the lease
-# Every process reads the time pointer's record every ten seconds; what it places just before has
-# been written five seconds later, or is left to the sweep.
-KNOWN_BY_ALL_MS = 20_000
 WATCH_SECONDS = 1.0
 WATCH_SECONDS_AT_HANDOVER = 0.25
 
 
 class Pointer(Struct, frozen=True):
     """A pointer as stored. `position`: the last second that is finished, except for the open places
-    of the sweep pointer. `ahead_seconds`: how far ahead of the clock its leader dispatches from
-    `ahead_from_ms` on, so that writers of entries know it before."""
+    of the sweep pointer."""
 
     name: str
     position: int
@@ -36,8 +30,6 @@ class Pointer(Struct, frozen=True):
     candidate: str | None = None
     notes: tuple[tuple[int, int], ...] = ()  # sweep pointer: (time pointer, seen at ms)
     open_places: tuple[OpenPlace, ...] = ()  # sweep pointer, oldest second first
-    ahead_seconds: int = 0  # time pointer, as the one below
-    ahead_from_ms: int = 0
 
 
 class Step(Enum):
@@ -60,15 +52,6 @@ def next_step(pointer: Pointer, me: str, now_ms: int) -> Step:
     if pointer.candidate is None:
         return Step.REGISTER_AS_CANDIDATE
     return Step.WAIT
-
-
-def led_ahead(seen: Pointer, now_ms: int) -> Pointer:
-    """The time pointer as a leader claims it. If the one before, of an earlier release, did not
-    dispatch ahead, writers of that release get the time to learn of it; a new wheel has none."""
-    if seen.ahead_seconds >= AHEAD_SECONDS:
-        return seen
-    from_ms = 0 if seen.epoch == 0 else now_ms + KNOWN_BY_ALL_MS
-    return replace(seen, ahead_seconds=AHEAD_SECONDS, ahead_from_ms=from_ms)
 
 
 def watch_seconds(pointer: Pointer) -> float:

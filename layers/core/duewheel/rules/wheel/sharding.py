@@ -91,14 +91,11 @@ class Placement(Struct, frozen=True, kw_only=True, array_like=True):
     """A snapshot: the clock, how far ahead of it slices are read, the shards of seconds known to
     have more than one, and the tolerances of businesses that have one. `express`: which of these
     seconds are; `urgent`: businesses of high priority. An idempotency record keeps
-    it, as this array. `pointer_second` and `ahead_ms` are of records of earlier releases, which put
-    no entry into a dispatched second."""
+    it, as this array."""
 
     now_ms: int
-    pointer_second: int = 0
     lead_ms: int
     shards: Mapping[int, int] = field(default_factory=dict)
-    ahead_ms: int = 0
     tolerances: Mapping[str, int] = field(default_factory=dict)
     express: tuple[int, ...] = ()
     urgent: tuple[str, ...] = ()
@@ -143,7 +140,7 @@ class Placement(Struct, frozen=True, kw_only=True, array_like=True):
         return timing.placed_ms(instant_ms, self.now_ms) // 1000
 
     def is_near(self, second: int) -> bool:
-        return timing.is_near(second, self.now_ms, self.pointer_second, self.lead_ms, self.ahead_ms)
+        return timing.is_near(second, self.now_ms, self.lead_ms)
 
     def first_timely_ms(self) -> int:
         """From here on entries are in slices and fall due on time, even if writing them takes some

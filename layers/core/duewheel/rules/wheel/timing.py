@@ -32,12 +32,11 @@ def not_ahead_ms(now_ms: int, aws_ms: int) -> int:
     return min(now_ms, aws_ms + _DATE_CUT_MS + SKEW_MS)
 
 
-def is_near(second: int, now_ms: int, pointer_second: int, lead_ms: int, ahead_ms: int) -> bool:
+def is_near(second: int, now_ms: int, lead_ms: int, ahead_ms: int = 0) -> bool:
     """Whether slices of the second may be dispatched before an entry written now is in them, by a
     scheduler that dispatches so far ahead. With 0: whether they may be read before. Such an entry
     is direct: a message of its own names it."""
-    handed_over_ms = max(now_ms + ahead_ms, pointer_second * 1000)
-    return second * 1000 <= handed_over_ms + lead_ms + NEAR_MARGIN_MS
+    return second * 1000 <= now_ms + ahead_ms + lead_ms + NEAR_MARGIN_MS
 
 
 def first_timely_ms(now_ms: int, lead_ms: int) -> int:

@@ -22,14 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 _FREE = "attribute_not_exists(#kind) OR #state = :released OR #expires_at <= :now"
-# A release that knows no tolerance, or no express seconds, would look for the tasks elsewhere, and
-# create them again. So it gets no claims where one has these: it fails, and the repeat comes again.
-_CLAIMS, _CLAIMS_WITH_TOLERANCE, _CLAIMS_WITH_EXPRESS = (
-    "claims",
-    "tolerant_claims",
-    "express_claims",
-)
-_MEMBERS_OF_ALL = 7  # what each claim has in its row
+_MEMBERS_OF_ALL = 4  # what each claim has in its row
 _AS_SEEN = "#owner = :owner AND #state = :running"
 
 
@@ -83,7 +76,7 @@ def _item(record: RequestRecord) -> dict[str, Any]:
         **registry_keys.request(record.name),
         "digest": {"S": record.digest},
         "asked_ms": {"N": str(record.requested_ms)},
-        _claims_of(record): {"S": json_text([_claim_row(claim) for claim in record.claims])},
+        "claims": {"S": json_text([_claim_row(claim) for claim in record.claims])},
         "owner": {"S": record.latest.token},
         "lease_until_ms": {"N": str(record.lease_until_ms)},
         "state": {"S": record.state.value},
@@ -95,24 +88,13 @@ def _item(record: RequestRecord) -> dict[str, Any]:
     return item
 
 
-def _claims_of(record: RequestRecord) -> str:
-    placements = [claim.placement for claim in record.claims]
-    if any(placement.express for placement in placements):
-        return _CLAIMS_WITH_EXPRESS
-    if any(placement.tolerances for placement in placements):
-        return _CLAIMS_WITH_TOLERANCE
-    return _CLAIMS
-
-
 def _record(name: str, item: Item) -> RequestRecord:
     rows = json.loads(item["outcomes"]["S"]) if "outcomes" in item else {}
-    named = (_CLAIMS, _CLAIMS_WITH_TOLERANCE, _CLAIMS_WITH_EXPRESS)
-    claims = next(item[name] for name in named if name in item)
     return RequestRecord(
         name=name,
         digest=item["digest"]["S"],
         requested_ms=int(item["asked_ms"]["N"]),
-        claims=tuple(_claim_from(*row) for row in json.loads(claims["S"])),
+        claims=tuple(_claim_from(*row) for row in json.loads(item["claims"]["S"])),
         lease_until_ms=int(item["lease_until_ms"]["N"]),
         expires_at=int(item["expires_at"]["N"]),
         state=State(item["state"]["S"]),

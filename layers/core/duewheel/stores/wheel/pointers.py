@@ -30,11 +30,10 @@ _open_places = Decoder(tuple[OpenPlace, ...])
 
 
 class WheelShape(Struct, frozen=True):
-    """`origin`: the second at which both pointers start. `secret`: of completion tokens; None in
-    the record of an earlier release."""
+    """`origin`: the second at which both pointers start. `secret`: of completion tokens."""
 
     origin: int
-    secret: bytes | None
+    secret: bytes
 
 
 class PointerStore(Struct, frozen=True):
@@ -70,20 +69,7 @@ class PointerStore(Struct, frozen=True):
                 f"BUCKETS is {buckets}, but this wheel was laid out with {recorded}; "
                 f"set it back to {recorded}, or deploy a new stack for another value"
             )
-        secret = bytes(item[_SECRET]["B"]) if _SECRET in item else None
-        return WheelShape(int(item["origin"]["N"]), secret)
-
-    def record_secret(self, fresh: bytes) -> bytes:
-        """The secret of a wheel that an earlier release has begun."""
-        answer = self.client.update_item(
-            TableName=self.table,
-            Key=registry_keys.SHAPE,
-            UpdateExpression="SET #secret = if_not_exists(#secret, :fresh)",
-            ExpressionAttributeNames={"#secret": _SECRET},
-            ExpressionAttributeValues={":fresh": {"B": fresh}},
-            ReturnValues="ALL_NEW",
-        )
-        return bytes(answer["Attributes"][_SECRET]["B"])
+        return WheelShape(int(item["origin"]["N"]), bytes(item[_SECRET]["B"]))
 
     def read(self, name: str, origin: int, *, strongly: bool = True) -> Pointer:
         """A pointer that was never moved is at the origin."""
@@ -197,8 +183,6 @@ class PointerStore(Struct, frozen=True):
         clearable = ["owner", *(() if keep_waiting else ("heir", "newcomer"))]
         if pointer.name == SWEEP:
             clearable.append("open_places")
-        if pointer.name == TIME:
-            clearable += ["ahead_seconds", "ahead_from_ms"]
         cleared = [name for name in clearable if name not in attributes]
         update = "SET " + ", ".join(f"#{name} = :new_{name}" for name in attributes)
         if cleared:
@@ -221,8 +205,6 @@ class PointerStore(Struct, frozen=True):
                     "newcomer",
                     "notes",
                     "open_places",
-                    "ahead_seconds",
-                    "ahead_from_ms",
                 )
                 if f"#{name}" in text
             },
@@ -261,9 +243,6 @@ def _attributes(pointer: Pointer) -> dict[str, Any]:
     for name, scheduler in schedulers.items():
         if scheduler is not None:
             attributes[name] = {"S": scheduler}
-    if pointer.ahead_seconds:
-        attributes["ahead_seconds"] = {"N": str(pointer.ahead_seconds)}
-        attributes["ahead_from_ms"] = {"N": str(pointer.ahead_from_ms)}
     if pointer.notes:
         attributes["notes"] = {"S": json.dumps(pointer.notes)}
     if pointer.open_places:
@@ -294,8 +273,6 @@ def _pointer_from(item: Item) -> Pointer:
         candidate=text("newcomer"),
         notes=tuple((seen, at) for seen, at in notes),
         open_places=open_places_from(item),
-        ahead_seconds=int(item["ahead_seconds"]["N"]) if "ahead_seconds" in item else 0,
-        ahead_from_ms=int(item["ahead_from_ms"]["N"]) if "ahead_from_ms" in item else 0,
     )
 
 

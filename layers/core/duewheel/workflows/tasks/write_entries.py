@@ -219,7 +219,7 @@ class EntryWriter(Struct, frozen=True, kw_only=True):
         now_ms = self._now_ms()
         first_ms: dict[PageMessage, int] = {}
         for entry in entries:
-            if timing.is_near(entry.second, now_ms, 0, self.lead_ms, timing.AHEAD_MS):
+            if timing.is_near(entry.second, now_ms, self.lead_ms, timing.AHEAD_MS):
                 is_express = self._is_express(entry)
                 page = PageMessage(
                     entry.second, entry.shard if is_express else 0, express=is_express

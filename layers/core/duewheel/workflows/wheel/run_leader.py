@@ -39,9 +39,7 @@ class Lead(Struct, frozen=True, kw_only=True):
             seen = self.pointers.read(pointers.TIME, self.origin, strongly=False)
             match leader_election.next_step(seen, me, self.clock.now_ms()):
                 case Step.CLAIM:
-                    now_ms = self.clock.now_ms()
-                    seen = leader_election.led_ahead(seen, now_ms)
-                    mine = self.pointers.claim(seen, me, now_ms)
+                    mine = self.pointers.claim(seen, me, self.clock.now_ms())
                     if mine is not None:
                         logger.info(
                             "took leadership", action="lead", epoch=mine.epoch, at=mine.position
@@ -65,8 +63,7 @@ class Lead(Struct, frozen=True, kw_only=True):
         try:
             while True:
                 before = dispatched
-                may_get_ahead = gets_ahead and self.clock.now_ms() >= mine.ahead_from_ms
-                ahead_ms = timing.AHEAD_MS if may_get_ahead else 0
+                ahead_ms = timing.AHEAD_MS if gets_ahead else 0
                 last = self.dispatch.last_second(timing.AHEAD_MS)
                 dispatched, failed = self._tick(dispatched, ahead_ms, failed, is_stuck)
                 now_ms = self.clock.now_ms()
