@@ -55,7 +55,6 @@ TEMPLATE = ROOT / "template.yaml"
 STOP_SECONDS = 5.0
 OVERRIDES = {
     "AllowedPrivateCidrs": "127.0.0.0/8,::1/128",
-    "Metrics": "on",
     "IngestBusinesses": "*",
     "Express": "on",
 }

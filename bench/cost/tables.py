@@ -222,7 +222,7 @@ def assumptions(model: CostModel) -> Iterable[str]:
         ("settled tasks are kept", f"{settings.retention_days} days", "template"),
         ("alarms", str(model.alarms), "template"),
         (
-            "with `Observability`, which is off by default",
+            "with `Observability=full`",
             f"{len(model.watching)} alarms more, and a dashboard: "
             f"{model.observability:.2f} dollars a month",
             "template",
@@ -330,7 +330,7 @@ def assumptions(model: CostModel) -> Iterable[str]:
         yield _row(*row)
     yield (
         "\nLeft out: cold starts, data transfer, KMS requests, retries, reads by callers, the "
-        "storage of tasks not yet due, free tiers, tracing. The filters behind the alarms publish "
+        "storage of tasks not yet due, free tiers. The filters behind the alarms publish "
         "only what they find: on a healthy stack nothing."
     )
 

@@ -22,7 +22,7 @@ POLICY_CHARACTERS_MAX = 6_144  # of a managed policy, without white space
 OTHER_WAYS = [
     {
         **EVERYTHING,
-        "Observability": "on",
+        "Observability": "full",
         "AlarmEmail": "on@call.example",
         "TasksPerDayAlarm": "1",
         "Capacity": "provisioned",

@@ -142,8 +142,6 @@ def everything_on(account: Account) -> dict[str, str]:
         "ProvisionedPollers": "2",
         "TasksPerDayAlarm": "1000000",
         "KmsKeyArn": account.key_arn,
-        "Metrics": "on",
-        "Observability": "on",
+        "Observability": "full",
         "AlarmEmail": "operators@example.com",
-        "Tracing": "on",
     }

@@ -122,11 +122,6 @@ def _functions(stack: Deployment) -> list[dict[str, Any]]:
     ]
 
 
-def _functions_are_traced(stack: Deployment) -> bool:
-    mode = "Active" if stack.parameters["Tracing"] == "on" else "PassThrough"
-    return all(function["TracingConfig"]["Mode"] == mode for function in _functions(stack))
-
-
 def _notifier_is_in_the_network(stack: Deployment) -> bool:
     subnets = {
         function["FunctionName"]: function.get("VpcConfig", {}).get("SubnetIds", [])
@@ -166,7 +161,6 @@ _LOOKS: dict[str, Callable[[Deployment], bool]] = {
     "the notifier may go on calling itself": _notifier_may_recur,
     "logs are kept for a bounded time": _logs_are_bounded,
     "metric filters count": _filters_count,
-    "runs are traced": _functions_are_traced,
     "the notifier runs in the subnets": _notifier_is_in_the_network,
     "pollers are provisioned": _pollers_are_provisioned,
     "the console's routes are throttled": _console_is_throttled,

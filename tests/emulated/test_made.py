@@ -10,7 +10,7 @@ from tests.emulated.deployment import ROOT, Deployment
 TEMPLATE = ROOT / "template.yaml"
 DECLARED = source_of(TEMPLATE)
 NESTED = source_of(ROOT / "infra" / "observability.yaml")
-# Observability needs metrics, which are on by default; and both stacks notify a recipient.
+# Metrics are on by default; and both stacks notify a recipient.
 IN_BOTH = {"HasMetrics", "NotifiesOfAlarms"}
 
 

@@ -156,7 +156,7 @@ def observability(parent: Resources) -> Resources:
 
 def with_observability(**parameters: str) -> Resources:
     """The resources of the whole template, within an emulator."""
-    template = load_template(ROOT / "template.yaml", {"Observability": "on", **parameters})
+    template = load_template(ROOT / "template.yaml", {"Observability": "full", **parameters})
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 
 

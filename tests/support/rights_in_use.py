@@ -34,7 +34,6 @@ EVERYTHING = {
     "KmsKeyArn": CUSTOMER_KEY,
     "SubnetIds": "subnet-01,subnet-02",
     "SecurityGroupIds": "sg-01",
-    "Tracing": "on",
 }
 # Options that leave tests out.
 _CHOSEN = (
@@ -52,8 +51,8 @@ def given(resources: Resources) -> set[Right]:
 
 
 def used_by_aws(resources: Resources) -> Iterator[Right]:
-    """The rights that Lambda itself uses with a function's role: it polls queues, writes logs and
-    traces, and makes network interfaces."""
+    """The rights that Lambda itself uses with a function's role: it polls queues, writes logs,
+    and makes network interfaces."""
     template = resources.template
     roles = {role.function_arn: role.name for role in roles_of(resources).values()}
     for mapping in template.of_type("AWS::Lambda::EventSourceMapping"):
@@ -71,9 +70,6 @@ def used_by_aws(resources: Resources) -> Iterator[Right]:
         logs = resources.attribute(function.properties["LoggingConfig"]["LogGroup"]["Ref"], "Arn")
         for action in ("CreateLogStream", "PutLogEvents"):
             yield Right(role, f"logs:{action}", logs)
-        if properties["TracingConfig"]["Mode"] == "Active":
-            for action in TRACES:
-                yield Right(role, f"xray:{action}", "*")
         if "VpcConfig" in properties:
             for action in INTERFACES:
                 yield Right(role, f"ec2:{action}", "*")
@@ -87,8 +83,6 @@ def used_by_the_previous_release(resources: Resources) -> Iterator[Right]:
     for role in roles:
         yield Right(role, "dynamodb:ConditionCheckItem", wheel)
 
-
-TRACES = ("PutTraceSegments", "PutTelemetryRecords")
 
 # AWS's list for a function in a customer's network.
 INTERFACES = (

@@ -171,7 +171,7 @@ class WatchedStack:
             frozen=True,
             faults=self.switches,
             asks_for_keys=True,
-            overrides={"Observability": "on"},
+            overrides={"Observability": "full"},
         )
         self._aws: dict[Metric, Metrics] = {}
 

@@ -230,12 +230,12 @@ def test_an_address_is_subscribed_where_there_is_one(
     assert len(nested.template.of_type("AWS::SNS::Subscription")) == number
 
 
-@pytest.mark.parametrize("observed", ["on", "off"])
+@pytest.mark.parametrize("observed", ["full", "metrics"])
 def test_alarms_of_this_account_alone_may_speak_to_the_topic(
     emulator: Emulator, observed: str
 ) -> None:
     stack = with_observability(Observability=observed, AlarmEmail="on@call.example")
-    if observed == "on":
+    if observed == "full":
         stack = observability(stack)
     (policy,) = stack.template.of_type("AWS::SNS::TopicPolicy")
     allowed, refused = stack.resolve(policy.properties)["PolicyDocument"]["Statement"]

@@ -21,7 +21,6 @@ from tests.support.rights_in_use import (
     EVERYTHING,
     INTERFACES,
     TEMPLATE,
-    TRACES,
     given,
     unused,
     used_by_aws,
@@ -29,7 +28,6 @@ from tests.support.rights_in_use import (
 
 PRIVATE_NETWORK = {name: EVERYTHING[name] for name in ("SubnetIds", "SecurityGroupIds")}
 PARAMETERS = [{}, EVERYTHING]
-EVERY_TRACE = {f"xray:{action}" for action in TRACES}
 PARTS_OF_RESOURCES = re.compile(r"(/index/[a-z_]+)?(:live)?")
 
 
@@ -56,9 +54,8 @@ def test_every_right_is_to_resources_of_this_stack_or_of_its_parameters(
             for arn in own
         )
         is_named = right.resource in named
-        is_a_trace = right.resource == "*" and right.action in EVERY_TRACE
-        is_of_a_network = (right.role, right.resource) == ("NotifierRole", "*") and not is_a_trace
-        assert is_own or is_named or is_of_a_network or is_a_trace, right
+        is_of_a_network = (right.role, right.resource) == ("NotifierRole", "*")
+        assert is_own or is_named or is_of_a_network, right
         if is_of_a_network:
             assert right.action.removeprefix("ec2:") in INTERFACES
 

@@ -233,7 +233,7 @@ def test_the_check_may_invoke_the_functions_and_nothing_else() -> None:
     }
 
 
-@each_case("parameters", [{}, {"Observability": "on", **EVERY_FUNCTION}])
+@each_case("parameters", [{}, {"Observability": "full", **EVERY_FUNCTION}])
 def test_nothing_waits_for_itself(parameters: dict[str, str]) -> None:
     made = translate(TEMPLATE, parameters)["Resources"]
     needs = {name: set(referred_to(body)) & made.keys() for name, body in made.items()}

@@ -5,7 +5,6 @@ A record is one line of ASCII, even if its fields contain other text of a caller
 
 import json
 import logging
-import os
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, TypeVar
@@ -60,12 +59,11 @@ def logs_run(handler: Callable[[Any, Any], R]) -> Callable[[Any, Any], R]:
 def _ids(event: Any, context: Any) -> dict[str, Any]:
     """The id of the run; of a request from API Gateway, its id in the access log. Function, version
     and stack are in the names of the log's group and stream."""
-    is_traced = "Sampled=1" in os.environ.get("_X_AMZN_TRACE_ID", "")
-    trace: dict[str, Any] = {} if is_traced else {"xray_trace_id": None}
+    ids = {"xray_trace_id": None}  # which the logger would add
     match event:
         case {"requestContext": {"requestId": str(request_id)}}:
-            return {"correlation_id": request_id, **trace}
-    return {"function_request_id": context.aws_request_id, **trace}
+            return {"correlation_id": request_id, **ids}
+    return {"function_request_id": context.aws_request_id, **ids}
 
 
 def report_unreadable(damaged: UnreadableItem) -> None:
