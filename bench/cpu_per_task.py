@@ -64,11 +64,6 @@ CASE = "cpu"  # as the receiver counts
 SAVED_ELSEWHERE = (sdk_without_idle_work, calls_without_http)
 DELIVERED, UPDATE = "a delivered task", "an UpdateItem of boto3"
 CONNECTED = "a delivered task, on a new connection"
-BATCHED = f"a delivered task, in batches of {PAGE}"
-BATCHED_FIRST = f"{BATCHED}, on a new connection"
-BUSINESS_OF_BATCHES = "batches"
-GB_PER_CPU = 1_769 / 1_024  # Lambda gives so much memory with a whole processor
-MILLION = 1_000_000
 
 
 @dataclass
@@ -118,29 +113,23 @@ class Own:
         )
 
 
-def deliver_second(
-    own: Own, clock: ManualClock, receiver: str, tasks: int, *, in_batches: bool = False
-) -> None:
+def deliver_second(own: Own, clock: ManualClock, receiver: str, tasks: int) -> None:
     """A second with so many tasks, in as many slices as it has. The connections of an hour ago are
     closed, so its first page opens new ones; the other pages use these, as under load."""
     second = clock.now_ms() // 1000 + AHEAD_SECONDS
-    biz_type = BUSINESS_OF_BATCHES if in_batches else "bench"
-    first, others = (BATCHED_FIRST, BATCHED) if in_batches else (CONNECTED, DELIVERED)
     for start in range(0, tasks, BATCH):
         count = min(BATCH, tasks - start)
-        create_batch(new_tasks(second, f"{receiver}/{CASE}/1", count, biz_type))
+        create_batch(new_tasks(second, f"{receiver}/{CASE}/1", count))
     clock.set_ms(second * 1000)
     occupied = process.slices().probe(second)
     called = calls_at(receiver)
     pages = chain(
-        [partial(own.measured, first, PAGE)],
-        repeat(partial(own.measured, others, tasks - PAGE)),
+        [partial(own.measured, CONNECTED, PAGE)],
+        repeat(partial(own.measured, DELIVERED, tasks - PAGE)),
     )
-    count = 0
     for shard in range(occupied.header.shards if occupied else 0):
-        count += deliver(encode(PageMessage(second, shard)), pages)
-    calls = calls_at(receiver) - called
-    if not 0 < calls <= count if in_batches else calls != tasks:
+        deliver(encode(PageMessage(second, shard)), pages)
+    if calls_at(receiver) - called != tasks:
         raise AssertionError("not all tasks were called, or not once")
 
 
@@ -201,10 +190,10 @@ def settled(task: Task, second: int) -> Task:
     )
 
 
-def new_tasks(second: int, url: str, number: int, biz_type: str = "bench") -> list[dict[str, Any]]:
+def new_tasks(second: int, url: str, number: int) -> list[dict[str, Any]]:
     return [
         {
-            "biz_type": biz_type,
+            "biz_type": "bench",
             "due_ms": second * 1000,
             "payload": {"order": n},
             "callback": {"url": url},
@@ -213,21 +202,14 @@ def new_tasks(second: int, url: str, number: int, biz_type: str = "bench") -> li
     ]
 
 
-def posted(path: str, body: Any, method: str = "POST") -> dict[str, Any]:
+def posted(path: str, body: Any) -> dict[str, Any]:
     return {
         "rawPath": path,
         "rawQueryString": "",
         "headers": {},
-        "requestContext": {"http": {"method": method}, "requestId": "r"},
+        "requestContext": {"http": {"method": "POST"}, "requestId": "r"},
         "body": json.dumps(body),
     }
-
-
-def configure_batches() -> None:
-    body = {"batch": {"tasks_max": PAGE}}
-    event = posted(f"/v1/businesses/{BUSINESS_OF_BATCHES}", body, "PUT")
-    if api.handler(event, context("api"))["statusCode"] != 201:
-        raise AssertionError("the business was not configured")
 
 
 def create_batch(
@@ -242,10 +224,9 @@ def create_batch(
         raise AssertionError(f"not all tasks were created: {results[0]}")
 
 
-def deliver(first: str, pages: Iterator[Callable[[], AbstractContextManager[None]]]) -> int:
+def deliver(first: str, pages: Iterator[Callable[[], AbstractContextManager[None]]]) -> None:
     """Page after page, each in a run of its own, as the messages come; in AWS the notifier does not
-    receive them itself. `pages`: the measurement of each. Returns how many there were."""
-    count = 0
+    receive them itself. `pages`: the measurement of each."""
     sqs, url = process.sqs(), process.settings().slice_queue_url
     bodies = [first]
     while bodies:
@@ -258,8 +239,6 @@ def deliver(first: str, pages: Iterator[Callable[[], AbstractContextManager[None
         bodies = [message["Body"] for message in got]
         for message in got:  # or it would come again in a later second
             sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-        count += 1
-    return count
 
 
 def context(name: str) -> Context:
@@ -297,12 +276,10 @@ def main() -> None:
         nothing_logged(),
     ):
         client = boto3.client("dynamodb")
-        configure_batches()
 
         def measured_round(*, is_counting: bool = False) -> dict[str, float]:
             own.is_counting, own.took = is_counting, {}
             deliver_second(own, clock, receiver, options.tasks)
-            deliver_second(own, clock, receiver, options.tasks, in_batches=True)
             create_and_read(own, clock)
             update_items(own, client)
             return own.took
@@ -358,14 +335,9 @@ def show(rounds: list[dict[str, float]], counted: dict[str, float], tasks: int) 
         own = median(took[name] for took in rounds)
         ratio = median(took[name] / took[UPDATE] for took in rounds)
         # Many of a delivery's calls are made on other threads, and are not counted.
-        is_delivery = name in (CONNECTED, DELIVERED, BATCHED, BATCHED_FIRST)
+        is_delivery = name in (CONNECTED, DELIVERED)
         shown = "" if is_delivery else f"{calls:,.0f}"
         print(f"| {name} | {own:.3f} ms | {ratio:.2f} | {shown} |")
-    print("\n| for a million tasks | calls | CPU of the notifier | GB-seconds |")
-    print("|---|---|---|---|")
-    for name, calls in ((DELIVERED, MILLION), (BATCHED, MILLION // PAGE)):
-        seconds = median(took[name] for took in rounds) * MILLION / 1_000
-        print(f"| {name} | {calls:,} | {seconds:,.0f} s | {seconds * GB_PER_CPU:,.0f} |")
 
 
 if __name__ == "__main__":

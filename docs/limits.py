@@ -15,7 +15,7 @@ from duewheel.rules.bulk import requests as bulk_requests
 from duewheel.rules.bulk.operation import IDS_MAX, KEPT_SECONDS, OPEN_MAX
 from duewheel.rules.businesses import requests as business_requests
 from duewheel.rules.businesses.flow import PAUSED_MAX, PREFIXES_MAX
-from duewheel.rules.callbacks import batch, outcome, retry, url
+from duewheel.rules.callbacks import outcome, retry, url
 from duewheel.rules.callbacks import requests as callbacks
 from duewheel.rules.callbacks.answers import HEADERS_MAX as ANSWER_HEADERS_MAX
 from duewheel.rules.callbacks.aws import message
@@ -232,9 +232,6 @@ notifier's timeout
 {business(stop_statuses=[0])}
 `calls_per_second`, `creates_per_second` | {business(calls_per_second=-1)}
 `calls_in_flight` | {business(calls_in_flight=-1)}
-`batch.tasks_max` | {business(batch={"tasks_max": 0})}
-`batch.bytes_max` | {business(batch={"tasks_max": 2, "bytes_max": 0})}, by default \
-{batch.BYTES_MAX:,}
 `keep_answers` | {KEPT_BYTES_MAX:,} bytes, {ANSWER_HEADERS_MAX} headers; \
 {HEADER_CHARACTERS_MAX} characters of a header's value
 `signing_secrets` | {business(signing_secrets=[])}, the newest first; \
@@ -266,8 +263,7 @@ business, \
 from the name's look-up to the end of the reply, {CONNECT_SECONDS_MAX:g} s of them to connect
 the reply of a callback | {REPLY_BYTES_MAX:,} bytes are read; a longer one counts by its status, \
 if its head has come
-the answer of a function | {outcome.ANSWER_BYTES_MAX:,} bytes are read; a longer list of \
-failed tasks is none
+the answer of a function | {outcome.ANSWER_BYTES_MAX:,} bytes are read
 redirects of a callback | none is followed
 `Retry-After` | obeyed up to {retry.RETRY_AFTER_SECONDS_MAX:,.0f} s
 callbacks of one notifier at once | {CALLS_IN_FLIGHT_MAX}

@@ -26,7 +26,6 @@ from duewheel.metrics import METRICS
 from duewheel.rules.access.api_keys import PATTERN as KEY_PATTERN
 from duewheel.rules.callbacks.aws.outcome import ABOUT_THE_REQUEST
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
-from duewheel.rules.callbacks.batch import document
 from duewheel.rules.callbacks.outcome import RETRY_DEFAULT, STOP_DEFAULT
 from duewheel.rules.callbacks.payload_encoding import attributes_of, callback_headers, envelope
 from duewheel.rules.callbacks.requests import TYPES
@@ -232,19 +231,12 @@ TASK: Any = SimpleNamespace(
     attempts=0,
     payload='{"order": 17}',
     redrives=0,
-    key=None,
     completion_token="0.1.rx41bPvUbY2F5iTrLbzkQw",
 )
 
 
 def event() -> str:
     return f"```json\n{laid_out(envelope(TASK))}\n```"
-
-
-def batch() -> str:
-    own = {"task_id": f"{TASK.task_id[:-1]}e", "key": "order-18", "payload": '{"order": 18}'}
-    second = SimpleNamespace(**{**vars(TASK), **own})
-    return f"```json\n{laid_out(document([TASK, second]))}\n```"
 
 
 def targets(_: Sequence[Row]) -> Rows:
@@ -409,7 +401,6 @@ TABLES: Mapping[str, Maker] = {
 }
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "event": event,
-    "batch": batch,
     "pattern of API keys": lambda: rf"    \b{KEY_PATTERN.replace('(', '').replace(')', '')}\b",
     "secret as it is shown": shown_secret,
 }

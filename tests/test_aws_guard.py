@@ -237,11 +237,6 @@ TOPIC = {"TopicArn": "arn:aws:sns:us-east-1:123456789012:topic"}
 EVENT = {"Source": "shop", "DetailType": "due", "Detail": "{}"}
 
 
-def publications(count: int, same: str = "", text: str = "m") -> dict[str, Any]:
-    messages = [{"Id": same or str(number), "Message": text} for number in range(count)]
-    return {"PublishBatchRequestEntries": messages}
-
-
 def attributes(**values: str) -> dict[str, Any]:
     members = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
     return {"MessageAttributes": members}
@@ -269,9 +264,6 @@ def attributes(**values: str) -> dict[str, Any]:
         ("sns", "Publish", {**TOPIC, "Message": "\x00"}, "characters"),
         ("sns", "Publish", {**TOPIC, "Message": "m" * (MIB // 4 + 1)}, "over 256 KiB"),
         ("sns", "Publish", {**TOPIC, "Message": "m", "MessageGroupId": "g"}, "FIFO alone"),
-        ("sns", "PublishBatch", {**TOPIC, **publications(11)}, "11 messages at once"),
-        ("sns", "PublishBatch", {**TOPIC, **publications(2, "0")}, "the same Id"),
-        ("sns", "PublishBatch", {**TOPIC, **publications(3, text="m" * (MIB // 8))}, "256 KiB"),
         ("events", "PutEvents", {"Entries": [EVENT] * 11}, "11 entries"),
         ("events", "PutEvents", {"Entries": [{**EVENT, "Detail": "[]"}]}, "no object"),
         ("events", "PutEvents", {"Entries": [{**EVENT, "Source": "aws.s"}]}, "aws"),

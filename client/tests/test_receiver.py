@@ -287,20 +287,6 @@ def test_one_of_many_threads_claims_a_task() -> None:
     assert sorted(claims) == ["busy"] * 19 + ["mine"]
 
 
-def test_a_batch_of_the_stack_is_accepted(client: Duewheel, biz_type: str, stack_url: str) -> None:
-    client.businesses.configure(biz_type, signing_secrets=[NEW], batch={"tasks_max": 10})
-    url = f"{stack_url}/_local/inbox/{biz_type}"
-    client.tasks.create(biz_type, delay=200, callback=url, payload={"order": "grün"}, key="o-1")
-    client.tasks.create(biz_type, delay=200, callback={"url": url, "method": "GET"})
-    advance(stack_url, timedelta(seconds=210))
-    taker = Receiver([NEW], now=lambda: int(calls[0]["headers"]["webhook-timestamp"]))
-    calls = received(stack_url, biz_type)
-    batches = [taker.verify_batch(call["headers"], call["body"].encode()) for call in calls]
-    assert sorted(batch.is_batch for batch in batches) == [False, True]
-    (delivery,) = next(batch for batch in batches if batch.is_batch)
-    assert (delivery.payload, delivery.key, delivery.attempt) == ({"order": "grün"}, "o-1", 1)
-
-
 def test_callbacks_of_the_stack_are_accepted(
     client: Duewheel, biz_type: str, stack_url: str
 ) -> None:

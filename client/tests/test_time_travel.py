@@ -1,7 +1,6 @@
 """The fixture `duewheel`, for the tests of an application."""
 
 import asyncio
-import json
 import os
 import signal
 import socket
@@ -89,24 +88,6 @@ def test_an_inbox_gives_the_answers_that_were_set(stack: FrozenStack, biz_type: 
     assert third - second >= timedelta(seconds=7)
     with pytest.raises(errors.Problem, match="status must be a whole number"):
         stack.answer(biz_type, status=42)
-
-
-def test_an_inbox_lists_the_tasks_of_a_batch_that_fail(stack: FrozenStack, biz_type: str) -> None:
-    stack.client.businesses.configure(biz_type, batch={"tasks_max": 10})
-    url, retry = stack.inbox_url(biz_type), {"delays_seconds": [60]}
-    due_at = stack.now + timedelta(seconds=300)
-    first, second = (
-        stack.client.tasks.create(biz_type, due_at=due_at, callback=url, retry=retry)
-        for _ in range(2)
-    )
-    stack.answer(biz_type, times=1, body=json.dumps({"failed": [{"task_id": first.task_id}]}))
-    assert stack.advance("301s") == 1
-    (call,) = stack.inbox(biz_type)
-    assert {task["task_id"] for task in call.json["tasks"]} == {first.task_id, second.task_id}
-    assert stack.client.tasks.get(first.task_id).status == "pending"
-    assert stack.client.tasks.get(second.task_id).status == "delivered"
-    assert stack.advance("2m") == 1
-    assert stack.client.tasks.get(first.task_id).attempts == 2
 
 
 @pytest.mark.stack

@@ -166,7 +166,6 @@ _READERS: dict[tuple[str, str], Callable[[Params], Iterator[ActionRequest]]] = {
     ("sqs", "ChangeMessageVisibilityBatch"): _on_a_queue("ChangeMessageVisibility"),
     ("lambda", "Invoke"): _invoke,
     ("sns", "Publish"): _publish,
-    ("sns", "PublishBatch"): _publish,
     ("events", "PutEvents"): _put_events,
     ("stepfunctions", "StartExecution"): _start_execution,
 }

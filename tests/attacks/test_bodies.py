@@ -92,7 +92,6 @@ WHOLE = {
         "paused": False,
         "tolerance_seconds": 60,
         "priority": "low",
-        "batch": {"tasks_max": 10, "bytes_max": 100_000},
         "on_outcome": {"outcomes": ["expired"], "callback": HOOK, "with_payload": True},
     },
     ("POST", "/v1/timers"): {

@@ -40,7 +40,6 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     viewer.fill("Ended by", "none")
     viewer.fill("Calls a second", "2.5")
     viewer.fill("Called later by up to (seconds)", "60")
-    viewer.fill("Tasks of one call", "50")
     viewer.fill("Limits of each flow key (JSON)", '{"default": {"calls_per_second": 5}}')
     viewer.fill("Bytes of the last answer that are kept", "1024")
     viewer.fill("Headers of it that are kept", "X-Request-Id, date")
@@ -48,11 +47,10 @@ def test_a_new_business_gets_only_the_settings_that_were_typed(
     saved(viewer)
     expect(viewer.fact("Priority")).to_contain_text("low")
     expect(viewer.fact("Called later by")).to_contain_text("up to 1 min")
-    expect(viewer.fact("Tasks of one call")).to_contain_text("up to 50")
     answer = business(service, "fresh")
     assert answer["own"] == [
         "callback", "retry", "allowed_hosts", "trusted_origins", "retry_statuses", "stop_statuses",
-        "calls_per_second", "tolerance_seconds", "priority", "batch", "flow",
+        "calls_per_second", "tolerance_seconds", "priority", "flow",
         "keep_answers",
     ]  # fmt: skip
     assert answer["keep_answers"] == {"body_bytes": 1024, "headers": ["x-request-id", "date"]}
@@ -123,7 +121,6 @@ def test_an_emptied_field_restores_the_default_of_the_service(
         ("Ended tasks are kept (days)", "0", "retention_days: must be"),
         ("Allowed hosts", "https://example.com/", "allowed_hosts[0]"),
         ("Tried again on", "200", "retry_statuses[0]: must be"),
-        ("Tasks of one call", "1", "batch.tasks_max: must be"),
     ],
 )
 def test_a_refusal_is_shown_at_its_field(

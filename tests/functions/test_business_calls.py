@@ -27,7 +27,6 @@ EVERYTHING = {
     "stop_statuses": [404, "3xx"],
     "tolerance_seconds": 60,
     "priority": "low",
-    "batch": {"tasks_max": 50, "bytes_max": 100_000},
     "on_outcome": {
         "outcomes": ["delivered", "expired", "missed"],
         "callback": {"url": "https://ops.example.com/told"},
@@ -74,7 +73,6 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
         "secrets": None,
         "tolerance_seconds": 0,
         "priority": "normal",
-        "batch": None,
         "flow": None,
         "paused_flow_keys": [],
         "keep_answers": None,
@@ -94,7 +92,7 @@ def test_configured_settings_are_read_back_with_defaults_for_the_others(wired: M
     assert business["allowed_hosts"] == ["receiver.example", "*.example.com"]
     assert business["trusted_origins"] == ["https://receiver.example", "http://*.example.com:8080"]
     for name in (
-        "retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses", "batch",
+        "retry", "retention_days", "timeout_seconds", "retry_statuses", "stop_statuses",
     ):  # fmt: skip
         assert business[name] == EVERYTHING[name]
     usage = {

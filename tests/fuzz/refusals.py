@@ -102,12 +102,6 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "invalid-field",
-        "more than the callback of the business takes",
-        field=r"batch(\.(tasks_max|bytes_max))?",
-        documented="The `callback` of the business has to take it",
-    ),
-    Row(
-        "invalid-field",
         "not less than every_seconds",
         field="jitter_seconds",
         documented="Less than `every_seconds`",

@@ -67,7 +67,7 @@ def show(soak: Soak, report: Report, faults: Faults, seconds: float) -> None:
     )
     print(f"{messages.letters_again} of these for a second time")
     print(f"  calls {report.calls}, of these repeats after a delivery {report.repeated}, ", end="")
-    print(f"in batches {report.batched}, ends of long work {report.completed}, ", end="")
+    print(f"ends of long work {report.completed}, ", end="")
     print(f"bulk operations {report.operations}")
     print(f"  largest lateness {report.largest_lateness_ms / 1000:.1f} s, ", end="")
     print(f"the sweep at most {report.sweep_behind_seconds:.0f} s behind")

@@ -12,19 +12,18 @@ from tests.simulation.faults import FLAKY_HOST
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
 from tests.simulation.lines import Lines
 from tests.simulation.operators import Operators
-from tests.simulation.owners import BATCHED, DORMANT, KEYED, KEYS, LIMITED, NARROW, Owners
+from tests.simulation.owners import DORMANT, KEYED, KEYS, LIMITED, NARROW, Owners
 from tests.simulation.senders import Senders
 from tests.simulation.service import NO_HEADERS, Service
 from tests.support.clock import NOON_MS
 
-BUSINESSES = ("orders", "invoices", "parcels", LIMITED, NARROW, BATCHED, KEYED)
-SHARES = (12, 10, 2, 2, 1, 9, 2)  # of the tasks
+BUSINESSES = ("orders", "invoices", "parcels", LIMITED, NARROW, KEYED)
+SHARES = (12, 10, 2, 2, 1, 2)  # of the tasks
 IN_SLOW_LANE = "parcels"
 TOLERANT = "invoices"
 FIRST_SERVED = "orders"  # those of its tasks that have no priority of their own
 TOLERANCE_SECONDS = 20  # of its tasks that have none of their own
 RECEIVERS = ("ok",) * 28 + ("busy/1", "busy/3", "gone", "never")
-RECEIVERS_OF_BATCHES = (*RECEIVERS, *("partly/1",) * 8, *("rubbish/1",) * 2, *("slow/3",) * 2)
 HOSTS = ("receiver.example",) * 5 + (FLAKY_HOST,)
 RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40
@@ -317,9 +316,8 @@ class Clients:
     def _new(self, in_seconds: float, receiver: str | None = None) -> dict[str, Any]:
         self.begun += 1
         biz_type = self._chance.choices(BUSINESSES, SHARES)[0]
-        kinds = RECEIVERS_OF_BATCHES if biz_type == BATCHED else RECEIVERS
-        kind = receiver or self._chance.choice(kinds)
-        is_plain = kind == "ok" and receiver is None and biz_type not in (BATCHED, NARROW)
+        kind = receiver or self._chance.choice(RECEIVERS)
+        is_plain = kind == "ok" and receiver is None and biz_type != NARROW
         if is_plain and self._chance_of_work.random() < 0.1:
             kind = "works"
         tolerance = self._chance.choice(TOLERANCES)

@@ -14,11 +14,8 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.planning import MISFIRES_WRITTEN
 from duewheel.stores.businesses.cache import KEPT_MS
 from tests.simulation.clients import labels_of
-from tests.simulation.invocation import Invocation
 from tests.simulation.ledger import KnownTimer, Ledger, Pause
 from tests.simulation.owners import (
-    BATCH_TASKS_MAX,
-    BATCHED,
     IN_FLIGHT,
     KEYED,
     KEYS,
@@ -58,7 +55,6 @@ def judged_owners(
     wrong += _too_many(by_business[NARROW], calls_per_second)
     wrong += too_many_in_flight(by_business[NARROW])
     wrong += low_before_high([task for task in tasks if task.biz_type == LIMITED])
-    wrong += wrong_batches(calls)
     wrong += [f"{name} is {len(ids)} timers" for name, ids in ledger.named.items() if len(ids) > 1]
     return [*wrong, *_of_timers(ledger.timers, calls, tasks)]
 
@@ -162,29 +158,6 @@ def wrong_labels(tasks: Sequence[Task]) -> Iterator[str]:
         number = payload.get("n") if isinstance(payload, dict) else None
         if isinstance(number, int) and dict(task.labels) != labels_of(number):
             yield f"{task.task_id} of number {number} has the labels {task.labels}"
-
-
-def wrong_batches(calls: Sequence[Call]) -> Iterator[str]:
-    """Only one business has batches. An id stands for the same attempts at the same tasks, however
-    often it is called."""
-    requests: dict[str, dict[tuple[float, Invocation], set[tuple[str, int]]]] = defaultdict(dict)
-    for call in calls:
-        if (call.batch_id != "") > (call.biz_type == BATCHED):
-            yield f"{call.task_id} of {call.biz_type} was called in a batch"
-        if call.batch_id:
-            times = requests[call.batch_id]
-            times.setdefault((call.began_seconds, call.by), set()).add((call.task_id, call.attempt))
-    for batch_id, times in requests.items():
-        first, *others = times.values()
-        if any(other != first for other in others):
-            yield f"{batch_id} stands for different attempts: {[first, *others]}"
-        if len(first) > BATCH_TASKS_MAX:
-            yield f"{batch_id} has {len(first)} tasks"
-
-
-def batch_sizes(calls: Sequence[Call]) -> Counter[str]:
-    """How many tasks were called with each batch."""
-    return Counter(call.batch_id for call in calls if call.batch_id)
 
 
 def _of_timers(

@@ -9,12 +9,10 @@ from duewheel.rules.instants import rfc3339
 from tests.simulation.ledger import Asked, KnownTimer, Ledger, Pause
 from tests.support.clock import NOON_MS
 
-PAUSED = ("orders", "parcels", "limited", "batched")  # by chance
+PAUSED = ("orders", "parcels", "limited")  # by chance
 LIMITED = "limited"  # by calls a second
 NARROW = "narrow"  # by calls in flight, and a rate
 IN_FLIGHT = 2
-BATCHED = "batched"  # its tasks go in requests of several
-BATCH_TASKS_MAX = 20
 KEYED = "keyed"  # by calls a second of each flow key; single keys are paused
 KEYS = ("eu/1", "eu/2", "us/1")
 TOLD = "invoices"  # of each outcome of its tasks

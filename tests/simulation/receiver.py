@@ -3,23 +3,17 @@
 How a receiver answers stands in the callback's URL, so that it is known from the task alone: `/ok`,
 `/busy/2` (503 twice, then 200), `/gone`, `/never` (404 for ever: a host at work, which is not
 spared), `/slow/9` (200, after so many seconds), `/works` (202, and the end is reported:
-`workers.py`), `/partly/1` (200, with a list of the tasks of a batch that it has not had so often;
-503 to a single one), `/rubbish/1` (the same with a list that cannot be read). A batch has the worst
-answer that one of its tasks has. While the receiver is down nobody is answered.
+`workers.py`). While the receiver is down nobody is answered.
 """
 
 import asyncio
-import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
-from zlib import crc32
 
-from duewheel.rules.callbacks.outcome import Outcome, Verdict, outcome_of_answer
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.targets.http.connection import Reply
 from duewheel.wiring import process
 from tests.simulation.faults import Faults
 from tests.simulation.invocation import Invocation, current
@@ -54,7 +48,6 @@ class Call:
     by: Invocation
     heard: Outcome
     ended_seconds: float = 0.0
-    batch_id: str = ""
 
     @property
     def is_heard_delivered(self) -> bool:
@@ -70,7 +63,7 @@ class Receiver:
         self.works: Callable[[str, str], None] = lambda task_id, token: None
         self.completed: dict[str, float] = {}  # when the end of work was reported, by task
         self.ends: list[ReportedEnd] = []
-        self.wrong: list[str] = []  # batches that are not as they are described
+        self.wrong: list[str] = []  # time-outs that are not those of their callbacks
         self._faults = faults
         self._answered: Counter[str] = Counter()
 
@@ -116,86 +109,10 @@ class Receiver:
         by.must_live(asyncio.get_running_loop().time())
         return heard
 
-    async def called_with_batch(
-        self,
-        callback: HttpCallback,
-        headers: Mapping[str, str],
-        document: Mapping[str, Any],
-        notifier_ms: int,
-        timeout: float,
-    ) -> tuple[int, bytes] | None:
-        """Status and body of the answer; None if none came."""
-        began = asyncio.get_running_loop().time()
-        by = current.get()
-        assert by is not None
-        by.must_live(began)
-        self._check_timeout(callback, timeout)
-        tasks = document["tasks"]
-        self._check(headers, document)
-        is_down = any(
-            self._faults.is_down(what, began) for what in ("receiver", _host_of(callback.url))
-        )
-        trouble = "dropped on the way" if is_down else self._trouble()
-        if trouble == "dropped on the way":
-            self.dropped += [(task["task_id"], by) for task in tasks]
-            await asyncio.sleep(0.05)
-            return None
-        answer, outcomes = self._answer_to_batch(callback.url, [task["task_id"] for task in tasks])
-        takes = _seconds_taken(callback.url) + self._faults.latency_seconds() * 5
-        takes = timeout if trouble == "hangs" else takes
-        self.calls += [
-            Call(
-                task["task_id"],
-                document["biz_type"],
-                task["attempt"],
-                task["due_at"],
-                began,
-                notifier_ms,
-                by,
-                outcome if trouble is None else _NOTHING_HEARD,
-                began + takes,
-                document["batch_id"],
-            )
-            for task, outcome in zip(tasks, outcomes, strict=True)
-        ]
-        await asyncio.sleep(takes)
-        await by.environment.thawed()
-        by.must_live(asyncio.get_running_loop().time())
-        return answer if trouble is None else None
-
     def _check_timeout(self, callback: HttpCallback, timeout: float) -> None:
         own = callback.timeout_seconds
         if own not in (None, timeout):
             self.wrong.append(f"a call may take {timeout:g} s, and its callback says {own:g} s")
-
-    def _check(self, headers: Mapping[str, str], document: Mapping[str, Any]) -> None:
-        batch_id, tasks = document["batch_id"], document["tasks"]
-        ids = {task["task_id"] for task in tasks}
-        if headers["webhook-id"] != batch_id or headers["duewheel-batch"] != str(len(tasks)):
-            self.wrong.append(f"the headers of {batch_id} are another batch's")
-        if not 1 <= len(ids) == len(tasks):
-            self.wrong.append(f"{batch_id} has {len(tasks)} tasks, {len(ids)} of them different")
-
-    def _answer_to_batch(
-        self, url: str, task_ids: Sequence[str]
-    ) -> tuple[tuple[int, bytes], list[Outcome]]:
-        """The answer, and what it says of each task."""
-        _, _, _, kind, *times = url.split("/")
-        if kind not in ("partly", "rubbish"):
-            outcomes = [self._answer(url, task_id) for task_id in task_ids]
-            worst = max(outcomes, key=lambda outcome: outcome.status_code or 0)
-            return (worst.status_code or 0, b""), [worst] * len(outcomes)
-        self._answered.update(task_ids)
-        failed = [one for one in task_ids if self._answered[one] <= int(times[0])]
-        if kind == "rubbish":
-            body = b'{"failed": 7}' if failed else b'["failed"'
-            return (200, body), [_BUSY if failed else _OK] * len(task_ids)
-        listed = [
-            {"task_id": one, "outcome": "stop" if _is_to_stop(one) else "retry"} for one in failed
-        ]
-        of_failed = {one: _GONE if _is_to_stop(one) else _BUSY for one in failed}
-        body = json.dumps({"failed": [*listed, {"task_id": "nobody's"}]}).encode()
-        return (200, body), [of_failed.get(one, _OK) for one in task_ids]
 
     def _trouble(self) -> str | None:
         kinds = ("dropped on the way", "reply lost", "hangs")
@@ -208,7 +125,7 @@ class Receiver:
         match kind:
             case "ok" | "slow":
                 return _OK
-            case "busy" | "partly" | "rubbish":
+            case "busy":
                 return _BUSY if self._answered[task_id] <= int(times[0]) else _OK
             case "gone":
                 return _GONE
@@ -218,10 +135,6 @@ class Receiver:
                 return _NOT_FOUND
             case _:
                 raise AssertionError(f"{url} does not say how to answer")
-
-
-def _is_to_stop(task_id: str) -> bool:
-    return crc32(task_id.encode()) % 8 == 0
 
 
 def _host_of(url: str) -> str:
@@ -248,26 +161,3 @@ class Target:
     ) -> Outcome:
         now_ms = process.clock().now_ms()
         return await self._receiver.called(callback, headers, now_ms, timeout_seconds)
-
-    async def reply(
-        self,
-        callback: HttpCallback,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        timeout_seconds: float,
-    ) -> Reply | Outcome:
-        """Of a batch."""
-        now_ms = process.clock().now_ms()
-        document = json.loads(body or b"")
-        heard = await self._receiver.called_with_batch(
-            callback, headers, document, now_ms, timeout_seconds
-        )
-        if heard is None:
-            return _NOTHING_HEARD
-        status, text = heard
-        return Reply(status, {}, text)
-
-    def outcome_of(self, reply: Reply) -> Outcome:
-        return outcome_of_answer(
-            reply.status_code, reply.headers, reply.body_start, process.clock().now_ms()
-        )

@@ -16,7 +16,7 @@ from tests.simulation.service import Service
 from tests.simulation.wire import AND_YET_DONE
 
 # What IngestBusinesses says.
-MAY_CREATE_FOR = "orders,invoices,par*,rationed,limited,narrow,batched,keyed"
+MAY_CREATE_FOR = "orders,invoices,par*,rationed,limited,narrow,keyed"
 ELSEWHERE = "elsewhere"
 RATIONED = "rationed"  # by a limit, which lets a batch in by and by
 RATION = 10  # creates a second

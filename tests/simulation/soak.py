@@ -40,10 +40,8 @@ from tests.simulation.ledger import DueAsked
 from tests.simulation.lines import ORDERED, judged_lines
 from tests.simulation.message_verdict import MessageReport, judged_messages, tasks_of
 from tests.simulation.operators import Bulk, judged_bulk, told_of
-from tests.simulation.owner_verdict import batch_sizes, judged_owners, wrong_labels, wrong_notices
+from tests.simulation.owner_verdict import judged_owners, wrong_labels, wrong_notices
 from tests.simulation.owners import (
-    BATCH_TASKS_MAX,
-    BATCHED,
     DORMANT,
     IN_FLIGHT,
     KEYED,
@@ -137,8 +135,6 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         )
         report.disobeyed += service.receiver.wrong
         report.disobeyed += wrong_notices(_tasks_of(items))
-        sizes = batch_sizes(service.receiver.calls).values()
-        report.batched = sum(size for size in sizes if size > 1)
         report.disobeyed += judged_lines(clients.ledger, service.receiver, _tasks_of(items))
         report.operations = len(clients.operators.bulks)
         report.disobeyed += service.run(_wrong_operations(service, clients.operators.bulks, items))
@@ -199,7 +195,6 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
         (TOLERANT, {"tolerance_seconds": TOLERANCE_SECONDS}),
         (TOLD, {"on_outcome": ON_OUTCOME}),
         (FIRST_SERVED, {"priority": "high"}),
-        (BATCHED, {"batch": {"tasks_max": BATCH_TASKS_MAX}}),
         (KEYED, {"flow": limit_of_keys}),
         (ORDERED, {"flow": {"default": {"in_order": True}}}),
     ):

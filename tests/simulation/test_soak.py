@@ -12,7 +12,6 @@ from unittest.mock import patch
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks import batch
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.tasks.task import Task
@@ -20,8 +19,6 @@ from duewheel.stores.ingest.queue import IngestQueue
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.delivery import batch_calls
-from duewheel.workflows.delivery.gates import Call
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from functions.ingest import app as ingest
 from local.chaos.aws_faults import Handle, Reply, operation_of
@@ -29,7 +26,6 @@ from tests.simulation import clients
 from tests.simulation.clients import Clients
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.invocation import current
-from tests.simulation.owners import BATCHED
 from tests.simulation.service import Service
 from tests.simulation.soak import TEMPLATE, Soak, soaked
 from tests.simulation.verdict import Report
@@ -147,36 +143,6 @@ def test_a_call_before_its_instant_is_found_early() -> None:
 
     with patch.object(Service, "sleep_until_ms", at_once):
         assert report_of(small(tasks=30, seed=3)).early
-
-
-def only_batches() -> Any:
-    """Of one time-out, since tasks of another one go in another batch."""
-    return patch.multiple(clients, BUSINESSES=(BATCHED,), SHARES=(1,), TIMEOUTS=(None,))
-
-
-@pytest.mark.soak
-def test_a_batch_that_goes_when_its_first_task_is_due_is_found_early() -> None:
-    def first_heads(tasks: Sequence[Task], from_ms: int) -> Call:
-        return Call(tasks[0], tasks[0].next_ms, others=tuple(tasks[1:]))
-
-    with only_batches(), patch.object(batch_calls, "call_of", first_heads):
-        assert report_of(small(tasks=60, seed=2)).early
-
-
-@pytest.mark.soak
-def test_a_batch_whose_answer_is_not_read_is_found() -> None:
-    partly = patch.object(clients, "RECEIVERS_OF_BATCHES", ("partly/1",))
-    with only_batches(), partly, patch.object(batch, "_failed", return_value={}):
-        report = report_of(small(tasks=20, seed=3))
-    assert any("no call was answered so" in each for each in report.untrue)
-
-
-@pytest.mark.soak
-def test_where_nothing_goes_wrong_tasks_are_batched_and_no_promise_is_broken() -> None:
-    with only_batches():
-        report = report_of(small(tasks=60, seed=3))
-    assert report.broken == []
-    assert report.batched > 20
 
 
 @pytest.mark.soak

@@ -20,11 +20,10 @@ from tests.simulation.owner_verdict import (
     COMPARED_MIN,
     low_before_high,
     too_many_in_flight,
-    wrong_batches,
     wrong_labels,
     wrong_notices,
 )
-from tests.simulation.owners import BATCH_TASKS_MAX, BATCHED, IN_FLIGHT, NARROW, TOLD
+from tests.simulation.owners import IN_FLIGHT, NARROW, TOLD
 from tests.simulation.receiver import Call
 from tests.simulation.verdict import Report, judged
 from tests.support.cases import each_case
@@ -197,21 +196,6 @@ def test_the_calls_in_flight_of_all_runs_are_held_against_the_limit() -> None:
 
 
 A_RUN = Invocation("notifier", 7, Environment("notifier"), 0)
-
-
-def in_batch(at: float, attempt: int = 1, biz_type: str = BATCHED, task_id: str = ID) -> Call:
-    return Call(task_id, biz_type, attempt, "", at, NOON_MS, A_RUN, OK, at, "batch_1")
-
-
-def test_a_batch_stands_for_the_same_attempts_however_often_it_is_called() -> None:
-    assert list(wrong_batches([in_batch(1), in_batch(2)])) == []
-    assert list(wrong_batches([in_batch(1), in_batch(1, task_id="another")])) == []
-    (wrong,) = wrong_batches([in_batch(1), in_batch(2, attempt=2)])
-    assert "different attempts" in wrong
-    (wrong,) = wrong_batches([in_batch(1, biz_type="orders")])
-    assert "was called in a batch" in wrong
-    crowd = [in_batch(1, task_id=str(number)) for number in range(BATCH_TASKS_MAX + 1)]
-    assert list(wrong_batches(crowd)) == [f"batch_1 has {BATCH_TASKS_MAX + 1} tasks"]
 
 
 def test_calls_one_after_the_other_are_not_in_flight_at_once() -> None:

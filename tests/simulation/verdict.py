@@ -24,7 +24,6 @@ class Report:
     calls: int = 0
     repeated: int = 0
     completed: int = 0  # by reports of their receivers
-    batched: int = 0  # calls that others shared a request with
     largest_lateness_ms: int = 0
     sweep_behind_seconds: float = 0.0  # less the time in which it was broken itself
     reasons: Counter[str] = field(default_factory=Counter)  # of tasks that were seen to wait

@@ -9,7 +9,6 @@ from typing import Any
 from tests.support.refused import refuse_if
 
 MESSAGE_BYTES_MAX = 256 * 1024
-PUBLICATIONS_MAX = 10
 EVENTS_MAX = 10
 EVENTS_BYTES_MAX = 256 * 1024
 ATTRIBUTES_MAX = 10  # of a message that is delivered unchanged to a queue
@@ -44,20 +43,14 @@ def check_fifo(resource: str, message: Mapping[str, Any]) -> None:
 
 
 def check_publication(operation: str, request: Mapping[str, Any]) -> None:
-    if operation not in ("Publish", "PublishBatch"):
+    if operation != "Publish":
         return
-    messages = request.get("PublishBatchRequestEntries", [request])
-    ids = {message.get("Id") for message in messages}
-    refuse_if(not 1 <= len(messages) <= PUBLICATIONS_MAX, f"{len(messages)} messages at once")
-    refuse_if(len(ids) != len(messages), "two messages have the same Id")
-    size = 0
-    for message in messages:
-        text = message["Message"]
-        refuse_if(not text, "a message is empty")
-        refuse_if(NOT_ALLOWED.search(text) is not None, "a message has characters SNS refuses")
-        size += len(text.encode()) + size_of_attributes(message)
-        check_fifo(request["TopicArn"], message)
-    refuse_if(size > MESSAGE_BYTES_MAX, f"messages of {size} bytes are over 256 KiB")
+    text = request["Message"]
+    refuse_if(not text, "a message is empty")
+    refuse_if(NOT_ALLOWED.search(text) is not None, "a message has characters SNS refuses")
+    size = len(text.encode()) + size_of_attributes(request)
+    check_fifo(request["TopicArn"], request)
+    refuse_if(size > MESSAGE_BYTES_MAX, f"a message of {size} bytes is over 256 KiB")
 
 
 def check_events(operation: str, request: Mapping[str, Any]) -> None:

@@ -1,9 +1,7 @@
 """A substitute for the HTTP target: records the calls, and gives set answers."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, outcome_of_answer
 from duewheel.rules.callbacks.types import HttpCallback
@@ -19,22 +17,12 @@ GONE = Outcome(Verdict.STOP, "410", status_code=410)
 
 @dataclass(frozen=True)
 class Received:
-    task_id: str  # of a batch: its own id
+    task_id: str
     at_ms: int
     headers: Mapping[str, str]
     body: bytes | None
     url: str
     timeout_seconds: float = 0
-
-    @property
-    def batch(self) -> list[dict[str, Any]]:
-        """The tasks of a batch document."""
-        tasks: list[dict[str, Any]] = json.loads(self.body or b"")["tasks"]
-        return tasks
-
-    @property
-    def batch_ids(self) -> list[str]:
-        return [task["task_id"] for task in self.batch]
 
 
 @dataclass
@@ -44,7 +32,7 @@ class Receiver:
     received: list[Received] = field(default_factory=list)
     callbacks: list[HttpCallback] = field(default_factory=list)  # with all that was filled in
 
-    answer_to_batch: Callable[[Received], Outcome | Reply] = lambda received: Reply(200, {}, b"")
+    whole_answer: Callable[[Received], Outcome | Reply] = lambda received: Reply(200, {}, b"")
 
     async def call(
         self,
@@ -62,7 +50,7 @@ class Receiver:
         body: bytes | None,
         timeout_seconds: float,
     ) -> Outcome | Reply:
-        return self.answer_to_batch(self._received(callback, headers, body, timeout_seconds))
+        return self.whole_answer(self._received(callback, headers, body, timeout_seconds))
 
     def outcome_of(self, reply: Reply) -> Outcome:
         now_ms = self.clock.now_ms()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from duewheel._async.client import AsyncDuewheel
     from duewheel._sync.client import Duewheel
     from duewheel.auth import BearerKey, SigV4
-    from duewheel.deliveries import Delivery, ReceivedBatch, StopTask
+    from duewheel.deliveries import Delivery, StopTask
     from duewheel.errors import DuewheelError, OutcomeUnknown, Problem, Unreachable
     from duewheel.receiver import NotGenuine, Receiver, StillAtWork
     from duewheel.requests import NewTask
@@ -35,7 +35,7 @@ else:
         "_async.client": ("AsyncDuewheel",),
         "_sync.client": ("Duewheel",),
         "auth": ("BearerKey", "SigV4"),
-        "deliveries": ("Delivery", "ReceivedBatch", "StopTask"),
+        "deliveries": ("Delivery", "StopTask"),
         "errors": ("DuewheelError", "OutcomeUnknown", "Problem", "Unreachable"),
         "receiver": ("NotGenuine", "Receiver", "StillAtWork"),
         "requests": ("NewTask",),
@@ -78,7 +78,6 @@ __all__ = [
     "OutcomeNotice",
     "OutcomeUnknown",
     "Problem",
-    "ReceivedBatch",
     "Receiver",
     "SigV4",
     "StillAtWork",

@@ -10,21 +10,13 @@ import base64
 import binascii
 import hashlib
 import hmac
-import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from duewheel.deliveries import (
-    A_BATCH_ID,
-    Answer,
-    Delivery,
-    ReceivedBatch,
-    StopTask,
-    deliveries_of,
-)
+from duewheel.deliveries import Delivery
 from duewheel.errors import DuewheelError
 from duewheel.instants import instant_from
 from duewheel.seen import Seen, SeenInMemory
@@ -35,7 +27,6 @@ VERSION = "v1"
 AN_ID = re.compile(r"[A-Za-z0-9_-]+")
 A_TIMESTAMP = re.compile(r"[0-9]{1,12}")
 OF_AN_ENVIRON = frozenset({"REQUEST_METHOD", "wsgi.input"})
-log = logging.getLogger("duewheel")
 
 Headers = Mapping[str, Any] | Iterable[tuple[bytes | str, bytes | str]]
 
@@ -99,33 +90,6 @@ class Receiver:
             body=body,
             completion_token=given.get("duewheel-completion-token"),
         )
-
-    def verify_batch(self, headers: Headers, body: bytes) -> ReceivedBatch:
-        """The deliveries of a request of a business with `batch`: of a batch, or of a single call,
-        as for a task with the method GET. By the id, which is signed."""
-        whole = self.verify(headers, body)
-        if not A_BATCH_ID.fullmatch(whole.task_id):
-            return ReceivedBatch(whole.task_id, (whole,), is_batch=False)
-        found = deliveries_of(body, whole.task_id, whole.sent_at_seconds)
-        return ReceivedBatch(whole.task_id, found, is_batch=True)
-
-    def handle_each(self, batch: ReceivedBatch, handle: Callable[[Delivery], object]) -> Answer:
-        """Call `handle` for each task that was not done before; return the answer to the batch. A
-        task for which it raises is tried again, or is dead after a `StopTask`; the others are
-        delivered."""
-        for delivery in batch:
-            try:
-                with self.once(delivery) as is_first:
-                    if is_first:
-                        handle(delivery)
-            except StillAtWork:
-                batch.retry(delivery, "an earlier attempt is still being handled")
-            except StopTask as stop:
-                batch.stop(delivery, str(stop))
-            except Exception as error:
-                log.exception("task %s failed", delivery.task_id)
-                batch.retry(delivery, type(error).__name__)
-        return batch.answer()
 
     @contextmanager
     def once(self, delivery: Delivery) -> Iterator[bool]:

@@ -68,7 +68,6 @@ class BusinessSettings(TypedDict, total=False):
     secrets: Mapping[str, str | None] | None
     tolerance_seconds: Seconds | None
     priority: Priority | None
-    batch: Mapping[str, int] | None
     flow: Mapping[str, Any] | None
     paused_flow_keys: Mapping[str, Literal[True] | None] | None
     keep_answers: Mapping[str, Any] | None

@@ -258,7 +258,6 @@ class Business(Value):
     secrets: tuple[str, ...] | None = field(default=None, repr=False, metadata=read_by(tuple))
     tolerance_seconds: int = field(default=0, repr=False)
     priority: str = field(default="normal", repr=False)
-    batch: Mapping[str, int] | None = field(default=None, repr=False)
     flow: Mapping[str, Any] | None = field(default=None, repr=False)
     paused_flow_keys: tuple[str, ...] = field(default=(), repr=False, metadata=read_by(tuple))
     keep_answers: Mapping[str, Any] | None = field(default=None, repr=False)

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from duewheel.rules.businesses.change_records import business_configured
 from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
-from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.callbacks.types import HttpCallback, KeepAnswers, OnOutcome, RetryPolicy, Told
 from duewheel.rules.history.changes import (
@@ -47,7 +46,6 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "secrets": ((NamedSecret("token", "id-1"),), None),
     "tolerance_seconds": (60, 60),
     "priority": (Priority.HIGH, "high"),
-    "batch": (Batch(10), {"tasks_max": 10}),
     "flow": (
         Flow(FlowLimits(calls_per_second=2.0), {"eu/": FlowLimits(in_order=True)}),
         {"default": {"calls_per_second": 2}, "prefixes": {"eu/": {"in_order": True}}},

@@ -4,9 +4,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.settings import Business, Defaults, Own
 from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
-from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.types import AwsCallback, Callback, HttpCallback
-from duewheel.rules.delivery.batches import grouped
 from duewheel.rules.tasks.effective_callback import timeout_ms
 from tests.rules.tasks.test_lifecycle import TASK
 from tests.support.cases import each_case
@@ -50,19 +48,3 @@ def test_a_notice_has_the_timeout_of_its_own_callback_and_none_of_that_of_the_ta
     notice = replace(TASK, notice_of="another", callback=FIVE)
     assert timeout_ms(notice, business) == 5_000
     assert timeout_ms(replace(notice, callback=NONE), business) == 10_000
-
-
-def test_a_batch_has_tasks_of_one_timeout() -> None:
-    business = Business("orders", DEFAULTS, Own(callback=FIVE, batch=Batch(10)))
-    callbacks = [
-        None,
-        replace(FIVE, timeout_seconds=6),
-        FIVE,
-        NONE,
-        replace(FIVE, timeout_seconds=6),
-    ]
-    tasks = [replace(TASK, callback=callback, next_ms=1_000) for callback in callbacks]
-    groups = grouped(tasks, business)
-    timeouts = [{timeout_ms(task, business) for task in group} for group in groups]
-    assert sorted(map(len, groups)) == [2, 3]
-    assert sorted(map(tuple, timeouts)) == [(5_000,), (6_000,)]

@@ -7,7 +7,6 @@ import pytest
 
 from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.settings import Business, Defaults
-from duewheel.rules.callbacks.batch import Batch
 from duewheel.stores import registry_keys
 from duewheel.stores.businesses.settings import BusinessStore
 from tests.support.clock import NOON_MS
@@ -42,22 +41,6 @@ def test_settings_in_attributes_of_their_own_are_read_with_the_others(store: Bus
     assert business.damaged is None
     assert business.paused
     assert business.own.trusted_origins == ("https://a.example",)
-
-
-def test_a_batch_is_kept_in_an_attribute_that_an_older_release_ignores(
-    world: World, store: BusinessStore
-) -> None:
-    world.configured("orders", batch=Batch(20, 5_000))
-    key = registry_keys.business("orders")
-    item = world.unrecorded.get_item(TableName=store.table, Key=key)["Item"]
-    assert json.loads(item["batch"]["S"]) == {"tasks_max": 20, "bytes_max": 5_000}
-    assert "batch" not in item["settings"]["S"]
-    assert store.read_whole("orders").own.batch == Batch(20, 5_000)
-
-
-@pytest.mark.parametrize("batch", ['{"tasks_max": 0}', '{"bytes_max": 5000}', "[]", "7"])
-def test_a_batch_that_is_never_written_is_damage(store: BusinessStore, batch: str) -> None:
-    assert read(store, {}, batch=batch).damaged == "settings"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +87,7 @@ def test_settings_that_are_never_written_are_damaged(store: BusinessStore, setti
     assert read(store, settings).damaged == "settings"
 
 
-@pytest.mark.parametrize("name", ["trusted_origins", "secrets", "batch"])
+@pytest.mark.parametrize("name", ["trusted_origins", "secrets"])
 def test_damaged_attributes_beside_the_settings_make_the_record_unreadable(
     store: BusinessStore, name: str
 ) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.callbacks.aws.eventbridge import EventBridgeCallback
 from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
-from duewheel.rules.callbacks.aws.registry import AWS_TARGETS, target_of
+from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.aws.sns import SnsCallback
 from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
@@ -32,12 +32,11 @@ from duewheel.targets.by_type import Targets
 from duewheel.targets.http.target import HttpTarget
 from local.aws.emulator import Emulator
 from local.aws.invocations import Answer, Invocation
-from local.chaos.aws_faults import Fault, answered_by, do, error_reply, in_part
+from local.chaos.aws_faults import Fault, answered_by, do
 from local.control.inbox import Inbox
 from local.control.inbox_resources import InboxResources
 from tests.support.cases import each_case
 from tests.support.clock import NOON_MS, ManualClock
-from tests.support.message_rules import size_of_attributes
 
 ACCOUNT = "us-east-1:123456789012"
 QUEUE = "https://sqs.us-east-1.amazonaws.com/123456789012/inbox-queue"
@@ -401,168 +400,6 @@ def test_a_hundred_calls_are_in_flight_at_once(side: Side, emulator: Emulator) -
     assert {outcome.verdict for outcome in asyncio.run(deliver_all())} == {Verdict.DELIVERED}
 
 
-# Batches: the messages are as they are alone, and only the call is shared
-
-TASKS = [replace(TASK, home=address_at(NOON_MS, bytes([n]) * TOKEN_BYTES)) for n in range(1, 5)]
-IN_BATCH = "batch_[0-9a-f]{24} of 4"
-
-
-def deliver_batch(side: Side, callback: Callback, tasks: list[Task] = TASKS) -> list[Outcome]:
-    outcome = asyncio.run(side.targets.call_batch(callback, tasks, NOON_MS, 20))
-    return outcome.of_tasks
-
-
-@pytest.mark.parametrize(
-    ("callback", "name"),
-    [
-        (TO_QUEUE, "inbox-queue"),
-        (TO_FIFO_QUEUE, "inbox-queue.fifo"),
-        (TO_TOPIC, "inbox-topic"),
-        (TO_FIFO_TOPIC, "inbox-topic.fifo"),
-        (TO_BUS, "inbox-bus"),
-    ],
-)
-def test_messages_of_a_batch_are_the_same_as_single_ones(
-    side: Side, callback: Callback, name: str
-) -> None:
-    calls: list[str] = []
-
-    def counted(request: Any, handle: Any) -> Any:
-        calls.append(request.url)
-        return handle(request)
-
-    with answered_by(counted):
-        outcomes = deliver_batch(side, callback)
-    assert len(calls) == 1
-    assert {outcome.verdict for outcome in outcomes} == {Verdict.DELIVERED}
-    assert all(re.match(f"{IN_BATCH}: (message|event) ", outcome.note) for outcome in outcomes)
-    batched = side.received(name)
-    side.inbox.forget(name)
-    for task in TASKS:
-        side.deliver(callback, replace(task, redrives=1))  # which no FIFO drops as a repeat
-    singles = side.received(name)
-    assert sorted(map(comparable, batched)) == sorted(map(comparable, singles))
-
-
-def comparable(received: dict[str, Any]) -> str:
-    headers = dict(received["headers"])
-    headers.pop("message-deduplication-id", None)
-    body = json.loads(received["body"])
-    if "detail" in body:
-        body = body["detail"]
-    return json.dumps([body, headers], sort_keys=True)
-
-
-@each_case(("callback", "name"), [(TO_QUEUE, "inbox-queue"), (TO_BUS, "inbox-bus")])
-def test_only_the_refused_messages_of_a_batch_are_retried(
-    side: Side, callback: Callback, name: str
-) -> None:
-    fates = iter([True, False, True, False])
-
-    def partly(request: Any, handle: Any) -> Any:
-        return in_part(request, handle, lambda _: next(fates))
-
-    with answered_by(partly):
-        outcomes = deliver_batch(side, callback)
-    verdicts = [outcome.verdict for outcome in outcomes]
-    assert verdicts == [Verdict.DELIVERED, Verdict.RETRY] * 2
-    assert re.search("Internal(Error|Failure)", outcomes[1].note)
-    assert len(side.received(name)) == 2
-
-
-def test_a_message_that_sns_refuses_in_a_batch_is_judged_by_its_code(
-    side: Side, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failed = [
-        {"Id": "2", "Code": "InvalidParameter", "Message": "too long", "SenderFault": True},
-        {"Id": "0", "Code": "InternalError", "Message": "busy", "SenderFault": False},
-    ]
-    done = [{"MessageId": "m-1", "Id": "1", "SequenceNumber": ""}]
-    monkeypatch.setattr("moto.sns.models.SNSBackend.publish_batch", lambda *_, **__: (done, failed))
-    outcomes = deliver_batch(side, TO_TOPIC)
-    assert [outcome.verdict for outcome in outcomes] == [
-        Verdict.RETRY,
-        Verdict.DELIVERED,
-        Verdict.STOP,
-        Verdict.RETRY,  # the answer does not name it
-    ]
-
-
-def test_a_batch_that_aws_refuses_as_a_whole_ends_no_message(side: Side) -> None:
-    def refused(request: Any, handle: Any) -> Any:
-        return error_reply(400, "InvalidParameterValue", "one of them")
-
-    with answered_by(refused):
-        outcomes = deliver_batch(side, TO_QUEUE)
-        alone = side.deliver(TO_QUEUE)
-    assert {outcome.verdict for outcome in outcomes} == {Verdict.RETRY}
-    assert alone.verdict is Verdict.STOP
-
-
-def test_a_function_gets_a_batch_as_one_event_and_lists_those_that_failed(
-    side: Side, emulator: Emulator
-) -> None:
-    invoked: list[Invocation] = []
-    failed = [{"task_id": TASKS[1].task_id, "outcome": "stop", "note": "no such order"}]
-    emulator.answer_invocation = answering(json.dumps({"failed": failed}).encode(), invoked)
-    outcomes = deliver_batch(side, TO_FUNCTION)
-    (invocation,) = invoked
-    assert [task["task_id"] for task in invocation.event["tasks"]] == [
-        task.task_id for task in TASKS
-    ]
-    assert b'"payload": {"order": 1.0}' in invocation.payload
-    assert [outcome.verdict for outcome in outcomes] == [
-        Verdict.DELIVERED,
-        Verdict.STOP,
-        Verdict.DELIVERED,
-        Verdict.DELIVERED,
-    ]
-
-
-@each_case(
-    ("body", "headers", "verdict"),
-    [
-        (b'{"failed": 7}', {}, Verdict.RETRY),
-        (b'{"errorMessage": "no"}', {"X_Amz_Function_Error": "Unhandled"}, Verdict.RETRY),
-        (b'{"duewheel-stop": true}', {}, Verdict.STOP),
-        (b"null", {}, Verdict.DELIVERED),
-    ],
-)
-def test_any_other_answer_of_a_function_is_the_outcome_of_all_tasks(
-    side: Side, emulator: Emulator, body: bytes, headers: dict[str, str], verdict: Verdict
-) -> None:
-    emulator.answer_invocation = answering(body, **headers)
-    assert {outcome.verdict for outcome in deliver_batch(side, TO_FUNCTION)} == {verdict}
-
-
-def test_an_asynchronous_function_takes_a_batch_as_a_whole(side: Side, emulator: Emulator) -> None:
-    accepted: list[Invocation] = []
-    emulator.accept_invocation = accepted.append
-    outcomes = deliver_batch(side, LambdaCallback("orders-close", is_async=True))
-    assert {(one.verdict, one.status_code) for one in outcomes} == {(Verdict.DELIVERED, 202)}
-    assert len(accepted) == 1
-
-
-@each_case(
-    ("callback", "text_as"), [(TO_QUEUE, "MessageBody"), (TO_TOPIC, "Message"), (TO_BUS, "Detail")]
-)
-def test_the_size_of_a_message_in_a_batch_is_not_less_than_what_aws_counts(
-    callback: Any, text_as: str
-) -> None:
-    target = target_of(callback)
-    assert target.batch is not None
-    request = target.batch.request(callback, TASKS)
-    entries = request.get("Entries") or request["PublishBatchRequestEntries"]
-    sizes = [
-        len(entry[text_as].encode()) + size_of_attributes(entry)
-        if callback is not TO_BUS
-        else sum(len(entry[name].encode()) for name in ("Source", "DetailType", "Detail"))
-        for entry in entries
-    ]
-    counted = [target.batch.size(callback, task) for task in TASKS]
-    assert all(own >= size for own, size in zip(counted, sizes, strict=True))
-
-
 # Work that goes on after the call
 
 
@@ -578,7 +415,8 @@ EACH_LONG = [
 def test_a_message_whose_receiver_reports_its_end_has_a_token_of_its_attempt(
     side: Side, callback: Callback, name: str
 ) -> None:
-    outcomes = [side.deliver(callback, replace(TASK, attempts=2)), *deliver_batch(side, callback)]
+    other = replace(TASK, home=address_at(NOON_MS, bytes([1]) * TOKEN_BYTES))
+    outcomes = [side.deliver(callback, task) for task in (replace(TASK, attempts=2), other)]
     assert {(one.verdict, one.complete_within_seconds) for one in outcomes} == {
         (Verdict.DELIVERED, LONG)
     }
@@ -587,7 +425,7 @@ def test_a_message_whose_receiver_reports_its_end_has_a_token_of_its_attempt(
         in_event = json.loads(message["body"]).get("detail", {}) if name == "inbox-bus" else {}
         tokens.append(in_event.get("completion_token") or message["headers"][TOKEN_HEADER])
     assert name_in(tokens[0], TASK.task_id, SECRET) == AttemptName(0, 3)
-    assert len(set(tokens)) == 1 + len(TASKS)
+    assert len(set(tokens)) == 2
 
 
 def test_a_later_attempt_at_a_fifo_queue_is_no_repeat_if_the_end_is_reported(side: Side) -> None:

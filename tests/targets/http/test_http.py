@@ -347,7 +347,7 @@ async def test_a_cancelled_call_stays_cancelled_and_drops_its_connection() -> No
         await until(lambda: side.open_connections == 0)
 
 
-# Replies to batches
+# Whole replies
 
 
 def replied(body: bytes, head: str = "") -> bytes:
@@ -355,8 +355,8 @@ def replied(body: bytes, head: str = "") -> bytes:
 
 
 @in_loop
-async def test_the_body_of_a_reply_to_a_batch_is_read_as_a_whole() -> None:
-    body = b'{"failed": [' + b" " * 60_000 + b"]}"
+async def test_the_body_of_a_reply_is_read_as_a_whole() -> None:
+    body = b"x" * 60_000
     async with far_side(replied(body)) as side, target() as http:
         reply = await http.reply(HttpCallback(side.url()), {}, b"{}", LONG_SECONDS)
     assert not isinstance(reply, Outcome)
@@ -364,7 +364,7 @@ async def test_the_body_of_a_reply_to_a_batch_is_read_as_a_whole() -> None:
 
 
 @in_loop
-async def test_a_longer_body_of_a_reply_to_a_batch_is_known_to_be_cut_off() -> None:
+async def test_a_longer_body_of_a_reply_is_known_to_be_cut_off() -> None:
     async with far_side(replied(b"x" * REPLY_BYTES_MAX)) as side, target() as http:
         reply = await http.reply(HttpCallback(side.url()), {}, b"{}", LONG_SECONDS)
         short = await http.call(HttpCallback(side.url()), {}, b"{}", LONG_SECONDS)
@@ -374,23 +374,12 @@ async def test_a_longer_body_of_a_reply_to_a_batch_is_known_to_be_cut_off() -> N
 
 
 @in_loop
-async def test_a_reply_to_a_batch_that_ends_with_its_connection_is_whole() -> None:
+async def test_a_reply_that_ends_with_its_connection_is_whole() -> None:
     answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{}"
     async with far_side(answer) as side, target() as http:
         reply = await http.reply(HttpCallback(side.url()), {}, b"{}", LONG_SECONDS)
     assert not isinstance(reply, Outcome)
     assert (reply.body_start, reply.is_whole) == (b"{}", True)
-
-
-@in_loop
-async def test_a_secret_of_the_call_is_not_kept_from_a_reply_to_a_batch() -> None:
-    secret = "token-that-nobody-may-see"
-    body = f'{{"failed": [{{"task_id": "a", "note": "{secret}"}}]}}'.encode()
-    async with far_side(replied(body)) as side, target() as http:
-        callback = HttpCallback(side.url(), "POST", (("authorization", f"Bearer {secret}"),))
-        reply = await http.reply(callback, {}, b"{}", LONG_SECONDS)
-    assert not isinstance(reply, Outcome)
-    assert secret.encode() not in reply.body_start
 
 
 @in_loop

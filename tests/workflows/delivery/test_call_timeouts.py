@@ -12,7 +12,6 @@ from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
 from duewheel.rules.callbacks.aws.sns import SnsCallback
 from duewheel.rules.callbacks.aws.sqs import SqsCallback
 from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
-from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import Callback, HttpCallback, OnOutcome, Told
 from duewheel.rules.delivery import permits as rules
@@ -63,33 +62,21 @@ def test_a_task_is_called_with_the_timeout_of_its_callback_and_others_with_the_s
         ),
     ],
 )
-@pytest.mark.parametrize("is_batch", [False, True])
 def test_a_call_to_aws_has_the_timeout_of_its_callback(
-    world: World, monkeypatch: pytest.MonkeyPatch, callback: Callback, is_batch: bool
+    world: World, monkeypatch: pytest.MonkeyPatch, callback: Callback
 ) -> None:
     seconds: list[float] = []
     failed = Outcome(Verdict.RETRY, "no whole reply")
 
-    async def within(self: AwsCalls, timeout_seconds: float, work: Any) -> Any:
+    async def called(self: AwsCalls, _: Any, __: Any, timeout_seconds: float, **___: Any) -> Any:
         seconds.append(timeout_seconds)
         return failed
 
-    monkeypatch.setattr(AwsCalls, "_within", within)
-    world.configured("orders", batch=Batch(10) if is_batch else None)
+    monkeypatch.setattr(AwsCalls, "__call__", called)
     task = world.created(FAR_MS, callback=callback)
     fall_due(world, task)
     assert seconds == [3]
     assert world.read(task).attempts == 1
-
-
-def test_tasks_with_other_timeouts_go_in_other_requests(world: World) -> None:
-    world.configured("orders", batch=Batch(10))
-    other = replace(HOOK, timeout_seconds=5)
-    tasks = [world.created(FAR_MS, callback=callback) for callback in [HOOK, other] * 3]
-    fall_due(world, *tasks)
-    found = [(one.timeout_seconds, len(one.batch)) for one in world.receiver.received]
-    assert sorted(found) == [(5, 3), (25, 3)]
-    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
 
 
 def test_a_notice_is_called_with_the_timeout_of_its_own_callback(world: World) -> None:

@@ -17,7 +17,7 @@ def answered(world: World, *replies: Reply, keep: KeepAnswers | None = KEEP) -> 
     if keep is not None:
         world.configured("orders", keep_answers=keep)
     left = list(replies)
-    world.receiver.answer_to_batch = lambda received: left.pop(0)
+    world.receiver.whole_answer = lambda received: left.pop(0)
     world.receiver.answer = lambda received: OK  # where no answer is wanted
     task = world.created(FAR_MS, retry=RetryPolicy(attempts_max=2, delays_seconds=(200.0,)))
     world.come_up(task)

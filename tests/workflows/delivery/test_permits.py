@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.rate_limit import US_PER_MS
-from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.delivery import permits as rules
 from duewheel.rules.delivery.permits import Holding, Permits, Wanted
 from duewheel.rules.tasks import lifecycle
@@ -82,33 +81,6 @@ def test_a_task_without_a_permit_is_rescheduled_without_an_attempt_and_called_wh
     hold(store, 0, 0)
     called = fall_due(world, late)
     assert (called.status, called.attempts) == (Status.DELIVERED, 1)
-
-
-def test_a_batch_takes_one_permit_and_all_its_tasks_have_one_place_in_the_line(
-    world: World, store: PermitStore
-) -> None:
-    world.configured("orders", calls_in_flight=1, batch=Batch(10))
-    tasks = [world.created(FAR_MS) for _ in range(20)]
-    hold(store, 1, tasks[0].next_ms + 60_000)
-    fall_due(world, tasks[0])
-    waiting = [world.read(task) for task in tasks]
-    assert all(rules.is_placed(task) and not task.attempts for task in waiting)
-    assert len({task.next_ms for task in waiting}) == 2
-    hold(store, 0, 0)
-    for task in sorted(waiting, key=lambda task: task.next_ms):
-        fall_due(world, task)
-    assert {world.read(task).status for task in tasks} == {Status.DELIVERED}
-    assert [len(one.batch) for one in world.receiver.received] == [10, 10]
-
-
-def test_a_batch_behind_a_line_lines_up_with_all_its_tasks(
-    world: World, store: PermitStore
-) -> None:
-    world.configured("orders", calls_in_flight=2, batch=Batch(10))
-    tasks = [world.created(FAR_MS) for _ in range(10)]
-    store.line_up("orders", 10, tasks[-1].next_ms + 9_000, 100_000, is_late=False)
-    fall_due(world, tasks[0])
-    assert {world.read(task).next_ms for task in tasks} == {tasks[-1].next_ms + 10_000}
 
 
 def test_a_task_behind_a_line_lines_up_before_it_takes_a_turn(

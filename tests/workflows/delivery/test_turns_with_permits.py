@@ -9,7 +9,6 @@ from botocore.exceptions import ClientError
 
 from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.rate_limit import US_PER_MS
-from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.delivery.reservations import PERMIT_WAIT_MS
 from duewheel.rules.tasks.task import Status, Task
@@ -160,16 +159,6 @@ def test_to_look_for_turns_takes_none(world: World) -> None:
     assert look(many)[1] == [2_100, 2_200, 2_300, 2_400]
     soon, _ = limit.within(few, business, "orders", rate, how=Turns.TAKEN_WITH_PERMITS)
     assert [at - now_ms for _, at in soon] == [0, 100, 200]
-
-
-def test_a_batch_takes_its_turn_with_its_permit_and_lines_up_as_one(world: World) -> None:
-    both_limits(world, in_flight=1, per_second=0.1, batch=Batch(10))
-    tasks = [world.created(FAR_MS) for _ in range(20)]
-    fall_due(world, tasks[0])
-    assert [len(one.batch) for one in world.receiver.received] == [10]
-    waiting = [one for task in tasks if (one := world.read(task)).status is Status.PENDING]
-    assert len(waiting) == 10
-    assert len({task.next_ms for task in waiting}) == 1
 
 
 def test_a_page_whose_turns_cannot_be_written_fails_and_loses_no_task(

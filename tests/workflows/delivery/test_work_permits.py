@@ -1,6 +1,5 @@
 """Permits of work that goes on after its call: held until it ends, by each task for itself."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 
@@ -8,19 +7,16 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.flow import Flow, FlowLimits
-from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.delivery.permits import Holding, Permits, held_by_work, is_placed
 from duewheel.rules.names import scope_of
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.targets.http.connection import Reply
 from duewheel.wiring import businesses
 from duewheel.wiring.long_work import work_permits
-from tests.support.receiver import OK, Received
+from tests.support.receiver import OK
 from tests.support.recorder import Call, Death
 from tests.support.world import FAR_MS, World
 from tests.workflows.delivery.test_long_work import (
-    WITHIN,
     accepted,
     begun,
     complete,
@@ -152,22 +148,6 @@ def test_the_limit_holds_for_tasks_of_one_page_that_all_work_on(world: World, li
     world.handle(world.dispatched(tasks[0]))
     assert set(held()) == {name_of(task) for task in running(world, tasks)}
     assert len(held()) == limit
-
-
-def test_each_task_of_a_batch_that_works_on_holds_a_permit(world: World) -> None:
-    """The request takes one, so its tasks may be more than the limit; no other call begins."""
-    world.configured("orders", calls_in_flight=2, batch=Batch(3))
-    tasks = [world.created(FAR_MS) for _ in range(9)]
-
-    def answer(received: Received) -> Reply:
-        results = [{"task_id": one, "status": 202} for one in received.batch_ids]
-        within = {"duewheel-complete-within": str(WITHIN)}
-        return Reply(202, within, json.dumps({"results": results}).encode())
-
-    world.receiver.answer_to_batch = answer
-    world.handle(world.dispatched(tasks[0]))
-    assert set(held()) == {name_of(task) for task in running(world, tasks)}
-    assert len(held()) in (3, 6)
 
 
 def test_the_end_of_an_attempt_leaves_the_permit_of_the_next_one(world: World) -> None:

@@ -1,23 +1,16 @@
 """All targets by the type of a callback. Each call has one outcome."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.aws.registry import target_of
-from duewheel.rules.callbacks.batch import (
-    BatchedTask,
-    BatchOutcome,
-    all_alike,
-    batch_headers,
-    document,
-    outcomes_of_answer,
-)
 from duewheel.rules.callbacks.completion import completes_within
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, received
 from duewheel.rules.callbacks.payload_encoding import (
     SentTask,
+    TaskData,
     callback_headers,
     secrets_sent,
     text_of,
@@ -78,33 +71,7 @@ class Targets(Struct, frozen=True):
         )
         return replace(self.http.outcome_of(reply), answer=answer)
 
-    async def call_batch(
-        self,
-        callback: Callback,
-        tasks: Sequence[BatchedTask],
-        now_ms: int,
-        timeout_seconds: float,
-        secrets: tuple[bytes, ...] = (),
-    ) -> BatchOutcome:
-        """Tasks that `rules/delivery/batches.py` has put together for this callback."""
-        sent = [self._sent(callback, task) for task in tasks]
-        if isinstance(callback, AwsCallback):
-            target = target_of(callback)
-            assert target.batch is not None  # a task of any other goes alone
-            calls = self.aws[target.name]
-            answered = await calls.batch(callback, sent, target.batch, timeout_seconds)
-            of_tasks = [_until_reported(callback, outcome) for outcome in answered.of_tasks]
-            return BatchOutcome(answered.of_call, of_tasks)
-        # No part of a document has a second reading (`signature.py`): it is no document itself.
-        body = document(sent).encode()
-        headers = batch_headers(tasks, now_ms, secrets, body)
-        reply = await self.http.reply(callback, headers, body, timeout_seconds)
-        if isinstance(reply, Outcome):
-            return all_alike(tasks, reply)
-        outcome = self.http.outcome_of(reply)
-        return outcomes_of_answer(tasks, outcome, reply.body_start, is_whole=reply.is_whole)
-
-    def _sent(self, callback: Callback, task: BatchedTask) -> BatchedTask:
+    def _sent(self, callback: Callback, task: Task) -> TaskData:
         """With a token only where its receiver may report an end."""
         if takes_token(callback):
             return SentTask.of(task, self.secret())

@@ -61,7 +61,6 @@ from duewheel.wiring.timers import (
 )
 from duewheel.wiring.wheel import entry_writer, keep_order, keys, pages, tasks, tell_outcome, turns
 from duewheel.workflows.delivery.attempt_call import AttemptCall
-from duewheel.workflows.delivery.batch_calls import BatchGate
 from duewheel.workflows.delivery.call_rate import LimitCallRate
 from duewheel.workflows.delivery.call_secrets import CallSecrets
 from duewheel.workflows.delivery.circuit_breaker import MARK_BYTES, CircuitBreaker
@@ -318,7 +317,6 @@ def _gates(known: BusinessCache) -> _Gates:
         KeyPauseGate(pause),
         in_order,
         circuit_breaker,
-        BatchGate(),
         concurrency_limit,
         rate_limit,
     )

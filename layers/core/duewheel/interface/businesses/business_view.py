@@ -16,7 +16,6 @@ from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.businesses.requests import StatusList
 from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.callbacks.answers import KeepAnswersBody, shown_keep_answers
-from duewheel.rules.callbacks.batch import BatchBody, shown_batch
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
 from duewheel.rules.delivery.usage import Usage
 from duewheel.rules.fields import Count, Cursor, Instant, says
@@ -83,7 +82,6 @@ class BusinessView(Struct, kw_only=True):
     secrets: Annotated[list[str], says("By their names alone.")] | None
     tolerance_seconds: Count
     priority: PriorityField
-    batch: BatchBody | None
     flow: FlowBody | None
     paused_flow_keys: list[FlowKey]
     keep_answers: KeepAnswersBody | None
@@ -146,7 +144,6 @@ def business_view(business: Business, now_ms: int) -> BusinessView:
         secrets=None if secrets is None else [secret.name for secret in secrets],
         tolerance_seconds=business.tolerance_seconds,
         priority=business.priority,
-        batch=None if own.batch is None else shown_batch(own.batch),
         flow=None if own.flow is None else own.flow.body,
         paused_flow_keys=list(business.paused_flow_keys),
         keep_answers=None if own.keep_answers is None else shown_keep_answers(own.keep_answers),

@@ -34,7 +34,6 @@ _SHOWN = {
     "paused",
     "tolerance_seconds",
     "priority",
-    "batch",
     "flow",
     "paused_flow_keys",
     "keep_answers",

@@ -28,7 +28,6 @@ from duewheel.rules.businesses.settings import (
 from duewheel.rules.callbacks import outcome, secret_headers
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE, AllowedTargets
 from duewheel.rules.callbacks.answers import KeepAnswersBody, keep_answers_from
-from duewheel.rules.callbacks.batch import BatchBody, batch_from
 from duewheel.rules.callbacks.outcome import StatusEntry
 from duewheel.rules.callbacks.requests import (
     HEADER_VALUE,
@@ -154,7 +153,6 @@ class BusinessChangeBody(RequestBody):
     secrets: _Secrets | UnsetType | None = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
     priority: PriorityField | UnsetType | None = UNSET
-    batch: BatchBody | UnsetType | None = UNSET
     flow: FlowBody | UnsetType | None = UNSET
     paused_flow_keys: _PausedKeys | UnsetType | None = UNSET
     keep_answers: KeepAnswersBody | UnsetType | None = UNSET
@@ -182,7 +180,6 @@ def business_change(
         "stop_statuses": _statuses,
         "signing_secrets": _signing_secrets,
         "secrets": _named_secrets,
-        "batch": lambda body, _: batch_from(body),
         "flow": flow_from,
         "paused_flow_keys": paused_keys_from,
         "keep_answers": keep_answers_from,

@@ -16,8 +16,6 @@ from duewheel.rules.businesses.flow import Flow, FlowLimits, merged_keys
 from duewheel.rules.businesses.health import NO_HEALTH, BusinessHealth
 from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.businesses.rate_limit import RateLimit
-from duewheel.rules.callbacks.batch import Batch
-from duewheel.rules.callbacks.batch_limits import check_batch
 from duewheel.rules.callbacks.outcome import StatusEntry, StatusLists, status_lists
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY
 from duewheel.rules.callbacks.secret_headers import NAMED_SECRETS_MAX, NamedSecret, merged, names_in
@@ -73,7 +71,6 @@ class Own(Struct, frozen=True):
     secrets: tuple[NamedSecret, ...] | None = None  # by their names, to which headers refer
     tolerance_seconds: int | None = None
     priority: Priority | None = None
-    batch: Batch | None = None  # None: each task has a call of its own
     flow: Flow | None = None  # the limits of its flow keys
     paused_flow_keys: tuple[str, ...] | None = None
     keep_answers: KeepAnswers | None = None  # None: only what the history has
@@ -255,8 +252,6 @@ def _check_together(business: Business) -> None:
         raise invalid("stop_statuses", f"has {both[0]}, which is in retry_statuses as well.")
     if len(business.own.secrets or ()) > NAMED_SECRETS_MAX:
         raise invalid("secrets", f"must be at most {NAMED_SECRETS_MAX} together.")
-    if business.own.batch is not None:
-        check_batch(business.own.batch, business.callback)
     on_outcome = business.own.on_outcome
     for name, callback in (
         ("callback", business.callback),

@@ -18,7 +18,6 @@ from duewheel.rules.fields import says
 WITHIN_HEADER = "duewheel-complete-within"
 WITHIN_SECONDS_MAX = 86_400
 TOKEN_CHARACTERS_MAX = 64
-TOKEN_BYTES = TOKEN_CHARACTERS_MAX + 36  # with its name, wherever it is sent
 
 WithinSeconds = Annotated[
     int,

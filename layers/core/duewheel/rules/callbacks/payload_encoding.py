@@ -68,7 +68,6 @@ class SentTask(Struct, frozen=True, kw_only=True):
     attempts: int
     redrives: int
     payload: str | None
-    key: str | None
     completion_token: str | None
 
     @classmethod
@@ -80,7 +79,6 @@ class SentTask(Struct, frozen=True, kw_only=True):
             attempts=task.attempts,
             redrives=task.redrives,
             payload=task.payload,
-            key=task.key,
             completion_token=token_of(
                 task.task_id, AttemptName(task.redrives, task.attempts + 1), secret
             ),

@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from duewheel.rules.callbacks.batch import Batch, shown_batch
 from duewheel.rules.callbacks.retry import number_said, shown_retry
 from duewheel.rules.callbacks.types import RetryPolicy
 
@@ -91,8 +90,6 @@ def plain(value: Any) -> Any:
         case RetryPolicy():
             members = to_builtins(shown_retry(value))
             return {name: plain(member) for name, member in members.items()}
-        case Batch():
-            return to_builtins(shown_batch(value))
         case dict():
             return {name: plain(member) for name, member in value.items()}
         case tuple():

@@ -21,7 +21,6 @@ from duewheel.rules.businesses.change_records import (
 from duewheel.rules.businesses.flow import PAUSED_MAX, Flow, FlowLimits
 from duewheel.rules.businesses.health import BusinessHealth
 from duewheel.rules.businesses.settings import Business, Defaults, Own, SigningSecret
-from duewheel.rules.callbacks.batch import Batch
 from duewheel.rules.callbacks.secret_headers import NamedSecret
 from duewheel.rules.callbacks.types import KeepAnswers
 from duewheel.rules.history.changes import Change, deleted
@@ -174,7 +173,6 @@ _BESIDE = (
     "secrets",
     "tolerance_seconds",
     "priority",
-    "batch",
     "flow",
     "paused_flow_keys",
     "keep_answers",
@@ -218,7 +216,6 @@ class _Row(Struct, forbid_unknown_fields=True):
     secrets: tuple[NamedSecret, ...] | None = None
     tolerance_seconds: Annotated[int, Meta(ge=0, le=TOLERANCE_SECONDS_MAX)] | None = None
     priority: Priority | None = None
-    batch: Batch | None = None
     flow: Flow | None = None
     paused_flow_keys: Annotated[tuple[FlowKey, ...], Meta(max_length=PAUSED_MAX)] | None = None
     keep_answers: KeepAnswers | None = None

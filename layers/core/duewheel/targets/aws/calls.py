@@ -6,10 +6,10 @@ thread continues until the socket's own timeout.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 from botocore.parsers import ResponseParserError
@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.callbacks.aws.outcome import outcome_of_refusal
-from duewheel.rules.callbacks.aws.target import AwsBatch, AwsTarget
-from duewheel.rules.callbacks.batch import BatchedTask, BatchOutcome, all_alike
+from duewheel.rules.callbacks.aws.target import AwsTarget
 from duewheel.rules.callbacks.outcome import (
     ANSWER_BYTES_MAX,
     Outcome,
@@ -31,7 +30,6 @@ from duewheel.rules.callbacks.payload_encoding import TaskData
 from duewheel.rules.callbacks.types import AwsCallback
 
 CALLS_AT_ONCE = 100
-T = TypeVar("T")
 
 
 class AwsCalls:
@@ -54,26 +52,6 @@ class AwsCalls:
     ) -> Outcome:
         request = self._target.request(callback, task)
         work = partial(self._outcome, request, wants_answer=wants_answer)
-        return await self._within(timeout_seconds, work)
-
-    async def batch(
-        self,
-        callback: AwsCallback,
-        tasks: Sequence[BatchedTask],
-        how: AwsBatch,
-        timeout_seconds: float,
-    ) -> BatchOutcome:
-        """Several tasks in one request. If AWS refuses a request of messages as a whole, each is
-        tried again alone, since one of them may be the reason."""
-        work = partial(self._batch_outcome, how.request(callback, tasks), tasks, how)
-        answered = await self._within(timeout_seconds, work)
-        if isinstance(answered, BatchOutcome):
-            return answered
-        if answered.verdict is Verdict.STOP and not how.has_document and len(tasks) > 1:
-            answered = replace(answered, verdict=Verdict.RETRY)
-        return all_alike(tasks, answered)
-
-    async def _within(self, timeout_seconds: float, work: Callable[[], T]) -> T | Outcome:
         loop = asyncio.get_running_loop()
         self.calls_in_flight += 1
         try:
@@ -85,7 +63,7 @@ class AwsCalls:
             self.calls_in_flight -= 1
 
     def _outcome(self, request: dict[str, Any], *, wants_answer: bool) -> Outcome:
-        answer = self._answer(self._target.operation, request)
+        answer = self._answer(request)
         if isinstance(answer, Outcome):
             return answer
         outcome = self._target.outcome(answer, self._clock.now_ms())
@@ -95,18 +73,10 @@ class AwsCalls:
         is_whole = len(payload) < ANSWER_BYTES_MAX
         return replace(outcome, answer=received({}, payload, is_whole=is_whole))
 
-    def _batch_outcome(
-        self, request: dict[str, Any], tasks: Sequence[BatchedTask], how: AwsBatch
-    ) -> BatchOutcome | Outcome:
-        answer = self._answer(how.operation, request)
-        if isinstance(answer, Outcome):
-            return answer
-        return how.outcomes(tasks, answer, self._clock.now_ms())
-
-    def _answer(self, operation: str, request: dict[str, Any]) -> dict[str, Any] | Outcome:
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any] | Outcome:
         """What AWS answers, or the outcome of a call without an answer."""
         try:
-            return _read(getattr(self._client(), operation)(**request))
+            return _read(getattr(self._client(), self._target.operation)(**request))
         except ClientError as error:
             return self._refused(error.response)
         except ParamValidationError as error:

@@ -1,14 +1,13 @@
 """Gates: each decides which tasks of a business may be called, and sets the others aside.
 
 They stand in one list (`wiring/notifier.py`): pause, occurrence, pause of flow keys, order, circuit
-breaker, batches, concurrency limit and rate limit; order, circuit breaker and batches have modules
-of their own. A task passes them in this order twice: with all tasks of its business before the
-first instant of the page (`admit`), and alone right before its call, which may have waited
-(`confirm`).
+breaker, concurrency limit and rate limit; order and circuit breaker have modules of their own. A
+task passes them in this order twice: with all tasks of its business before the first instant of the
+page (`admit`), and alone right before its call, which may have waited (`confirm`).
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -48,22 +47,16 @@ WAITED_MS = 250  # less is no wait, and reads nothing
 
 class Call(Struct, frozen=True):
     """A call to make. `from_ms`: the instant of the task, or the turn that its rate limit gave it.
-    `probe`: it probes its host; the other tasks of the host wait for its outcome. `others`: tasks
-    that go in the same request (`batch_calls.py`)."""
+    `probe`: it probes its host; the other tasks of the host wait for its outcome."""
 
     task: Task
     from_ms: int
     probe: Probe | None = None
-    others: tuple[Task, ...] = ()
-
-    @property
-    def in_request(self) -> list[Task]:
-        return [*self.others, self.task]
 
     @property
     def tasks(self) -> list[Task]:
-        """The tasks of its request, and those that wait for its outcome."""
-        return [*self.in_request, *(self.probe.rest if self.probe else ())]
+        """Its task, and those that wait for its outcome."""
+        return [self.task, *(self.probe.rest if self.probe else ())]
 
 
 class PageRun(Struct, frozen=True, kw_only=True):
@@ -236,11 +229,10 @@ class OccurrenceGate(Gate, Struct, frozen=True):
 
     async def ended(self, call: Call, run: BusinessRun) -> list[Call]:
         """Another run of the timer may wait for the end of this one."""
-        for task in call.in_request:
-            timer = run.page.firing.timer_of(task)
-            if timer is not None and timer.rules.overlap.lets_wait:
-                await run.page.settler.until_tried(task.home)
-                await in_thread(self.check.keep_apart.wake, timer)
+        timer = run.page.firing.timer_of(call.task)
+        if timer is not None and timer.rules.overlap.lets_wait:
+            await run.page.settler.until_tried(call.task.home)
+            await in_thread(self.check.keep_apart.wake, timer)
         return []
 
     async def _checked(self, page: PageRun) -> Checked:
@@ -294,8 +286,7 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
         return call.probe is None and not is_high and not permits.is_in_a_line(call.task)
 
     async def line_up(self, waiting: list[tuple[Call, str]], run: BusinessRun) -> None:
-        """Reschedule tasks, without an attempt, to places in the lines of these scopes: one for
-        each call."""
+        """Reschedule tasks, without an attempt, to places in the lines of these scopes."""
         by_scope: dict[str, list[Call]] = {}
         for call, scope in waiting:
             by_scope.setdefault(scope, []).append(call)
@@ -304,8 +295,7 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
             for some in permits.by_line([call.task for call in calls], order):
                 places = partial(self._places, some, scope, run.business)
                 reserved = permits.placed(some, await self.retry_throttled(places, deadline_ms))
-                together = with_riders(reserved, calls)
-                await self.retry_throttled(self.reschedule.reserved(together), deadline_ms)
+                await self.retry_throttled(self.reschedule.reserved(reserved), deadline_ms)
 
     def _places(self, tasks: list[Task], scope: str, business: Business) -> ReservedTurns:
         limit = business.in_flight_limits(tasks[0].flow_key).get(scope, IN_FLIGHT_MAX)
@@ -320,14 +310,6 @@ class ConcurrencyLimitGate(Gate, Struct, frozen=True, kw_only=True):
 
 def _scopes(call: Call, business: Business) -> list[str]:
     return list(business.in_flight_limits(call.task.flow_key))
-
-
-def with_riders(
-    reserved: Sequence[tuple[Task, Reservation]], calls: Sequence[Call]
-) -> list[tuple[Task, Reservation]]:
-    """A batch has one turn, or one permit, so its tasks have one place in a line."""
-    by_task = {call.task.home: call for call in calls}
-    return [(one, place) for task, place in reserved for one in by_task[task.home].in_request]
 
 
 class KeyPauseGate(Gate, Struct, frozen=True):
@@ -435,9 +417,8 @@ class RateLimitGate(Gate, Struct, frozen=True):
         shifted = [not_before(call.task, call.from_ms) for call in calls]
         limit = partial(self.limit.within, shifted, run.business, scope, rate, how=how)
         soon, later = await self.retry_throttled(limit, run.page.deadline_ms)
-        places = [(by_home[task.home].task, place) for task, place in later]
-        for reserved in with_riders(places, calls):
-            run.put_aside(reserved, self._reschedule)
+        for task, place in later:
+            run.put_aside((by_home[task.home].task, place), self._reschedule)
         return [replace(by_home[task.home], from_ms=from_ms) for task, from_ms in soon]
 
     async def _reschedule(self, reserved: list[tuple[Task, Reservation]], run: BusinessRun) -> None:

@@ -68,13 +68,11 @@ class OrderGate(Gate, Struct, frozen=True, kw_only=True):
         return None
 
     async def ended(self, call: Call, run: BusinessRun) -> list[Call]:
-        freed: list[Call] = []
-        for task in call.in_request:
-            _, *waiting = run.lines.pop(task.flow_key, [task])
-            if waiting:
-                await run.page.settler.until_tried(task.home)
-                freed += await self._first(waiting, run)
-        return freed
+        _, *waiting = run.lines.pop(call.task.flow_key, [call.task])
+        if not waiting:
+            return []
+        await run.page.settler.until_tried(call.task.home)
+        return await self._first(waiting, run)
 
     def not_admitted(self, homes: set[Address], run: BusinessRun) -> None:
         for flow_key, (first, *waiting) in list(run.lines.items()):

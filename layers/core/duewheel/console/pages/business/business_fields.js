@@ -38,7 +38,6 @@ export function settingFields(business) {
       priorityField(own("priority")),
     ),
     group("Limits", NUMBERS.map((one) => number(...one)), area("flow", "Limits of each flow key (JSON)", flowText(own("flow")), FLOW)),
-    group("Batches", batchFields(own("batch"))),
     group("Retries", retryFields(own("retry"), "service default"), statuses("retry_statuses", "Tried again on"), statuses("stop_statuses", "Ended by")),
     group("Outcomes", onOutcomeField(own("on_outcome"), "service default: nobody")),
     group("Signing", secretFields(own("signing_secrets"))),
@@ -48,21 +47,6 @@ export function settingFields(business) {
 
 function group(legend, ...fields) {
   return el("fieldset", {}, el("legend", {}, legend), fields);
-}
-
-function batchFields(value) {
-  const bytes = { hint: "By default as many as every target takes. A larger task goes alone.", inputmode: "numeric" };
-  return [
-    text("batch.tasks_max", "Tasks of one call", value?.tasks_max ?? "", { hint: "From 2 to 100. Tasks with the same callback that are due within a second go in one call.", inputmode: "numeric", placeholder: "service default: each task has its own call" }),
-    text("batch.bytes_max", "Bytes of one call", value?.bytes_max ?? "", bytes),
-  ];
-}
-
-// Bytes alone are sent as well, and refused: a batch needs its number of tasks.
-function batchOf(values) {
-  const said = ["tasks_max", "bytes_max"].map((name) => [name, typedNumber(values[`batch.${name}`])]);
-  const given = said.filter(([, value]) => value !== null);
-  return given.length === 0 ? null : Object.fromEntries(given);
 }
 
 function answerFields(value) {
@@ -96,7 +80,6 @@ export function wantedSettings(values) {
     on_outcome: onOutcomeOf(values.on_outcome),
     flow: flowOf(values.flow),
     priority: values.priority || null,
-    batch: batchOf(values),
     keep_answers: answersOf(values),
     signing_secrets: secretsOf(values),
   };

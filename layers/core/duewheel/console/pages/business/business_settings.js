@@ -27,7 +27,6 @@ const SETTINGS = [
   ["on_outcome", "Told of outcomes", shownOnOutcome],
   ["calls_per_second", "Calls a second", limit],
   ["calls_in_flight", "Calls in flight", limit],
-  ["batch", "Tasks of one call", (value) => (value === null ? "one" : `up to ${limit(value.tasks_max)}${value.bytes_max ? `, up to ${limit(value.bytes_max)} bytes` : ""}`)],
   ["creates_per_second", "Creates a second", limit],
   ["flow", "Limits of each flow key", (value) => (value === null ? "none" : el("code", {}, JSON.stringify(value)))],
   ["paused_flow_keys", "Paused flow keys", (value) => value.join(", ") || "none"],

@@ -1,7 +1,7 @@
 """Put an event on an EventBridge bus."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -9,9 +9,8 @@ from msgspec.structs import asdict
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
 from duewheel.rules.callbacks.aws.outcome import outcome_of_refusal
-from duewheel.rules.callbacks.aws.target import AwsBatch, AwsTarget, line, status_of
-from duewheel.rules.callbacks.batch import BatchLimits, BatchOutcome, noted
-from duewheel.rules.callbacks.completion import TOKEN_BYTES, WithinSeconds
+from duewheel.rules.callbacks.aws.target import AwsTarget, line, status_of
+from duewheel.rules.callbacks.completion import WithinSeconds
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
 from duewheel.rules.callbacks.timeouts import TimeoutSeconds
@@ -86,51 +85,22 @@ def _shown(callback: EventBridgeCallback) -> dict[str, Any]:
     return asdict(callback) | {"complete_within_seconds": UNSET if within is None else within}
 
 
-def _event(callback: EventBridgeCallback, task: TaskData) -> dict[str, str]:
-    return {
+def _request(callback: EventBridgeCallback, task: TaskData) -> dict[str, Any]:
+    event = {
         "EventBusName": callback.event_bus,
         "Source": callback.source,
         "DetailType": callback.detail_type,
         "Detail": envelope(task),
     }
-
-
-def _request(callback: EventBridgeCallback, task: TaskData) -> dict[str, Any]:
-    return {"Entries": [_event(callback, task)]}
+    return {"Entries": [event]}
 
 
 def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
-    (entry,) = answer["Entries"]
-    return _of_entry(entry, status_of(answer), now_ms)
-
-
-def _of_entry(entry: Mapping[str, Any], status_code: int, now_ms: int) -> Outcome:
+    (entry,), status_code = answer["Entries"], status_of(answer)
     if "EventId" in entry:  # the status is 200 even if the entry is refused
         return Outcome(Verdict.DELIVERED, f"event {entry['EventId']}", status_code=status_code)
     code, reason = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
     return outcome_of_refusal(code, reason, status_code, "", now_ms)
-
-
-# Batches
-
-
-def _size(callback: EventBridgeCallback, task: TaskData) -> int:
-    token_bytes = 0 if callback.complete_within_seconds is None else TOKEN_BYTES
-    return sum(len(text.encode()) for text in _event(callback, task).values()) + token_bytes
-
-
-def _batch_request(callback: EventBridgeCallback, tasks: Sequence[TaskData]) -> dict[str, Any]:
-    return {"Entries": [_event(callback, task) for task in tasks]}
-
-
-def _batch_outcomes(
-    tasks: Sequence[TaskData], answer: Mapping[str, Any], now_ms: int
-) -> BatchOutcome:
-    """The entries of the answer have the order of the request."""
-    status_code = status_of(answer)
-    outcomes = [_of_entry(entry, status_code, now_ms) for entry in answer["Entries"]]
-    of_call = Outcome(Verdict.DELIVERED, "", status_code=status_code)
-    return BatchOutcome(of_call, noted(tasks, outcomes))
 
 
 TARGET = AwsTarget(
@@ -145,11 +115,4 @@ TARGET = AwsTarget(
     operation="put_events",
     request=_request,
     outcome=_outcome,
-    batch=AwsBatch(
-        operation="put_events",
-        limits=BatchLimits(tasks_max=10, bytes_max=262_144),
-        size=_size,
-        request=_batch_request,
-        outcomes=_batch_outcomes,
-    ),
 )

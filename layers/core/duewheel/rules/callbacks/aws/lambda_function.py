@@ -1,6 +1,6 @@
 """Invoke a Lambda function, synchronously or asynchronously."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -14,21 +14,12 @@ from duewheel.rules.callbacks.aws.function_names import (
 )
 from duewheel.rules.callbacks.aws.outcome import outcome_of_function
 from duewheel.rules.callbacks.aws.target import (
-    AwsBatch,
     AwsTarget,
     check_not_own,
     check_region,
 )
-from duewheel.rules.callbacks.batch import (
-    BatchedTask,
-    BatchLimits,
-    BatchOutcome,
-    document,
-    document_bytes,
-    outcomes_of_answer,
-)
 from duewheel.rules.callbacks.completion import WithinSeconds
-from duewheel.rules.callbacks.outcome import ANSWER_BYTES_MAX, Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TaskData, envelope
 from duewheel.rules.callbacks.timeouts import TimeoutSeconds
 from duewheel.rules.callbacks.types import AwsCallback
@@ -90,13 +81,9 @@ def _shown(callback: LambdaCallback) -> dict[str, Any]:
 
 
 def _request(callback: LambdaCallback, task: TaskData) -> dict[str, Any]:
-    return _invocation(callback, envelope(task))
-
-
-def _invocation(callback: LambdaCallback, event: str) -> dict[str, Any]:
     return {
         "FunctionName": callback.function,
-        "Payload": event.encode(),
+        "Payload": envelope(task).encode(),
         "InvocationType": "Event" if callback.is_async else "RequestResponse",
     }
 
@@ -106,25 +93,6 @@ def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
         return Outcome(Verdict.DELIVERED, "", status_code=202)
     has_failed = "FunctionError" in answer
     return outcome_of_function(answer["Payload"], answer["StatusCode"], has_failed=has_failed)
-
-
-# Batches
-
-
-def _size(callback: LambdaCallback, task: BatchedTask) -> int:
-    return document_bytes(task)
-
-
-def _batch_request(callback: LambdaCallback, tasks: Sequence[BatchedTask]) -> dict[str, Any]:
-    return _invocation(callback, document(tasks))
-
-
-def _batch_outcomes(
-    tasks: Sequence[BatchedTask], answer: Mapping[str, Any], now_ms: int
-) -> BatchOutcome:
-    outcome = _outcome(answer, now_ms)
-    body = b"" if answer["StatusCode"] == 202 else answer["Payload"]
-    return outcomes_of_answer(tasks, outcome, body, is_whole=len(body) < ANSWER_BYTES_MAX)
 
 
 TARGET = AwsTarget(
@@ -139,12 +107,4 @@ TARGET = AwsTarget(
     operation="invoke",
     request=_request,
     outcome=_outcome,
-    batch=AwsBatch(
-        operation="invoke",
-        limits=BatchLimits(),
-        size=_size,
-        request=_batch_request,
-        outcomes=_batch_outcomes,
-        has_document=True,
-    ),
 )

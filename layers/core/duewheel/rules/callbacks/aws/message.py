@@ -1,21 +1,18 @@
 """The parts that a message to a queue and one to a topic share."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from duewheel.rules.callbacks.aws.outcome import outcome_of_refusal
 from duewheel.rules.callbacks.aws.target import (
     MESSAGE_TEXT,
-    AwsBatch,
     AwsTarget,
     message_text,
     status_of,
 )
-from duewheel.rules.callbacks.batch import BatchLimits, BatchOutcome, noted
-from duewheel.rules.callbacks.completion import TOKEN_BYTES, WithinSeconds
+from duewheel.rules.callbacks.completion import WithinSeconds
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import (
     BodyMode,
@@ -123,19 +120,10 @@ def message_members(body: MessageBody, resource: str, path: str) -> dict[str, An
     }
 
 
-def message_target(
-    *,
-    address: str,
-    address_as: str,
-    text_as: str,
-    batch: str,
-    batch_entries_as: str,
-    batch_bytes_max: int,
-    **declared: Any,
-) -> AwsTarget:
+def message_target(*, address: str, address_as: str, text_as: str, **declared: Any) -> AwsTarget:
     """`address`: the member of a callback that names its queue or topic. `address_as` and
-    `text_as`: its name and that of the text in the request to AWS. `batch`: the operation that
-    takes several messages, as `batch_entries_as`. The rest as for any target."""
+    `text_as`: its name and that of the text in the request to AWS. The rest as for any
+    target."""
 
     def members(callback: MessageCallback) -> dict[str, Any]:
         """`body` and `complete_within_seconds` are shown only if they were requested."""
@@ -149,29 +137,13 @@ def message_target(
         }
 
     def request(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
-        return {address_as: getattr(callback, address), **message(callback, task)}
+        return {
+            address_as: getattr(callback, address),
+            text_as: text_of(task.payload, is_raw=callback.is_raw),
+            **_request(callback, task),
+        }
 
-    def message(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
-        text = text_of(task.payload, is_raw=callback.is_raw)
-        return {text_as: text, **_request(callback, task)}
-
-    def batch_request(callback: MessageCallback, tasks: Sequence[TaskData]) -> dict[str, Any]:
-        entries = [{"Id": str(n), **message(callback, task)} for n, task in enumerate(tasks)]
-        return {address_as: getattr(callback, address), batch_entries_as: entries}
-
-    return AwsTarget(
-        members=members,
-        request=request,
-        outcome=_outcome,
-        batch=AwsBatch(
-            operation=batch,
-            limits=BatchLimits(tasks_max=10, bytes_max=batch_bytes_max),
-            size=_size,
-            request=batch_request,
-            outcomes=_batch_outcomes,
-        ),
-        **declared,
-    )
+    return AwsTarget(members=members, request=request, outcome=_outcome, **declared)
 
 
 def _request(callback: MessageCallback, task: TaskData) -> dict[str, Any]:
@@ -196,30 +168,6 @@ def _outcome(answer: Mapping[str, Any], now_ms: int) -> Outcome:
     return Outcome(
         Verdict.DELIVERED, f"message {answer['MessageId']}", status_code=status_of(answer)
     )
-
-
-def _size(callback: MessageCallback, task: TaskData) -> int:
-    """Of the text, and of names, types and values of attributes."""
-    attributes = [*callback.attributes, *attributes_of(task).items()]
-    about = sum(len(name) + len("String") + len(value.encode()) for name, value in attributes)
-    token_bytes = 0 if callback.complete_within_seconds is None else TOKEN_BYTES
-    return len(text_of(task.payload, is_raw=callback.is_raw).encode()) + about + token_bytes
-
-
-def _batch_outcomes(
-    tasks: Sequence[TaskData], answer: Mapping[str, Any], now_ms: int
-) -> BatchOutcome:
-    """The answer names each message by its number, in any order."""
-    status_code = status_of(answer)
-    outcomes = [Outcome(Verdict.RETRY, "AWS did not answer for this message")] * len(tasks)
-    for done in answer.get("Successful", ()):
-        note = f"message {done['MessageId']}"
-        outcomes[int(done["Id"])] = Outcome(Verdict.DELIVERED, note, status_code=status_code)
-    for failed in answer.get("Failed", ()):
-        code, reason = failed.get("Code", ""), failed.get("Message", "")
-        outcomes[int(failed["Id"])] = outcome_of_refusal(code, reason, status_code, "", now_ms)
-    of_call = Outcome(Verdict.DELIVERED, "", status_code=status_code)
-    return BatchOutcome(of_call, noted(tasks, outcomes))
 
 
 def _group_id(body: MessageBody, resource: str, where: str) -> str | None:

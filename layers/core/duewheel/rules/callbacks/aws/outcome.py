@@ -12,7 +12,6 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict, note_from, retry_
 # Of all four services; a code that only one of them has means the same wherever it comes from.
 ABOUT_THE_REQUEST = frozenset(
     {
-        "BatchRequestTooLong",
         "InvalidArgument",
         "InvalidMessageContents",
         "InvalidParameter",

@@ -48,7 +48,4 @@ TARGET = message_target(
     action="sns:Publish",
     client="sns",
     operation="publish",
-    batch="publish_batch",
-    batch_entries_as="PublishBatchRequestEntries",
-    batch_bytes_max=262_144,
 )

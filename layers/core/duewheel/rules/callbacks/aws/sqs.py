@@ -61,7 +61,4 @@ TARGET = message_target(
     action="sqs:SendMessage",
     client="sqs",
     operation="send_message",
-    batch="send_message_batch",
-    batch_entries_as="Entries",
-    batch_bytes_max=1_048_576,
 )

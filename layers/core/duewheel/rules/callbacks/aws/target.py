@@ -7,14 +7,13 @@ notifier has the right to make it.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Raw, Struct
 from msgspec.structs import asdict, replace
 
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
-from duewheel.rules.callbacks.batch import BatchedTask, BatchLimits, BatchOutcome
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.payload_encoding import NOT_IN_A_MESSAGE, TaskData
 from duewheel.rules.callbacks.timeouts import timeout_from, timeout_said
@@ -31,25 +30,12 @@ MESSAGE_TEXT: dict[str, Any] = {
 ARN = re.compile(r"arn:([a-z-]+):([a-z]+):([a-z0-9-]+):([0-9]{12}):(.+)")
 
 
-class AwsBatch(Struct, frozen=True, kw_only=True):
-    """How several tasks of one callback share a request. `size`: of a task in it, in bytes.
-    `outcomes`: of the tasks in their order, by the answer. `has_document`: a task alone is sent in
-    the form of a batch, too; otherwise the receiver sees no difference."""
-
-    operation: str
-    limits: BatchLimits
-    size: Callable[[Any, Any], int]
-    request: Callable[[Any, Sequence[BatchedTask]], dict[str, Any]]
-    outcomes: Callable[[Sequence[BatchedTask], Mapping[str, Any], int], BatchOutcome]
-    has_document: bool = False
-
-
 class AwsTarget(Struct, frozen=True, kw_only=True):
     """`body`: the callback of a request, whose `type` names the target. `read` and `members`: all
     of a callback but its time-out. `kind`: what is before the name in an ARN. `operation`: of the
     SDK's client, which takes what `request` returns. `accepted_codes`: errors by which AWS says
     that it has accepted this very call before. `stop_codes`: errors that another attempt would meet
-    again. `batch` None: each task has a request of its own."""
+    again."""
 
     body: type[RequestBody]
     callback: type[AwsCallback]
@@ -64,7 +50,6 @@ class AwsTarget(Struct, frozen=True, kw_only=True):
     outcome: Callable[[Mapping[str, Any], int], Outcome]
     accepted_codes: tuple[str, ...] = ()
     stop_codes: tuple[str, ...] = ()
-    batch: AwsBatch | None = None
 
     @property
     def name(self) -> str:
