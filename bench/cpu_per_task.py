@@ -127,7 +127,7 @@ def deliver_second(own: Own, clock: ManualClock, receiver: str, tasks: int) -> N
         [partial(own.measured, CONNECTED, PAGE)],
         repeat(partial(own.measured, DELIVERED, tasks - PAGE)),
     )
-    for shard in range(occupied.header.shards if occupied else 0):
+    for shard in range(occupied.shards if occupied else 0):
         deliver(encode(PageMessage(second, shard)), pages)
     if calls_at(receiver) - called != tasks:
         raise AssertionError("not all tasks were called, or not once")

@@ -56,7 +56,6 @@ STOP_SECONDS = 5.0
 OVERRIDES = {
     "AllowedPrivateCidrs": "127.0.0.0/8,::1/128",
     "IngestBusinesses": "*",
-    "Express": "on",
 }
 _FAKE_ACCESS = {
     "AWS_ACCESS_KEY_ID": "local",

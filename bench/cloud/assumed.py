@@ -103,7 +103,6 @@ class Knobs:
     dying_notifiers: float = 0  # probability, of each run of a page, right before its calls
     failing_callbacks: float = 0
     has_priorities: bool = True  # False: tasks are served in the order of their instants
-    has_express: bool = False  # Express=on
 
     @property
     def page_lease_ms(self) -> int:

@@ -11,7 +11,7 @@ from bench.cloud.assumed import CREATE_MS, Knobs, Link
 from bench.cloud.calls import Record
 from bench.cloud.creates import Creates
 from bench.cloud.functions import Functions
-from bench.cloud.links import DirectLink, Lanes, Queue
+from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop
 from bench.cloud.notifier import Notifier
 from bench.cloud.provisioned import USE_AIMED_AT, ScaledUnits
@@ -106,7 +106,7 @@ def run(
     their seconds. `high`: further tasks, of high priority; then all others are `below` it by
     so many classes."""
     loop, random, record = Loop(), Random(1), Record()
-    state = WheelState(random, has_express=knobs.has_express)
+    state = WheelState(random)
     first, last = min(due), max(due)
     is_near = created_before_ms is not None and timing.is_near(
         first, first * 1000 - created_before_ms, 0, knobs.lead_ms, 0
@@ -152,15 +152,10 @@ def run(
     return replace(result, refused=created.refused, created_after_ms=created.waited_most_ms)
 
 
-def _link(
-    loop: Loop, random: Random, knobs: Knobs, functions: Functions
-) -> Queue | DirectLink | Lanes:
+def _link(loop: Loop, random: Random, knobs: Knobs, functions: Functions) -> Queue | DirectLink:
     if knobs.link is Link.DIRECT:
         return DirectLink(loop, random, knobs, functions)
-    main = Queue(loop, random, knobs, functions)
-    if not knobs.has_express:
-        return main
-    return Lanes(main, Queue(loop, random, replace(knobs, messages_per_run=1), functions))
+    return Queue(loop, random, knobs, functions)
 
 
 def _units(knobs: Knobs, creates_a_second: int) -> tuple[Bucket, Bucket, Bucket]:
@@ -210,7 +205,7 @@ def _result(
 
 
 def _create_near(
-    loop: Loop, state: WheelState, link: Queue | DirectLink | Lanes, knobs: Knobs, due_ms: int
+    loop: Loop, state: WheelState, link: Queue | DirectLink, knobs: Knobs, due_ms: int
 ) -> None:
     message = state.put_again(Entry(due_ms), due_ms, direct=True)
     assert message is not None
@@ -219,7 +214,7 @@ def _create_near(
 
 
 def _announce(
-    loop: Loop, creator: Writer, link: Queue | DirectLink | Lanes, knobs: Knobs, due_ms: int
+    loop: Loop, creator: Writer, link: Queue | DirectLink, knobs: Knobs, due_ms: int
 ) -> None:
     announced = creator.announce(due_ms, int(loop.now_ms), knobs.lead_ms)
     if announced:

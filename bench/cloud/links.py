@@ -21,7 +21,7 @@ from bench.cloud.assumed import (
 )
 from bench.cloud.functions import Failed, Functions
 from bench.cloud.loop import Loop, Story
-from duewheel.rules.wheel.queue_messages import Lane, Message
+from duewheel.rules.wheel.queue_messages import Message
 
 
 @dataclass(frozen=True)
@@ -102,21 +102,6 @@ class Queue:
     def _appear(self, *messages: Message) -> None:
         self._visible.extend(messages)
         self._poll()
-
-
-class Lanes:
-    """The main queue, and that of the pages of high priority."""
-
-    def __init__(self, main: Queue, express: Queue) -> None:
-        self._main = main
-        self._express = express
-
-    def send(self, messages: Sequence[Message], delays_ms: Sequence[int] = ()) -> Story[None]:
-        delayed = list(zip(messages, delays_ms or repeat(0), strict=False))
-        for lane, queue in ((Lane.MAIN, self._main), (Lane.EXPRESS, self._express)):
-            own = [(message, ms) for message, ms in delayed if message.lane is lane]
-            if own:
-                yield from queue.send([m for m, _ in own], [ms for _, ms in own])
 
 
 class DirectLink:

@@ -20,7 +20,7 @@ from bench.cloud.assumed import (
 )
 from bench.cloud.calls import Calls, PageCalls, Record
 from bench.cloud.functions import Ended, Environment, Failed
-from bench.cloud.links import DirectLink, Lanes, Queue
+from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop, Signal, Story
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import Entry, WheelState
@@ -63,7 +63,7 @@ class Notifier:
         random: Random,
         knobs: Knobs,
         table: Table,
-        link: Queue | DirectLink | Lanes,
+        link: Queue | DirectLink,
         state: WheelState,
         record: Record,
         slow_link: Queue | None = None,
@@ -182,7 +182,7 @@ class Notifier:
         """Those of which the sender sends no messages."""
         if message.shard == 0 and message.page == first_page():
             for shard in range(message.shards or 1, self._state.shards.get(message.second, 1)):
-                yield self._state.first_page(message.second, shard)
+                yield PageMessage(message.second, shard)
 
     def _take(self, message: PageMessage) -> PageLease | LeaseHeld | PageFinished:
         """The condition of stores/delivery/page_leases.py. Each run of the model is an owner."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bench import limits
 from bench.cloud.assumed import REQUEST_CPU_MS, Knobs, Link
 from bench.cloud.functions import Processor
-from bench.cloud.links import DirectLink, Lanes, Queue
+from bench.cloud.links import DirectLink, Queue
 from bench.cloud.loop import Loop, Story
 from bench.cloud.table import GivenUp, Table
 from bench.cloud.wheel_state import WheelState
@@ -28,7 +28,7 @@ class Scheduler:
     loop: Loop
     knobs: Knobs
     table: Table
-    link: Queue | DirectLink | Lanes
+    link: Queue | DirectLink
     state: WheelState
     dispatched: int  # the last second that has been dispatched
 
@@ -94,6 +94,6 @@ class Scheduler:
     def _messages(self, second: int) -> Iterator[PageMessage]:
         shards = self.state.shards.get(second, 1)
         if shards > 1 or self.state.is_occupied(second, 0):
-            yield self.state.first_page(second, 0, shards if shards > 1 else None)
+            yield PageMessage(second, 0, shards=shards if shards > 1 else None)
             for shard in range(1, shards):
-                yield self.state.first_page(second, shard)
+                yield PageMessage(second, shard)

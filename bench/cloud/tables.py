@@ -145,8 +145,7 @@ def failures() -> Iterator[str]:
 def priorities() -> Iterator[str]:
     yield (
         "\n20 tasks of high priority a second for 60 s beside a flood of others, cold. Few "
-        "notifiers are a tenth of those that the flood needs, 10 for all lanes; with an express "
-        "queue `NotifierConcurrency` is 8:"
+        "notifiers are a tenth of those that the flood needs, 10 for both lanes:"
     )
     yield from head("flood", "served by", "high late p50", "p99", "most", "all settled after")
     few = replace(DEFAULT, account_concurrency=10, notifiers_max=10)
@@ -155,15 +154,12 @@ def priorities() -> Iterator[str]:
     by_instant = "instant", 1, {"has_priorities": False}
     low = "priority, the flood is low", 2, dict[str, bool]()
     bounded = "the same, 2 notifiers in the slow lane", 2, {"slow_notifiers_max": 2}
-    express = "express queue, the flood is normal", 1, {"has_express": True}
     for name, knobs, flood in (
         ("100,000 on the first second", DEFAULT, crowd),
         ("100,000 on the first second, few notifiers", few, crowd),
         ("3,000 a second, few notifiers", few, _steady(3_000, 60)),
     ):
-        ways = [by_instant, low, express]
-        if knobs is few:
-            ways = [by_instant, low, bounded, (*express[:2], express[2] | {"notifiers_max": 8})]
+        ways = [by_instant, low, bounded] if knobs is few else [by_instant, low]
         for served_by, below, changed in ways:
             result = run(replace(knobs, **changed), flood, high=high, below=below)
             late = result.high_p50_ms, result.high_p99_ms, result.high_max_ms

@@ -7,7 +7,7 @@ from random import Random
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.wheel import addresses, timing
 from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage
-from duewheel.rules.wheel.sharding import Header, shard_for
+from duewheel.rules.wheel.sharding import shard_for
 
 BUCKETS = 10_000_000
 
@@ -47,8 +47,6 @@ class Writer:
 @dataclass
 class WheelState:
     random: Random
-    has_express: bool = False
-    express: set[int] = field(default_factory=set)  # seconds
     shards: dict[int, int] = field(default_factory=dict)  # only of seconds with more than one
     slices: dict[tuple[int, int], list[Entry]] = field(default_factory=lambda: defaultdict(list))
     direct: dict[str, Entry] = field(default_factory=dict)  # by name
@@ -58,21 +56,11 @@ class WheelState:
 
     def put(self, second: int, shards: int, entries: list[Entry]) -> None:
         """A second's tasks, spread over its shards as the service spreads them."""
-        is_express = self.has_express and any(entry.below == 0 for entry in entries)
-        header = Header().grown(shards, is_express=is_express)
-        if header.shards > 1:
-            self.shards[second] = header.shards
-        if is_express:
-            self.express.add(second)
+        if shards > 1:
+            self.shards[second] = shards
         for entry in sorted(entries, key=lambda entry: entry.due_ms):
             token = self.random.randbytes(addresses.TOKEN_BYTES)
-            shard = header.shard_of(token, is_high=entry.below == 0)
-            self.slices[second, shard].append(entry)
-
-    def first_page(self, second: int, shard: int, shards: int | None = None) -> PageMessage:
-        header = Header(self.shards.get(second, 1), second in self.express)
-        express = header.is_express_shard(shard)
-        return PageMessage(second, shard, shards=shards, express=express)
+            self.slices[second, shard_for(token, shards)].append(entry)
 
     def put_again(self, entry: Entry, next_ms: int, *, direct: bool) -> DirectMessage | None:
         """A retry's new entry; near ones are announced by a message of their own."""

@@ -99,8 +99,8 @@ def sqs_requests(message_bytes: int, together: int) -> float:
     return sent + received + 1 / together
 
 
-def idle_queue(model: CostModel, parameter: str, value: str) -> IdleQueue:
-    template = load_template(TEMPLATE, {parameter: value})
+def idle_queue(model: CostModel) -> IdleQueue:
+    template = load_template(TEMPLATE, {"IngestBusinesses": "*"})
     alarms = len(template.of_type("AWS::CloudWatch::Alarm")) - model.alarms
     pollers = sum(
         pollers_of({"ScalingConfig": template.resolve(scaling, NoReferences())})

@@ -173,13 +173,11 @@ def create_costs(model: CostModel) -> Iterable[str]:
             f"{dollars:.2f}",
             f"{dollars / way.tasks:.3f}",
         )
-    for parameter, value in (("IngestBusinesses", "*"), ("Express", "on")):
-        idle = create_cost.idle_queue(model, parameter, value)
-        more = f", and {idle.alarms} alarm" if idle.alarms else ""
-        yield (
-            f"\nWith `{parameter}={value}` an idle month costs {idle.dollars:.2f} dollars more: "
-            f"{idle.polls:,.0f} polls{more}."
-        )
+    idle = create_cost.idle_queue(model)
+    yield (
+        f"\nWith `IngestBusinesses=*` an idle month costs {idle.dollars:.2f} dollars more: "
+        f"{idle.polls:,.0f} polls, and {idle.alarms} alarm."
+    )
 
 
 def bills(model: CostModel) -> Iterable[str]:

@@ -79,9 +79,9 @@ def _receipts(records: list[Any]) -> Receipts:
 
 
 def _hidden_lane(record: dict[str, Any]) -> Lane | None:
-    """That whose queue the message is in: its own, unless it was redriven or `Express` was turned
-    on or off meanwhile. None for an unreadable message, and for a release: its lease outlives the
-    run, and the sweeper repeats it."""
+    """That whose queue the message is in: its own, unless it was redriven. None for an
+    unreadable message, and for a release: its lease outlives the run, and the sweeper repeats
+    it."""
     try:
         message = decode(record["body"])
     except MalformedMessage:

@@ -207,12 +207,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if args.redrive_to is not None:
         slice_url, slow_url = args.redrive_to
-        # The express queue may be gone, and these messages wait no longer.
-        urls = {Lane.MAIN: slice_url, Lane.SLOW: slow_url, Lane.EXPRESS: slice_url}
+        urls = {Lane.MAIN: slice_url, Lane.SLOW: slow_url}
         moved, left = redriven(sqs, args.queue_url, urls)
-        slow = moved[Lane.SLOW]
         print(
-            f"{moved.total() - slow} moved to the slice queue, {slow} to the slow queue, "
+            f"{moved[Lane.MAIN]} moved to the slice queue, {moved[Lane.SLOW]} to the slow queue, "
             f"{left} left: no messages of this service"
         )
         return 0

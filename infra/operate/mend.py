@@ -17,7 +17,6 @@ from duewheel.rules.delivery.parked_tasks import PAUSE_MARK_BYTES
 from duewheel.rules.sweep.audit import Pointers, Wrong
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import Address, holds_seconds
-from duewheel.rules.wheel.sharding import NO_HEADER
 from duewheel.stores.businesses.parking_state import ParkingRecords
 from duewheel.stores.item_attributes import readable
 from duewheel.stores.sweep.audit_reads import AuditStore
@@ -63,7 +62,7 @@ class Mend(Struct, frozen=True):
         headers = HeaderStore(tasks.client, self.run.clock, tasks.table, tasks.buckets)
         announced = headers.read(needed)
         for second, shards in needed.items():
-            if announced.get(second, NO_HEADER).shards < shards:
+            if announced.get(second, 1) < shards:
                 self.run.count("header-missing")
                 yield f"header of second {second}: {shards} shards"
                 if self.run.writes:

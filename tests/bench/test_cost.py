@@ -212,7 +212,7 @@ def test_a_message_costs_what_its_page_says(model: CostModel) -> None:
     batch = {way.name: way for way in create_cost.ways(model, TASKS_PER_BATCH)}
     by_batch = batch[f"a message, {create_cost.MESSAGES_OF_A_RUN} a run"]
     assert f"${create_cost.per_million(model, by_batch) / TASKS_PER_BATCH:.2f}" in page
-    idle = create_cost.idle_queue(model, "IngestBusinesses", "*")
+    idle = create_cost.idle_queue(model)
     assert f"{idle.polls:,.0f}" in page
     assert f"${idle.dollars:.2f}" in page
 

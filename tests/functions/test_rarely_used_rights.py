@@ -54,7 +54,6 @@ def resources(emulator: Emulator, request: pytest.FixtureRequest) -> Resources:
     ways = {
         "AuthMode": "keys",
         "IngestBusinesses": "*",
-        "Express": "on",
         "StackTimersAs": "duewheel-write",
     }
     ways |= request.param
@@ -348,16 +347,13 @@ def test_a_worker_changes_tasks_with_keys_and_in_order_and_redrives_them(
     assert operated(action="redrive", filter={"status": "dead"})["changed"] == 0
 
 
-def test_a_worker_announces_near_tasks_by_either_queue_and_past_them(
+def test_a_worker_announces_near_tasks_by_the_queue_and_past_it(
     wired: ManualClock, past_the_queue: list[Invocation]
 ) -> None:
     url = "https://receiver.example/"
-    for priority in ("normal", "high"):
-        create(url, in_seconds=3_600, priority=priority)
-    assert operated(action="run", filter={})["changed"] == 2
-    config = process.settings()
-    assert received(config.slice_queue_url)
-    assert received(config.express_queue_url)
+    create(url, in_seconds=3_600)
+    assert operated(action="run", filter={})["changed"] == 1
+    assert received(process.settings().slice_queue_url)
     create(url, in_seconds=3_600)
     before = len(past_the_queue)
     with queues_refuse():
@@ -376,24 +372,3 @@ def test_the_sweeper_starts_a_worker_that_is_missing(
     past_the_queue.clear()  # the one of the api is lost
     sweeper.handler({}, Context())
     assert [one.function for one in past_the_queue] == [process.settings().bulk_function]
-
-
-def test_the_sweep_postpones_a_task_of_high_priority_to_the_express_queue(
-    wired: ManualClock,
-) -> None:
-    """By a minute, since it is not late: it was run long before it is due."""
-    found_slow(wired)
-    assert call("PUT", "/v1/businesses/orders", {"priority": "high"})[0] == 201
-    task = create("https://receiver.example/", in_seconds=3_600, priority="high")
-    wired.advance_ms(30_000)
-    assert call("POST", f"/v1/tasks/{task['task_id']}/run")[0] == 200
-    tick()
-    config = process.settings()
-    express = config.express_queue_url
-    assert worked_off(received(express)) == {"batchItemFailures": []}
-    assert received(config.slow_queue_url), "the page is sent there, and no notifier begins it"
-    boto3.client("sqs").purge_queue(QueueUrl=express)
-    for _ in range(4):  # and no scheduler runs
-        wired.advance_ms(60_000)
-        sweeper.handler({}, Context())
-    assert received(express)

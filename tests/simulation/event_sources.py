@@ -52,9 +52,6 @@ class EventSources:
             Mapping("notifier", "main", settings.slice_queue_url, 2, notifiers),
             Mapping("notifier", "slow", settings.slow_queue_url, 1, slow_notifiers),
         ]
-        if settings.express_queue_url:
-            express = Mapping("notifier", "express", settings.express_queue_url, 1, notifiers)
-            self._mappings.append(express)
         if settings.ingest_queue_url:
             ingest = Mapping("ingest", "ingest", settings.ingest_queue_url, 10, INGESTING_AT_ONCE)
             self._mappings.append(ingest)

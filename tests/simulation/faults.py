@@ -75,7 +75,7 @@ def outages_of(seed: int, seconds: float) -> tuple[Outage, ...]:
     outages = []
     functions = ("notifier", "scheduler", "sweeper", "ingest")
     parts = ("dynamodb", "sqs", *functions, "receiver", FLAKY_HOST, PARTITION)
-    for what in (*parts, *(f"{queue} {LATE}" for queue in ("main", "slow", "express", "ingest"))):
+    for what in (*parts, *(f"{queue} {LATE}" for queue in ("main", "slow", "ingest"))):
         is_of_minutes = what == PARTITION or what.endswith(LATE)
         most = BACKLOG_SECONDS_MAX if is_of_minutes else OUTAGE_SECONDS_MAX
         longest = min(most, seconds / (3 if is_of_minutes else 5))

@@ -103,7 +103,7 @@ class Soak:
 @cache
 def _template(run_index: str) -> Template:
     values = {"IngestBusinesses": MAY_CREATE_FOR}
-    return load_template(TEMPLATE, values | {"RunIndex": run_index, "Express": "on"})
+    return load_template(TEMPLATE, values | {"RunIndex": run_index})
 
 
 def soaked(soak: Soak) -> tuple[Report, Faults, float]:

@@ -28,7 +28,6 @@ CUSTOMER_KEY = "arn:aws:kms:us-east-1:123456789012:key/0f5a2c9e-1111-2222-3333-4
 EVERYTHING = {
     "TargetArns": ",".join(ALLOWED),
     "AuthMode": "keys",
-    "Express": "on",
     "IngestBusinesses": "*",
     "StackTimersAs": "duewheel-write",
     "KmsKeyArn": CUSTOMER_KEY,

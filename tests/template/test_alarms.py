@@ -48,12 +48,9 @@ NAMED_BY = {
 OPEN_PLACE_SECONDS_MAX = 1_800
 ALWAYS = {"DeadLetters", "Rescued", "Damage"}
 PARAMETERS = [
-    {"AuthMode": mode, "Express": more, "IngestBusinesses": businesses}
-    | {"StackTimersAs": caller}
+    {"AuthMode": mode, "IngestBusinesses": businesses, "StackTimersAs": caller}
     | {"TasksPerDayAlarm": "1000"}
-    for mode, (more, businesses, caller) in product(
-        ("iam", "keys"), (("off", "", ""), ("on", "*", "duewheel-write"))
-    )
+    for mode, (businesses, caller) in product(("iam", "keys"), (("", ""), ("*", "duewheel-write")))
 ]
 KEY_AND_EMAIL = {"KmsKeyArn": CUSTOMER_KEY, "AlarmEmail": "on@call.example"}
 

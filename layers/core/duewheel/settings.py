@@ -29,7 +29,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     secrets_table: str
     slice_queue_url: str
     slow_queue_url: str
-    express_queue_url: str = ""
     notifier_function: str
     bulk_function: str = ""  # of the functions that invoke it
     stack_id: str
@@ -130,7 +129,6 @@ def settings_from(environment: Mapping[str, str]) -> Settings:
         values[field] = environment.get(variable, "")
         if not values[field]:
             problems.append(f"{variable} is missing")
-    values["express_queue_url"] = environment.get("EXPRESS_QUEUE_URL", "")
     values["bulk_function"] = environment.get("BULK_FUNCTION", "")
     values["stack_timers_as"] = environment.get("STACK_TIMERS_AS", "")
     # Of the ingest function alone.

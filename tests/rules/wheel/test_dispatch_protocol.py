@@ -10,9 +10,6 @@ The first run that ends a page marks it as done only if its second has more shar
 another message begins the page again, and that run marks it. All entries are written before the
 second opens.
 
-In an express second the second shard is for high priority. Its writers announce its page in place
-of the first one, and a probe that sees no entry in the first shard sends no message of it.
-
 An actor may crash before any step. The queue may refuse a message, and deliver one twice. A probe
 may miss what was written a moment before it.
 
@@ -57,7 +54,7 @@ class Writer(NamedTuple):
 
     entries: tuple[int, ...]
     step: str = "write"
-    announced: tuple[int, ...] = ()  # whose pages
+    has_announced: bool = False
 
 
 class Leader(NamedTuple):
@@ -100,10 +97,9 @@ class Broken(AssertionError):
 class Model:
     """`faults`: the rules that are left out. `crashing`: the only kind of actor that may crash."""
 
-    def __init__(self, *faults: str, crashing: str = "", is_express: bool = False) -> None:
+    def __init__(self, *faults: str, crashing: str = "") -> None:
         self.faults = faults
         self.crashing = crashing
-        self.is_express = is_express
 
     def may_crash(self, state: State, kind: str) -> bool:
         return state.crashes > 0 and self.crashing in ("", kind)
@@ -131,40 +127,33 @@ class Model:
 
     def _announce(self, state: State, number: int) -> Iterator[State]:
         writer = state.writers[number]
-        page = self._announced_page(state.entries[writer.entries[0]])
-        known = writer.announced
-        if "an announced second is announced in all shards" in self.faults and known:
-            known = (0, 1)
-        is_needed = state.nearness > FAR and page not in known
+        is_needed = state.nearness > FAR and not writer.has_announced
         if not is_needed or "a writer does not announce" in self.faults:
             yield self._announced(state, number, is_due=True)
             return
-        sent = self._sent(state, Message(page))
-        yield self._announced(sent, number, is_due=True, pages=(page,))
+        sent = self._sent(state, Message(0))  # whose run sends the message of the other shard
+        yield self._announced(sent, number, is_due=True, is_sent=True)
         if state.refusals:
             refused = state._replace(refusals=state.refusals - 1)
             counts = "a refused message counts as announced" in self.faults
-            pages = (page,) if counts else ()
-            yield self._announced(refused, number, is_due=False, pages=pages)
-
-    def _announced_page(self, entry: Entry) -> int:
-        """The run of the first page sends the message of the second shard."""
-        return entry.shard if self.is_express else 0
+            yield self._announced(refused, number, is_due=False, is_sent=counts)
 
     def _announced(
-        self, state: State, number: int, *, is_due: bool, pages: tuple[int, ...] = ()
+        self, state: State, number: int, *, is_due: bool, is_sent: bool = False
     ) -> State:
         writer = state.writers[number]
         entry = state.entries[writer.entries[0]]
         state = self._entry(state, writer.entries[0], entry._replace(is_due=entry.is_due or is_due))
-        writer = writer._replace(announced=(*writer.announced, *pages))
+        writer = writer._replace(has_announced=writer.has_announced or is_sent)
         if "a writer announces before it writes" in self.faults:
             return self._writes(state, number, writer._replace(step="announce"))
         return self._next_entry(self._writes(state, number, writer), number)
 
     def _next_entry(self, state: State, number: int) -> State:
         writer = state.writers[number]
-        return self._writes(state, number, Writer(writer.entries[1:], "write", writer.announced))
+        return self._writes(
+            state, number, Writer(writer.entries[1:], "write", writer.has_announced)
+        )
 
     def _writes(self, state: State, number: int, writer: Writer) -> State:
         if not writer.entries:
@@ -211,12 +200,7 @@ class Model:
             return state._replace(leader=Leader((Message(0), *others)))
         if "a leader says more shards than it sends" in self.faults:
             shards = 2
-        first = (Message(0, shards),)
-        if self.is_express and shards > 1 and not state.is_passed:
-            is_first_bare = not any(e.is_seen and e.shard == 0 for e in state.entries)
-            if is_first_bare or "the first shard of an express second is passed" in self.faults:
-                first = ()
-        state = state._replace(leader=Leader((*first, *others)))
+        state = state._replace(leader=Leader((Message(0, shards), *others)))
         if state.is_passed:
             return state
         found = range(1 + len(others))
@@ -458,25 +442,6 @@ def test_a_page_is_announced_once_for_all_entries_of_a_process(crashing: str) ->
     assert Model(crashing=crashing).explore(begun((1,), (0, 1), **ONE_CRASH)) > 10_000
 
 
-@pytest.mark.parametrize(
-    "crashing", ["", *(pytest.param(who, marks=pytest.mark.exhaustive) for who in ACTORS)]
-)
-def test_no_entry_of_an_express_second_is_lost(crashing: str) -> None:
-    more = ONE_CRASH if crashing else {}
-    for shards in (INTO_BOTH_SHARDS, ((1, 0), (1,)), ((1,), (0, 1))):
-        begin = begun(*shards, **more)
-        assert Model(crashing=crashing, is_express=True).explore(begin) > 2_000
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("more", [ONE_COPY, ONE_LOOK])
-def test_no_entry_of_an_express_second_is_lost_if_a_message_is_refused(
-    more: dict[str, int],
-) -> None:
-    begin = begun(*INTO_BOTH_SHARDS, **ONE_REFUSAL, **more)
-    assert Model(is_express=True).explore(begin) > 10_000
-
-
 FAULTS = {
     "a writer does not announce": begun(*INTO_BOTH_SHARDS),
     "a writer announces before it writes": begun(*INTO_BOTH_SHARDS),
@@ -490,20 +455,7 @@ FAULTS = {
 }
 
 
-FAULTS_OF_EXPRESS = {
-    "a writer does not announce": begun(*INTO_BOTH_SHARDS),
-    "an announced second is announced in all shards": begun((1, 0)),
-    "the first shard of an express second is passed": begun(*INTO_BOTH_SHARDS),
-}
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_rule_is_needed(fault: str) -> None:
     with pytest.raises(Broken):
         Model(fault).explore(FAULTS[fault])
-
-
-@pytest.mark.parametrize("fault", FAULTS_OF_EXPRESS)
-def test_each_rule_of_an_express_second_is_needed(fault: str) -> None:
-    with pytest.raises(Broken):
-        Model(fault, is_express=True).explore(FAULTS_OF_EXPRESS[fault])

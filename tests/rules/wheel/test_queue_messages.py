@@ -39,7 +39,6 @@ messages: st.SearchStrategy[Message] = (
         second=st.integers(0, 99_999_999_999),
         shard=st.integers(0, 0xFFFF),
         page=st.integers(0, 10_000).map(str) | st.sampled_from(["0r", "7r", "7rr"]),
-        express=st.booleans(),
         after=st.none() | entries.map(lambda entry: entry.place),
         places=st.lists(entries.map(lambda entry: entry.place), max_size=5).map(tuple),
         called=st.lists(st.text(), max_size=3).map(tuple),
@@ -49,7 +48,6 @@ messages: st.SearchStrategy[Message] = (
         second=st.integers(0, 99_999_999_999),
         entries=st.lists(entries.map(lambda entry: entry.name), max_size=5).map(tuple),
         called=st.lists(st.text(), max_size=3).map(tuple),
-        express=st.booleans(),
     )
     | st.builds(ReleaseMessage, biz_type=st.from_regex(BIZ_TYPE, fullmatch=True))
 )
@@ -61,7 +59,7 @@ json_values = st.recursive(
 finite_fields = st.fixed_dictionaries(
     {"v": json_values | st.just(1)},
     optional=dict.fromkeys(
-        ("second", "shard", "page", "after", "places", "entries", "called", "release", "express"),
+        ("second", "shard", "page", "after", "places", "entries", "called", "release"),
         json_values,
     ),
 )

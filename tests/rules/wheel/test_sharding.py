@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from duewheel.rules.wheel.addresses import SHARDS_MAX, address_of_task
 from duewheel.rules.wheel.sharding import (
     LOOKED_AT_ONE_IN,
-    NO_HEADER,
     SLICE_ENTRIES,
-    Header,
     Placement,
     is_looked_at,
     shard_for,
@@ -41,40 +39,6 @@ def test_no_slice_is_expected_to_hold_more_than_it_should(expected: float) -> No
     shards = shards_for(expected)
     assert expected <= shards * SLICE_ENTRIES or shards == SHARDS_MAX
     assert shards == 1 or expected > shards / 2 * SLICE_ENTRIES
-
-
-@each_case(
-    ("header", "parts", "is_express", "grown"),
-    [
-        (NO_HEADER, 1, False, NO_HEADER),
-        (NO_HEADER, 1, True, Header(2, True)),
-        (NO_HEADER, 4, True, Header(8, True)),
-        (Header(2, True), 2, False, Header(4, True)),
-        (Header(8), 2, False, Header(8)),
-        (Header(8), 1, True, Header(8, True)),
-        (Header(512), SHARDS_MAX, True, Header(SHARDS_MAX, True)),
-    ],
-)
-def test_a_header_only_rises_and_an_express_second_has_twice_the_shards(
-    header: Header, parts: int, is_express: bool, grown: Header
-) -> None:
-    assert header.grown(parts, is_express=is_express) == grown
-
-
-@given(st.binary(min_size=8, max_size=8), st.sampled_from([2, 8, SHARDS_MAX]))
-def test_only_high_priority_is_put_into_express_shards(random_bytes: bytes, shards: int) -> None:
-    header = Header(shards, is_express=True)
-    high, rest = (header.shard_of(random_bytes, is_high=is_high) for is_high in (True, False))
-    assert header.is_express_shard(high)
-    assert not header.is_express_shard(rest)
-    assert 0 <= rest < high < shards
-
-
-def test_the_shards_of_each_kind_are_used_evenly() -> None:
-    header = Header(16, is_express=True)
-    taken = Counter(header.shard_of(n.to_bytes(8, "big"), is_high=n % 2 == 0) for n in range(3_200))
-    assert set(taken) == set(range(16))
-    assert max(taken.values()) < 280
 
 
 @each_case("step", [1, 256, 2**32, 128 * 2**16])

@@ -15,7 +15,6 @@ from duewheel.rules.refusals import (
 )
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import address_of_task
-from duewheel.rules.wheel.sharding import Header
 from tests.support.operations import (
     ALL,
     as_it_is,
@@ -87,7 +86,7 @@ def test_a_shift_moves_each_task_once_though_its_tolerance_takes_it_back(world: 
     instant, where the walk meets it again."""
     tasks = spread(world, 120, tolerance_seconds=3_600)
     seconds = {task.due_ms // 1000 for task in tasks}
-    world.reserve_shards.known.keep(dict.fromkeys(seconds, Header(8)))
+    world.reserve_shards.known.keep(dict.fromkeys(seconds, 8))
     operation = done(world, "reschedule", filter=ALL, shift_seconds=1)
     after = [world.read(task) for task in tasks]
     assert any(one.due_ms < task.due_ms for one, task in zip(after, tasks, strict=True))

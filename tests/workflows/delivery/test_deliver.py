@@ -16,7 +16,6 @@ from duewheel.rules.wheel.queue_messages import (
     decode,
     encode,
 )
-from duewheel.rules.wheel.sharding import Header
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call, Death
 from tests.support.world import FAR_MS, LAMBDA_MS, World
@@ -107,7 +106,7 @@ def crowded(world: World, *, shards: int) -> list[Task]:
     """A task in each shard of a second."""
     second = (world.clock.now_ms() + FAR_MS) // 1000
     world.headers.raise_to(second, shards)
-    world.reserve_shards.known.keep({second: Header(shards)})
+    world.reserve_shards.known.keep({second: shards})
     placed = (world.placed(world.new(in_ms=FAR_MS + n)) for n in count())
     tasks = {task.home.shard: task for task in islice(placed, 20 * shards)}
     assert len(tasks) == shards

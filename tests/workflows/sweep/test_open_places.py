@@ -18,7 +18,6 @@ from duewheel.rules.wheel import open_places
 from duewheel.rules.wheel.addresses import slow_page
 from duewheel.rules.wheel.open_places import Why
 from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode
-from duewheel.rules.wheel.sharding import Header
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.wheel.send_messages import MessageSender
 from tests.support.recorder import Call, Death
@@ -114,7 +113,7 @@ class Trouble:
         self.world = world
         self.huge = (world.clock.now_ms() + 62_000) // 1000
         world.headers.raise_to(self.huge, self.SHARDS)
-        world.reserve_shards.known.keep({self.huge: Header(self.SHARDS)})
+        world.reserve_shards.known.keep({self.huge: self.SHARDS})
         world.create([world.new(in_ms=62_000) for _ in range(4 * self.SHARDS)])
         self.throttled = world.created(in_ms=63_000)
         self.beaten = world.created_by_key(world.new(30_000, key="beaten", digest="same")).task
@@ -219,7 +218,7 @@ class SlowSecond:
         self.world = world
         self.second = (world.clock.now_ms() + 62_000) // 1000
         world.headers.raise_to(self.second, self.SHARDS)
-        world.reserve_shards.known.keep({self.second: Header(self.SHARDS)})
+        world.reserve_shards.known.keep({self.second: self.SHARDS})
         self.tasks = world.created_many([world.new(in_ms=62_000) for _ in range(4 * self.SHARDS)])
         self.slots = {f"{self.second % world.settings.buckets}.{n}" for n in range(self.SHARDS)}
         self.strongly: list[str] = []

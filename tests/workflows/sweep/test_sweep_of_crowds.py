@@ -14,7 +14,6 @@ from duewheel.rules.wheel.addresses import Address
 from duewheel.rules.wheel.leader_election import LEASE_MS
 from duewheel.rules.wheel.open_places import Why
 from duewheel.rules.wheel.queue_messages import PageMessage
-from duewheel.rules.wheel.sharding import Header
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.sweep import read_statistics
 from tests.support.bounds import quick_first
@@ -32,7 +31,7 @@ def crowd(world: World) -> list[Task]:
     """A few tasks in each of several slices of one second, whose messages are all lost."""
     second = (world.clock.now_ms() + 60_000) // 1000
     world.headers.raise_to(second, SHARDS)
-    world.reserve_shards.known.keep({second: Header(SHARDS)})
+    world.reserve_shards.known.keep({second: SHARDS})
     made = world.create([world.new(in_ms=60_000) for _ in range(6 * SHARDS)])
     tasks = [one.task for one in made if isinstance(one, Made)]
     assert len({task.home.shard for task in tasks}) == SHARDS
@@ -210,7 +209,7 @@ def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
     """Each run has time for the homes of two slices; each dies after some write, or none does."""
     second = (world.clock.now_ms() + 60_000) // 1000
     world.headers.raise_to(second, SHARDS)
-    world.reserve_shards.known.keep({second: Header(SHARDS)})
+    world.reserve_shards.known.keep({second: SHARDS})
     tasks = world.created_many([world.new(in_ms=60_000) for _ in range(3 * SHARDS)])
     tasks.append(met_twice(world, second))
     world.dispatch_until(second)
@@ -246,7 +245,7 @@ def in_shards(world: World, in_ms: int = 60_000) -> int:
     """A future second that is written in several shards from now on."""
     second = (world.clock.now_ms() + in_ms) // 1000
     world.headers.raise_to(second, SHARDS)
-    world.reserve_shards.known.keep({second: Header(SHARDS)})
+    world.reserve_shards.known.keep({second: SHARDS})
     return second
 
 

@@ -17,7 +17,6 @@ from botocore.exceptions import ClientError
 
 from duewheel.interface.tasks.task_view import batch_text
 from duewheel.rules.ingest import message
-from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import (
     CreatedBefore,
     IdempotencyKeyInUse,
@@ -224,22 +223,6 @@ def test_a_replay_for_an_existing_task_that_was_deleted_is_unknown(world: World)
     assert isinstance(made, Made)
     delete_item(world, made)
     assert statuses(batch(world, tasks)) == [404]
-
-
-@pytest.mark.parametrize("business_is", [Priority.HIGH, None])
-def test_a_repeat_finds_what_was_put_into_express_shards(
-    world: World, business_is: Priority | None
-) -> None:
-    world.wire(express_queue_url=world.queue.url)
-    world.configured("orders", priority=business_is)
-    tasks = [task(0, priority="high"), task(1, priority="low"), task(2)]
-    made = [each for each in batch(world, tasks) if isinstance(each, Made)]
-    assert [each.task.home.shard for each in made] == [1, 0, int(business_is is Priority.HIGH)]
-
-    world.wire(express_queue_url="")
-    world.configured("orders", priority=Priority.LOW)
-    assert [each for each in batch(world, tasks) if isinstance(each, Made)] == made
-    assert created(world) == {("orders", str(index)): 1 for index in range(3)}
 
 
 # Deaths

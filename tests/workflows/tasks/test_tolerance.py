@@ -15,7 +15,7 @@ from duewheel.rules.tasks.requests import batch_request
 from duewheel.rules.tasks.task import Made, NewTask, Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.tolerance import Window, shared_ms
-from duewheel.rules.wheel.sharding import NO_HEADER, SLICE_ENTRIES
+from duewheel.rules.wheel.sharding import SLICE_ENTRIES
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.tasks import codec
 from tests.support.receiver import BUSY, OK
@@ -250,7 +250,7 @@ def test_a_crowd_is_spread_over_the_tolerance_with_as_many_requests_as_without(
     assert 2 <= len(seconds) <= 12
     for task in spread:
         assert task.due_at_ms <= task.due_ms <= task.due_at_ms + 60_000
-        shards = world.headers.read([task.home.second]).get(task.home.second, NO_HEADER).shards
+        shards = world.headers.read([task.home.second]).get(task.home.second, 1)
         assert task.home.shard < shards
 
 
@@ -274,7 +274,7 @@ def test_the_load_of_a_crowd_is_counted_in_the_seconds_over_which_it_is_spread(
 def test_spread_tasks_use_the_shards_of_the_seconds_that_they_get(world: World) -> None:
     first = (world.clock.now_ms() + FAR_MS) // 1000
     seconds = range(first, first + 61)
-    world.reserve_shards.known.keep({s: world.headers.raise_to(s, 2) or NO_HEADER for s in seconds})
+    world.reserve_shards.known.keep({s: world.headers.raise_to(s, 2) or 1 for s in seconds})
     tasks = create(world, *(world.new(FAR_MS, tolerance_seconds=60) for _ in range(64)))
     placed = Counter((task.home.second, task.home.shard) for task in tasks)
     used = {second for second, _ in placed}
@@ -338,7 +338,7 @@ def test_a_repeat_of_a_spread_crowd_finds_its_tasks(world: World) -> None:
     first = request_batch(world, SLICE_ENTRIES + 1, tolerance_seconds=60)
     seconds = {made.task.home.second for made in first}
     assert len(seconds) > 2, "more than the two grid seconds of five minutes"
-    world.reserve_shards.known._headers.clear()
+    world.reserve_shards.known._shards.clear()
     assert batch_text(request_batch(world, SLICE_ENTRIES + 1, tolerance_seconds=60)) == batch_text(
         first
     )

@@ -16,7 +16,7 @@ from duewheel.rules.tasks.task import Made, Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.queue_messages import PageMessage
-from duewheel.rules.wheel.sharding import NO_HEADER, SLICE_ENTRIES, Header
+from duewheel.rules.wheel.sharding import SLICE_ENTRIES
 from duewheel.stores.wheel.sharding import HeaderCache
 from tests.support.damage import edit
 from tests.support.receiver import BUSY, OK
@@ -33,7 +33,7 @@ def header(world: World, second: int) -> dict[str, Any] | None:
 
 
 def shards_of(world: World, second: int) -> int:
-    return world.headers.read([second]).get(second, NO_HEADER).shards
+    return world.headers.read([second]).get(second, 1)
 
 
 def in_another_process(world: World) -> None:
@@ -108,10 +108,10 @@ def test_a_batch_that_meets_a_header_takes_its_shards(world: World) -> None:
 
 def test_a_header_only_rises(world: World) -> None:
     second = world.origin + 60
-    assert world.headers.raise_to(second, 8) == Header(8)
-    assert world.headers.raise_to(second, 2) == Header(8)
-    assert world.headers.raise_to(second, 8) == Header(8)
-    assert world.headers.raise_to(second, 32) == Header(32)
+    assert world.headers.raise_to(second, 8) == 8
+    assert world.headers.raise_to(second, 2) == 8
+    assert world.headers.raise_to(second, 8) == 8
+    assert world.headers.raise_to(second, 32) == 32
     assert shards_of(world, second) == 32
 
 
@@ -139,7 +139,7 @@ def test_a_leader_that_probes_again_leaves_the_other_shards_to_the_run_of_the_fi
     second = (world.clock.now_ms() + MINUTE_MS) // 1000
     world.lead_once()  # dispatches the second as empty
     world.headers.raise_to(second, 2)
-    world.reserve_shards.known.keep({second: Header(2)})
+    world.reserve_shards.known.keep({second: 2})
     tasks = batch(world, 10)
     assert {task.home.shard for task in tasks} == {0, 1}
     world.clock.set_ms(second * 1000)
@@ -359,6 +359,6 @@ def test_a_batch_of_which_nothing_is_taken_is_sent_again(world: World, code: str
 def test_what_is_known_of_seconds_that_have_passed_is_forgotten(world: World) -> None:
     known = HeaderCache(world.clock)
     now = world.clock.now_ms() // 1000
-    known.keep(dict.fromkeys(range(now - 9999, now + 1), Header(2)))
-    known.keep({now + 1: Header(4)})
-    assert known.of(range(now - 9_999, now + 2)) == {now: Header(2), now + 1: Header(4)}
+    known.keep(dict.fromkeys(range(now - 9999, now + 1), 2))
+    known.keep({now + 1: 4})
+    assert known.of(range(now - 9_999, now + 2)) == {now: 2, now + 1: 4}

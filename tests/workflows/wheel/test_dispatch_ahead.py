@@ -13,7 +13,6 @@ from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.leader_election import LEASE_MS, POINTER_WRITE_EVERY_MS
 from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage, decode, texts_of_event
-from duewheel.rules.wheel.sharding import Header
 from duewheel.rules.wheel.timing import AHEAD_SECONDS, RUN_EVERY_SECONDS
 from duewheel.stores.wheel import pointers
 from duewheel.workflows.wheel.run_leader import RESERVE_MS
@@ -149,7 +148,7 @@ def test_shards_that_were_added_to_a_dispatched_second_are_delivered_on_time(
     run(world)
     world.recorder.clear()
     world.headers.raise_to(second, 4)
-    world.reserve_shards.known.keep({second: Header(4)})
+    world.reserve_shards.known.keep({second: 4})
     tasks = [world.created(in_ms=60_250) for _ in range(20)]
     assert {task.home.shard for task in tasks} == {0, 1, 2, 3}
     assert {decode(text) for text in sent(world)} <= {PageMessage(second, 0)}
@@ -161,7 +160,7 @@ def test_shards_whose_messages_the_scheduler_sends_get_no_second_message(world: 
     world.clock.advance_ms(1_000)
     second = world.clock.now_ms() // 1000 + AHEAD_SECONDS + 60
     world.headers.raise_to(second, 4)
-    world.reserve_shards.known.keep({second: Header(4)})
+    world.reserve_shards.known.keep({second: 4})
     tasks = [world.created(in_ms=(AHEAD_SECONDS + 60) * 1_000) for _ in range(20)]
     live(world, second * 1000 + 2_000)
     assert_called_on_time(world, *tasks)

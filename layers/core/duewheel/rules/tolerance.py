@@ -12,8 +12,6 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from duewheel.rules.priority import Priority
-
 GRIDS_SECONDS = (1, 5, 10, 30, 60, 300, 900, 3_600)  # each divides the next one
 TOLERANCE_SECONDS_MAX = GRIDS_SECONDS[-1]
 
@@ -30,12 +28,11 @@ ToleranceSeconds = Annotated[
 
 class Window(Struct, frozen=True):
     """When a task may fall due: from its due instant on, for this long. None: as long as its
-    business says. Its priority is as its business says, too, if that is None."""
+    business says."""
 
     due_ms: int
     biz_type: str = ""
     tolerance_seconds: int | None = 0
-    priority: Priority | None = None
 
 
 def shared_ms(window: Window, tolerance_seconds: int) -> int:
@@ -46,10 +43,10 @@ def shared_ms(window: Window, tolerance_seconds: int) -> int:
     return _on_grid_ms(window, _grid_seconds(tolerance_seconds))
 
 
-def spread_ms(window: Window, tolerance_seconds: int, parts: int, random_bytes: bytes) -> int:
+def spread_ms(window: Window, tolerance_seconds: int, shards: int, random_bytes: bytes) -> int:
     """One of the seconds within the tolerance, by a hash: of the coarsest grid that has as many as
     the shared second has shards. So about as many seconds share its load."""
-    step = max((grid for grid in GRIDS_SECONDS if grid * parts <= tolerance_seconds), default=1)
+    step = max((grid for grid in GRIDS_SECONDS if grid * shards <= tolerance_seconds), default=1)
     first_ms = _on_grid_ms(window, step)
     last_ms = window.due_ms + tolerance_seconds * 1000
     seconds = (last_ms - first_ms) // (step * 1000) + 1

@@ -157,11 +157,7 @@ def completion_secret() -> bytes:
 @once
 def queues() -> dict[Lane, SliceQueue]:
     config = settings()
-    urls = {
-        Lane.MAIN: config.slice_queue_url,
-        Lane.SLOW: config.slow_queue_url,
-        Lane.EXPRESS: config.express_queue_url or config.slice_queue_url,
-    }
+    urls = {Lane.MAIN: config.slice_queue_url, Lane.SLOW: config.slow_queue_url}
     return {lane: SliceQueue(sqs(), url) for lane, url in urls.items()}
 
 

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from duewheel.rules.priority import Priority
 from duewheel.rules.wheel.addresses import TOKEN_BYTES
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.rate_limits import RateLimitStore
@@ -93,14 +92,6 @@ def _key_of_timer(timer_id: str) -> str | None:
     return timer.rules.flow_key if isinstance(timer, Timer) else None
 
 
-def _priority_of(biz_type: str) -> Priority:
-    from duewheel.wiring import businesses
-
-    known = (businesses.businesses_with_health(), businesses.business_cache())
-    found = next(filter(None, (cache.latest(biz_type) for cache in known)), None)
-    return Priority.NORMAL if found is None else found.priority
-
-
 @once
 def entry_writer() -> EntryWriter:
     return EntryWriter(
@@ -112,7 +103,6 @@ def entry_writer() -> EntryWriter:
         aws_ms=aws_time().latest_ms,
         reserve_shards=reserve_shards(),
         lead_ms=settings().lead_ms,
-        priority_of=_priority_of if settings().express_queue_url else None,
     )
 
 

@@ -92,8 +92,7 @@ class Claim(Struct, frozen=True):
         """The home of that task."""
         random_bytes = self.random_bytes(index)
         due_ms = self.placement.due_ms(window, random_bytes)
-        is_high = self.placement.is_high(window)
-        return self.placement.address(due_ms, random_bytes, is_high=is_high)
+        return self.placement.address(due_ms, random_bytes)
 
     def random_bytes(self, index: int) -> bytes:
         mark = blake2b(str(index).encode(), key=self.token.encode(), digest_size=TOKEN_BYTES)

@@ -188,8 +188,7 @@ def _task(
     """`named`: business, key and digest."""
     biz_type, key, digest = named
     tolerance_seconds = given(body.tolerance_seconds, None)
-    priority = given(body.priority, None)
-    window = Window(due_ms_from(body, now_ms, path), biz_type, tolerance_seconds, priority)
+    window = Window(due_ms_from(body, now_ms, path), biz_type, tolerance_seconds)
     new = NewTask(
         biz_type=biz_type,
         key=key,
@@ -202,7 +201,7 @@ def _task(
         else retry_policy(body.retry, joined_path(path, "retry")),
         expires_after_seconds=given(body.expires_after_seconds, None),
         tolerance_seconds=tolerance_seconds,
-        priority=priority,
+        priority=given(body.priority, None),
         flow_key=given(body.flow_key, None),
         labels=_labels(body, path),
         on_outcome=_on_outcome(body, window, allowed, path),

@@ -260,11 +260,6 @@ class Task(Struct, frozen=True, kw_only=True):
         """The business or the flow key whose pause parked it."""
         return scope_of(self.biz_type, self.parked_key)
 
-    def window_at(self, instant_ms: int) -> Window:
-        """Of an entry for this instant. A chain of a timer plans, and is not urgent."""
-        priority = self.priority if self.plan is None else Priority.NORMAL
-        return Window(instant_ms, self.biz_type, priority=priority)
-
     @property
     def names_its_home(self) -> bool:
         return self.entry == self.home
@@ -291,12 +286,12 @@ class NewTask(Struct, frozen=True, kw_only=True):
 
     @property
     def window(self) -> Window:
-        return Window(self.due_ms, self.biz_type, self.tolerance_seconds, self.priority)
+        return Window(self.due_ms, self.biz_type, self.tolerance_seconds)
 
     def placed(self, placement: Placement, random_bytes: bytes) -> Task:
         """The task as it is to be stored."""
         due_ms = placement.due_ms(self.window, random_bytes)
-        home = placement.address(due_ms, random_bytes, is_high=placement.is_high(self.window))
+        home = placement.address(due_ms, random_bytes)
         return replace(
             Task.at(home, self.biz_type, due_ms, placement.now_ms, self.callback),
             payload=self.payload,

@@ -35,20 +35,17 @@ NOT_UNDERSTOOD = (
 
 
 class Lane(StrEnum):
-    """`SLOW` has a queue and notifiers of its own, for those whose calls hold pages up. `EXPRESS`
-    has a queue of its own, for high priority, or is the main lane."""
+    """Each has a queue and notifiers of its own: `SLOW` for those whose calls hold pages up."""
 
     MAIN = "main"
     SLOW = "slow"
-    EXPRESS = "express"
 
 
 class PageMessage(Struct, frozen=True):
     """Deliver one page of a slice: the entries after `after`, or just `places` that were passed on.
     `called`: records of those among them that were delivered, and only have to be settled.
     `shards`: the sender sends the messages of so many shards of the second, this one if not said;
-    the run that delivers the first page of shard 0 sends those of the others. `express`: its tasks
-    have high priority."""
+    the run that delivers the first page of shard 0 sends those of the others."""
 
     second: Second
     shard: Annotated[int, Meta(ge=0, le=SHARD_MAX)]
@@ -57,13 +54,10 @@ class PageMessage(Struct, frozen=True):
     places: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
     shards: Annotated[int, Meta(ge=1, le=SHARDS_MAX)] | None = None
-    express: bool = False
 
     @property
     def lane(self) -> Lane:
-        if is_slow_page(self.page):
-            return Lane.SLOW
-        return Lane.EXPRESS if self.express else Lane.MAIN
+        return Lane.SLOW if is_slow_page(self.page) else Lane.MAIN
 
 
 class DirectMessage(Struct, frozen=True):
@@ -72,12 +66,11 @@ class DirectMessage(Struct, frozen=True):
     second: Second
     entries: tuple[str, ...]
     called: tuple[str, ...] = ()
-    express: bool = False
 
     @property
     def lane(self) -> Lane:
         """Entries of slow businesses become a page of the slow lane there."""
-        return Lane.EXPRESS if self.express else Lane.MAIN
+        return Lane.MAIN
 
 
 class ReleaseMessage(Struct, frozen=True):
@@ -122,7 +115,7 @@ def encode(message: Message) -> str:
     body = {
         name: value
         for name, value in to_builtins(message).items()
-        if name == "entries" or (value not in (None, ()) and value is not False)
+        if name == "entries" or value not in (None, ())
     }
     return json.dumps({"v": 1, **body}, separators=(",", ":"))  # ASCII: SQS refuses some characters
 

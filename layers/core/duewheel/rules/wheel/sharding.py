@@ -4,9 +4,6 @@ gets, and where an entry is placed.
 A second begins with one shard; their number only rises, each time to a power of two. So an entry
 is found wherever it was put, by a reader of as many shards as the header says.
 
-An express second has an even number of shards. Those with odd numbers are for tasks of high
-priority, whose messages go to a queue of their own; but readers find them wherever they are.
-
 The load estimate is kept with few writes. A single entry is counted with probability 1/64 and then
 counts as 64. Entries that are written together and fall into the same minute are counted with a
 probability that grows with their number, each weighted so that the expectation is right; from 64 on
@@ -19,7 +16,6 @@ from hashlib import blake2s
 
 from msgspec import Struct, field
 
-from duewheel.rules.priority import Priority
 from duewheel.rules.tolerance import Window, shared_ms, spread_ms
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.addresses import SHARDS_MAX, Address, address_at
@@ -48,40 +44,6 @@ def shard_for(random_bytes: bytes, shards: int) -> int:
     return int.from_bytes(digest, "big") % shards
 
 
-class Header(Struct, frozen=True):
-    """What a second's header says; without a header, there is one shard."""
-
-    shards: int = 1
-    is_express: bool = False
-
-    @property
-    def parts(self) -> int:
-        """Among how many shards its tasks of one kind are placed."""
-        return self.shards // 2 if self.is_express else self.shards
-
-    def joined(self, other: "Header") -> "Header":
-        """Both only rise."""
-        return Header(max(self.shards, other.shards), self.is_express or other.is_express)
-
-    def grown(self, parts: int, *, is_express: bool) -> "Header":
-        """With at least so many parts."""
-        express = self.is_express or is_express
-        shards = 2 * parts if express else parts
-        return Header(max(self.shards, min(shards, SHARDS_MAX)), express)
-
-    def is_express_shard(self, shard: int) -> bool:
-        return self.is_express and shard % 2 == 1
-
-    def shard_of(self, random_bytes: bytes, *, is_high: bool) -> int:
-        shard = shard_for(random_bytes, self.shards)
-        if not self.is_express:
-            return shard
-        return shard | 1 if is_high else shard & ~1
-
-
-NO_HEADER = Header()
-
-
 def is_looked_at(entries: int, random_unit: Callable[[], float]) -> bool:
     """Whether to read the header of an unknown second for this number of entries."""
     return random_unit() < entries / LOOKED_AT_ONE_IN
@@ -89,24 +51,13 @@ def is_looked_at(entries: int, random_unit: Callable[[], float]) -> bool:
 
 class Placement(Struct, frozen=True, kw_only=True, array_like=True):
     """A snapshot: the clock, how far ahead of it slices are read, the shards of seconds known to
-    have more than one, and the tolerances of businesses that have one. `express`: which of these
-    seconds are; `urgent`: businesses of high priority. An idempotency record keeps
+    have more than one, and the tolerances of businesses that have one. An idempotency record keeps
     it, as this array."""
 
     now_ms: int
     lead_ms: int
     shards: Mapping[int, int] = field(default_factory=dict)
     tolerances: Mapping[str, int] = field(default_factory=dict)
-    express: tuple[int, ...] = ()
-    urgent: tuple[str, ...] = ()
-
-    def header(self, second: int) -> Header:
-        return Header(self.shards.get(second, 1), second in self.express)
-
-    def is_high(self, window: Window) -> bool:
-        if window.priority is None:
-            return window.biz_type in self.urgent
-        return window.priority is Priority.HIGH
 
     def due_ms(self, window: Window, random_bytes: bytes) -> int:
         """The instant that a task with this window gets: its shared second, or another one if that
@@ -114,10 +65,10 @@ class Placement(Struct, frozen=True, kw_only=True, array_like=True):
         tolerance = self.tolerance_seconds(window)
         if not tolerance:
             return window.due_ms
-        parts = self.header(self.shared_second(window)).parts
-        if parts == 1:
+        shards = self.shards.get(self.shared_second(window), 1)
+        if shards == 1:
             return shared_ms(window, tolerance)
-        return spread_ms(window, tolerance, parts, random_bytes)
+        return spread_ms(window, tolerance, shards, random_bytes)
 
     def shared_second(self, window: Window) -> int:
         tolerance = self.tolerance_seconds(window)
@@ -128,11 +79,11 @@ class Placement(Struct, frozen=True, kw_only=True, array_like=True):
             return window.tolerance_seconds
         return self.tolerances.get(window.biz_type, 0)
 
-    def address(self, instant_ms: int, random_bytes: bytes, *, is_high: bool = False) -> Address:
+    def address(self, instant_ms: int, random_bytes: bytes) -> Address:
         """The address of an entry that is written now for this instant."""
         placed_ms = timing.placed_ms(instant_ms, self.now_ms)
         second = placed_ms // 1000
-        shard = self.header(second).shard_of(random_bytes, is_high=is_high)
+        shard = shard_for(random_bytes, self.shards.get(second, 1))
         return address_at(placed_ms, random_bytes, shard=shard, direct=self.is_near(second))
 
     def second(self, instant_ms: int) -> int:

@@ -23,7 +23,7 @@ from duewheel.stores.delivery.parked_items import home_of_parked
 from duewheel.stores.delivery.parked_items import key_of as parked_item_key
 from duewheel.stores.dynamodb import Item, get_batch
 from duewheel.stores.item_attributes import readable
-from duewheel.stores.sweep.slices import header_from
+from duewheel.stores.sweep.slices import shards_from
 from duewheel.stores.tasks import codec, keys
 from duewheel.stores.tasks.tasks import TaskStore
 
@@ -128,7 +128,7 @@ def _add(page: AuditPage, item: Item) -> int | None:
     """Sort the item into the page; return the number of shards if it is a header."""
     place = item["place"]["S"]
     if addresses.is_header(place):
-        return header_from(item).shards
+        return shards_from(item)
     if addresses.is_lease(place):
         lease_from(item)
     elif codec.is_reentry(item):

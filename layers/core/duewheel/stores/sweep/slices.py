@@ -12,7 +12,6 @@ from duewheel.rules.sweep.verdict import HomeState, Reentry
 from duewheel.rules.tasks.lifecycle import FoundEntry
 from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address
-from duewheel.rules.wheel.sharding import NO_HEADER, Header
 from duewheel.stores import item_attributes
 from duewheel.stores.delivery.page_leases import lease_from
 from duewheel.stores.dynamodb import Item
@@ -55,22 +54,20 @@ class WholeSlice(Struct, kw_only=True):
 
 
 class Occupied(Struct, frozen=True):
-    """An occupied second, and the instant before which none of its entries is due. `is_first_bare`:
-    its first shard had no entry."""
+    """An occupied second, and the instant before which none of its entries is due."""
 
-    header: Header
+    shards: int
     first_ms: int
-    is_first_bare: bool = False
 
 
 class ReadPage(Struct, frozen=True):
     """`size`: the number of entries, with the damaged ones. `end`: the last place of the page if
-    the slice continues behind it. `header`: of the second, read with the first page of shard 0."""
+    the slice continues behind it. `shards`: of the second, read with the first page of shard 0."""
 
     entries: list[FoundEntry]
     size: int
     end: str | None
-    header: Header
+    shards: int
 
 
 class SliceStore(Struct, frozen=True):
@@ -91,15 +88,15 @@ class SliceStore(Struct, frozen=True):
         """
         low, high = addresses.probe_range(second)
         answer = self._query(
-            second, 0, low, high, Limit=2, ProjectionExpression="slot, place, shards, express"
+            second, 0, low, high, Limit=2, ProjectionExpression="slot, place, shards"
         )
         items = answer["Items"]
-        header = self._taken_from(items)
-        if header.shards > 1:
-            return Occupied(header, second * 1000, is_first_bare=not items)
+        shards = self._taken_from(items)
+        if shards > 1:
+            return Occupied(shards, second * 1000)
         if not items:
             return None
-        return Occupied(header, addresses.instant_of_place(items[0]["place"]["S"]))
+        return Occupied(shards, addresses.instant_of_place(items[0]["place"]["S"]))
 
     def read_page(
         self, second: int, shard: int, after: str | None, end: str | None, size: int
@@ -120,13 +117,13 @@ class SliceStore(Struct, frozen=True):
         limit = size + 1 + has_header
         answer = self._query(second, shard, low, end or high, Limit=limit, **arguments)
         items = answer["Items"]
-        header = self._taken_from(items)
+        shards = self._taken_from(items)
         goes_on = end is None and (len(items) > size or "LastEvaluatedKey" in answer)
         items = items[:size]
         page = readable_ones(items, found_entry)
         if end is None and goes_on:
             end = items[-1]["place"]["S"]
-        return ReadPage(page, len(items), end, header)
+        return ReadPage(page, len(items), end, shards)
 
     def is_bare(self, second: int, shard: int) -> bool:
         """True if the slice has no entry, no lease and no header, strongly consistent."""
@@ -159,20 +156,20 @@ class SliceStore(Struct, frozen=True):
         place = addresses.header_place(second)
         items = self._query(second, 0, place, place)["Items"]
         try:
-            return header_from(items[0]).shards if items else 1
+            return shards_from(items[0]) if items else 1
         except UnreadableItem:
             return addresses.SHARDS_MAX
 
-    def _taken_from(self, items: list[Item]) -> Header:
-        """The header, if it is the first of these. A damaged one counts as none; the sweep reads
-        the other shards."""
+    def _taken_from(self, items: list[Item]) -> int:
+        """The shard count of the header, if that is the first of these. A damaged one counts as
+        none; the sweep reads the other shards."""
         if not items or not addresses.is_header(items[0]["place"]["S"]):
-            return NO_HEADER
+            return 1
         try:
-            return header_from(items.pop(0))
+            return shards_from(items.pop(0))
         except UnreadableItem as damaged:
             report_unreadable(damaged)
-            return NO_HEADER
+            return 1
 
     def _pages(
         self, second: int, shard: int, low: str, high: str, arguments: dict[str, Any]
@@ -204,7 +201,7 @@ class SliceStore(Struct, frozen=True):
 def _add(whole: WholeSlice, item: Item) -> None:
     place = item["place"]["S"]
     if addresses.is_header(place):
-        whole.shards, whole.has_header = header_from(item).shards, True
+        whole.shards, whole.has_header = shards_from(item), True
     elif addresses.is_lease(place):
         lease = lease_from(item)
         whole.leases[lease.page] = lease
@@ -215,6 +212,6 @@ def _add(whole: WholeSlice, item: Item) -> None:
 
 
 @reads_an_item
-def header_from(item: Item) -> Header:
-    shards = max(1, item_attributes.number(item, "shards", addresses.SHARDS_MAX))
-    return Header(shards, shards > 1 and item.get("express") == {"BOOL": True})
+def shards_from(item: Item) -> int:
+    """Of a header."""
+    return max(1, item_attributes.number(item, "shards", addresses.SHARDS_MAX))

@@ -19,7 +19,7 @@ from duewheel.log import logger, report_unreadable
 from duewheel.rules.businesses.settings import RETENTION_SECONDS_MAX
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel import addresses
-from duewheel.rules.wheel.sharding import NO_HEADER, Header, MinuteLoad
+from duewheel.rules.wheel.sharding import MinuteLoad
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import (
     READS_PER_BATCH,
@@ -30,7 +30,7 @@ from duewheel.stores.dynamodb import (
     get_batch,
     write_if,
 )
-from duewheel.stores.sweep.slices import header_from
+from duewheel.stores.sweep.slices import shards_from
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -47,10 +47,10 @@ class HeaderStore(Struct, frozen=True):
     table: str
     buckets: int
 
-    def read(self, seconds: Iterable[int]) -> dict[int, Header]:
-        """The headers that the seconds have, eventually consistent. A failed read counts as no
-        header: entries are then written to the first shard."""
-        found: dict[int, Header] = {}
+    def read(self, seconds: Iterable[int]) -> dict[int, int]:
+        """The shard counts of the seconds that have headers, eventually consistent. A failed read
+        counts as no header: entries are then written to the first shard."""
+        found: dict[int, int] = {}
         keys = [self._key(second) for second in dict.fromkeys(seconds)]
         for chunk in chunks(keys, READS_PER_BATCH):
             try:
@@ -62,38 +62,25 @@ class HeaderStore(Struct, frozen=True):
                 found[addresses.second_of(item["place"]["S"])] = _readable(item)
         return found
 
-    def raise_to(self, second: int, shards: int, *, is_express: bool = False) -> Header | None:
-        """Raise the shard count of the second to at least this number, and make it an express
-        second if wanted. Returns the header, or None if it could not be written; then no new shard
-        may be used."""
-        update, condition = "SET #shards = :shards", "#shards < :shards"
-        names = {"#shards": "shards"}
-        values: dict[str, Any] = {":shards": {"N": str(shards)}}
-        if is_express:
-            update += ", #express = :express"
-            condition += " OR (#shards = :shards AND attribute_not_exists(#express))"
-            names["#express"], values[":express"] = "express", {"BOOL": True}
+    def raise_to(self, second: int, shards: int) -> int | None:
+        """Raise the shard count of the second to at least this number. Returns the count, or None
+        if it could not be written; then no new shard may be used."""
         try:
             result = write_if(
                 self.client.update_item,
                 TableName=self.table,
                 Key=self._key(second),
-                UpdateExpression=update,
-                ConditionExpression=f"attribute_not_exists(#shards) OR {condition}",
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=values,
+                UpdateExpression="SET #shards = :shards",
+                ConditionExpression="attribute_not_exists(#shards) OR #shards < :shards",
+                ExpressionAttributeNames={"#shards": "shards"},
+                ExpressionAttributeValues={":shards": {"N": str(shards)}},
             )
         except (ClientError, BotoCoreError, Throttled) as error:
             logger.warning("header not written", action="header-not-written", error=str(error))
             return None
         if not isinstance(result, Refused):
-            return Header(shards, is_express)
-        if result.item is None:
-            return None
-        found = _readable(result.item)
-        if is_express and not found.is_express and found.shards > shards:
-            return self.raise_to(second, found.shards, is_express=True)
-        return found
+            return shards
+        return None if result.item is None else _readable(result.item)
 
     def let_go(self, second: int) -> None:
         """Give the header a TTL when the sweep has passed the second. The audit reads it as long as
@@ -116,37 +103,36 @@ class HeaderStore(Struct, frozen=True):
         }
 
 
-def _readable(header: Item) -> Header:
+def _readable(header: Item) -> int:
     """A damaged header counts as none; only the sweep reads all shards then."""
     try:
-        return header_from(header)
+        return shards_from(header)
     except UnreadableItem as damaged:
         report_unreadable(damaged)
-        return NO_HEADER
+        return 1
 
 
 class HeaderCache:
-    """Of seconds with more than one shard. Past seconds are evicted when room is needed."""
+    """Shard counts of seconds with more than one. Past seconds are evicted when room is needed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._headers: dict[int, Header] = {}
+        self._shards: dict[int, int] = {}
 
-    def of(self, seconds: Iterable[int]) -> dict[int, Header]:
-        return {second: self._headers[second] for second in seconds if second in self._headers}
+    def of(self, seconds: Iterable[int]) -> dict[int, int]:
+        return {second: self._shards[second] for second in seconds if second in self._shards}
 
-    def one(self, second: int) -> Header:
-        return self._headers.get(second, NO_HEADER)
+    def one(self, second: int) -> int:
+        return self._shards.get(second, 1)
 
-    def keep(self, headers: Mapping[int, Header]) -> None:
-        for second, header in headers.items():
-            known = self.one(second).joined(header)
-            if known != NO_HEADER:
-                self._headers[second] = known
-        if len(self._headers) > _SECONDS_MAX:
+    def keep(self, found: Mapping[int, int]) -> None:
+        for second, shards in found.items():
+            if shards > self.one(second):
+                self._shards[second] = shards
+        if len(self._shards) > _SECONDS_MAX:
             now = self._clock.now_ms() // 1000
-            ahead = [(second, one) for second, one in self._headers.items() if second >= now]
-            self._headers = dict(ahead[-_SECONDS_MAX // 2 :])
+            ahead = [(second, one) for second, one in self._shards.items() if second >= now]
+            self._shards = dict(ahead[-_SECONDS_MAX // 2 :])
 
 
 class LoadStore(Struct, frozen=True):

@@ -128,7 +128,7 @@ class Deliver(Struct, frozen=True, kw_only=True):
             size, shards = len(addresses), 1
         else:
             page, lease = await self._read_page(message, lease, deadline_ms)
-            entries, size, shards = page.entries, page.size, page.header.shards
+            entries, size, shards = page.entries, page.size, page.shards
         pairs = await self._with_tasks(
             entry for entry in entries if entry.address.place not in lease.rest
         )
@@ -161,10 +161,8 @@ class Deliver(Struct, frozen=True, kw_only=True):
             lease.end,
             self.page_size,
         )
-        header = page.header
         following = [
-            PageMessage(lease.second, shard, express=header.is_express_shard(shard))
-            for shard in range(message.shards or 1, header.shards)
+            PageMessage(lease.second, shard) for shard in range(message.shards or 1, page.shards)
         ]
         if page.end is not None:
             lease = await self._ended(lease, page.end, deadline_ms)
@@ -212,7 +210,6 @@ class Deliver(Struct, frozen=True, kw_only=True):
                 page=rest_page(lease.page),
                 places=lease.rest,
                 called=self._texts(left.unsettled),
-                express=message.express,
             )
             await in_thread(self.message_sender.send_or_raise, rest)
         return lease

@@ -13,7 +13,6 @@ from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import logger
 from duewheel.rules.sweep.verdict import HomeState, SeenEntry
-from duewheel.rules.tolerance import Window
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.dynamodb import chunks
 from duewheel.stores.tasks.tasks import TaskStore
@@ -64,4 +63,4 @@ class Rescue(Struct, frozen=True):
         if not one_by_one and min(instants, default=late_ms + 1) <= late_ms:
             in_slice_ms = self.entry_writer.placement().first_timely_ms()
             instants = [ms if ms > late_ms else in_slice_ms for ms in instants]
-        return self.entry_writer.addresses([Window(instant_ms) for instant_ms in instants])
+        return self.entry_writer.addresses(instants)

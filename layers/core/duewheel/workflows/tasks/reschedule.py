@@ -60,9 +60,7 @@ class Reschedule(Struct, frozen=True):
 
     def _once(self, changes: Sequence[Change]) -> list[Outcome]:
         """Named entries are announced, even if the others failed."""
-        entries = self.entry_writer.addresses(
-            [after.window_at(after.next_ms) for _, after in changes]
-        )
+        entries = self.entry_writer.addresses([after.next_ms for _, after in changes])
         homes = [before.home for before, _ in changes]
         self.tasks.put_entries(list(zip(entries, homes, strict=True)))
         named = list(zip(changes, entries, strict=True))

@@ -169,7 +169,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         placement = self.entry_writer.placement()
         far = {of: due for of, due in due_seconds.items() if not placement.is_near(due)}
         by_due = self.entry_writer.reserve_shards(far.values(), surely=True)
-        shards = {of: by_due[due].shards for of, due in far.items() if due in by_due}
+        shards = {of: by_due[due] for of, due in far.items() if due in by_due}
         changed, step = planning.with_shards(chain, plan, step, shards, self.clock.now_ms())
         return (changed, step) if changed_or_logged(self.tasks, chain, changed) else None
 
@@ -266,15 +266,13 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         self, timer: Timer, business: Business, sizes: Sizes, occurrence: Occurrence
     ) -> tuple[Task, bool]:
         """False if the occurrence is there already. An occurrence whose second may already have
-        been read, or of high priority beside an express queue, gets an entry of its own, at which
-        it falls due first."""
+        been read gets an entry of its own, at which it falls due first."""
         placement = self.entry_writer.placement()
         task = planning.occurrence_task(timer, occurrence, placement.now_ms, sizes)
         reason = misfire(task, occurrence, timer, placement.now_ms)
-        has_own_entry = placement.is_near(task.home.second) or self.entry_writer.is_express(task)
-        if reason is None and not has_own_entry:
+        if reason is None and not placement.is_near(task.home.second):
             return task, self.tasks.create(task)
-        (entry,) = self.entry_writer.addresses([task.window_at(task.next_ms)])
+        (entry,) = self.entry_writer.addresses([task.next_ms])
         task = replace(task, entry=entry, first_second=entry.second)
         if reason is None:
             return task, self.tasks.create_with_entry(task)

@@ -64,7 +64,7 @@ class PlanningChain(Struct, frozen=True):
                 return Chained(timer, self.ended(chain, after))
             until = chain.plan.planned_until_second + before.rules.late_seconds_max
             next_ms = planning.counted_again_ms(until, now_ms)
-        (entry,) = self.entry_writer.addresses([chain.window_at(next_ms)])
+        (entry,) = self.entry_writer.addresses([next_ms])
         put = {"Put": self.tasks.entry_request(entry, chain.home)}
         update = self.tasks.update_request(
             chain, planning.named_later(chain, chain.plan, entry, next_ms, now_ms)

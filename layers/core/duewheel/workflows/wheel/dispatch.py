@@ -13,7 +13,7 @@ dispatched meanwhile, each message once, and the refused messages are sent again
 pauses.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Struct, field
@@ -22,7 +22,7 @@ from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.queue_messages import PageMessage
-from duewheel.stores.sweep.slices import Occupied, SliceStore
+from duewheel.stores.sweep.slices import SliceStore
 from duewheel.workflows.wheel.send_messages import MessageSender
 
 STRIDE_SECONDS = 300  # how many seconds are taken at once when the pointer is far behind
@@ -154,22 +154,11 @@ class Dispatch(Struct, frozen=True, kw_only=True):
         is_warm = False  # as far as this tick knows
         for second, occupied in zip(seconds, probed, strict=True):
             if occupied is not None:
-                header = occupied.header
-                is_quick = is_warm and header.shards == 1
+                is_quick = is_warm and occupied.shards == 1
                 before_ms = timing.WAKE_MS if is_quick else self.lead_ms
                 wanted_ms = occupied.first_ms - before_ms
-                for message in _of_second(second, occupied, is_passed=second <= dispatched):
-                    yield message, wanted_ms
+                shards = 1 if second <= dispatched else occupied.shards
+                yield PageMessage(second, 0, shards=shards if shards > 1 else None), wanted_ms
+                for shard in range(1, shards):
+                    yield PageMessage(second, shard), wanted_ms
                 is_warm = True
-
-
-def _of_second(second: int, occupied: Occupied, *, is_passed: bool) -> Iterator[PageMessage]:
-    """Of an express second with high priority alone, that of its express shard: who writes into the
-    other one from now on announces it, as in an empty second."""
-    header = occupied.header
-    shards = 1 if is_passed else header.shards
-    if not (header.is_express and shards == 2 and occupied.is_first_bare):
-        yield PageMessage(second, 0, shards=shards if shards > 1 else None)
-    yield from (
-        PageMessage(second, n, express=header.is_express_shard(n)) for n in range(1, shards)
-    )

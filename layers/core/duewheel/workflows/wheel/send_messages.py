@@ -48,12 +48,8 @@ class MessageSender(Struct):
     def waiting(self) -> int | None:
         """About how many messages wait for notifiers outside the slow lane. None if that is
         unknown: SQS does not answer, or refuses messages, which then wait where they cannot be
-        counted. The main lane shows whether it does: who asks hardly sends by the other one."""
-        if Lane.MAIN in self.refusing:
-            return None
-        queues = dict.fromkeys(self.queues[lane] for lane in (Lane.MAIN, Lane.EXPRESS))
-        counts = [queue.waiting() for queue in queues]
-        return None if None in counts else sum(filter(None, counts))
+        counted."""
+        return None if Lane.MAIN in self.refusing else self.queues[Lane.MAIN].waiting()
 
     def _send(self, lane: Lane, refused: list[M], delay_seconds: Callable[[M], int]) -> list[M]:
         """Try SQS first, every time, so that it gets messages again as soon as it accepts them, and
