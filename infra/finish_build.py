@@ -3,8 +3,7 @@
 Bytecode goes beside every source file, since AWS mounts code read-only and would compile
 it at each cold start; unchecked hashes, since packaging changes the files' times. The
 built template has the architecture of its wheels in place of the parameter, and a digest of its
-content, so that another package makes other versions of the functions. The console gets the
-documents that its help shows.
+content, so that another package makes other versions of the functions.
 """
 
 import compileall
@@ -13,20 +12,9 @@ import re
 import sys
 from pathlib import Path
 from py_compile import PycInvalidationMode
-from shutil import copytree, rmtree
-
-DOCUMENTS = Path(__file__).parents[1] / "docs"
+from shutil import rmtree
 
 _PLACES_OF_THE_DIGEST = 2  # what the functions are hashed by, and their layer
-
-
-def add_documents(core: Path) -> None:
-    """Those for users: no decisions, which are for maintainers, and no pictures."""
-
-    def left_out(folder: str, names: list[str]) -> list[str]:
-        return [name for name in names if not name.endswith(".md") and name != "guides"]
-
-    copytree(DOCUMENTS, core / "python/duewheel/console/docs", ignore=left_out)
 
 
 def compile_folder(folder: Path) -> None:
@@ -83,7 +71,6 @@ def settle_digest(template: Path, digest: str) -> None:
 def main(build: Path, architecture: str) -> None:
     if sys.version_info[:2] != (3, 13):
         raise SystemExit("bytecode is of use only to the Python that made it: run with python3.13")
-    add_documents(build / "CoreLayer")
     settle_digest(build / "template.yaml", digest_of(build))
     for folder in sorted(build.iterdir()):
         if folder.is_dir():

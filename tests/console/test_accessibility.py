@@ -45,9 +45,6 @@ PAGES = (
     "find?q=order",
     "find?q=nothing",
     "operations",
-    "help",
-    "help/concepts",
-    "help?call=create_task",
     "no/such/page",
 )
 
@@ -104,7 +101,7 @@ def test_a_dialog_and_the_suggestions_have_no_finding(
 
 
 def test_the_checker_finds_what_is_wrong(viewer: Viewer, page: Page) -> None:
-    opened(viewer, "help")
+    opened(viewer, "find")
     page.evaluate("document.querySelector('main').append(document.createElement('button'))")
     assert [rule for rule, _ in checked(page)] == ["button-name"]
 

@@ -26,7 +26,7 @@ def box(viewer: Viewer) -> Locator:
 
 
 def search(viewer: Viewer, text: str) -> None:
-    viewer.open("help")
+    viewer.open("find")
     box(viewer).fill(text)
     box(viewer).press("Enter")
 
@@ -49,7 +49,7 @@ def named_timer(service: Service, business: str, name: str) -> str:
 
 def test_a_slash_leads_to_the_box_from_every_page_but_not_out_of_a_field(viewer: Viewer) -> None:
     page = viewer.page
-    for path in ("wheel", "tasks", "timers", "businesses", "help"):
+    for path in ("wheel", "tasks", "timers", "businesses", "find"):
         viewer.open(path)
         page.locator("main h1").wait_for()
         page.keyboard.press("/")
@@ -133,8 +133,8 @@ def test_a_business_is_suggested_while_one_types_and_reached_by_the_keyboard(
     viewer: Viewer, service: Service, business: str, asked: list[str]
 ) -> None:
     service.call("PUT", f"/v1/businesses/{business}-quick", {})
-    viewer.open("help")
-    viewer.page.locator("details.call").first.wait_for()
+    viewer.open("find")
+    viewer.page.locator("main h1").wait_for()
     asked.clear()
     viewer.page.keyboard.press("/")
     viewer.page.keyboard.type(f"{business}-qu")
@@ -154,8 +154,8 @@ def test_a_search_is_bounded_and_goes_on_when_it_is_asked_to(
     for number in range(12):
         service.call("PUT", f"/v1/businesses/{business}-n{number:02d}", {})
     created(service, f"{business}-n11", key=f"far-{business}")
-    viewer.open("help")
-    viewer.page.locator("details.call").first.wait_for()
+    viewer.open("find")
+    viewer.page.locator("main h1").wait_for()
     asked.clear()
     viewer.open(f"find?q=far-{business}")
     more = viewer.button("Look for the key in more businesses")
@@ -194,7 +194,7 @@ def test_a_text_is_not_read_as_markup(viewer: Viewer) -> None:
 def test_the_box_fits_a_phone(viewer: Viewer, service: Service, business: str) -> None:
     page = viewer.page
     page.set_viewport_size({"width": 360, "height": 740})
-    viewer.open("help")
+    viewer.open("find")
     box(viewer).fill("x" * 60)
     expect(page.get_by_role("option")).to_have_count(2)
     assert viewer.has_room()

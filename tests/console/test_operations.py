@@ -236,7 +236,7 @@ def test_leaving_the_page_ends_a_count_and_not_an_operation(viewer: Viewer, busi
     viewer.press("Apply to all that match")
     expect(viewer.section("Count")).to_be_visible()
     with viewer.page.expect_response(f"**{PATH}/stop"):
-        viewer.open("help")
+        viewer.open("find")
     assert len(stopped) == 1
 
 

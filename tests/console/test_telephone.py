@@ -41,7 +41,7 @@ def test_a_form_that_filters_is_folded_and_opened_by_a_press(
 
 
 def test_the_menu_is_one_line_and_leads_to_what_is_owed(phone: Viewer) -> None:
-    phone.open("help")
+    phone.open("find")
     menu = phone.page.get_by_role("navigation", name="Console").get_by_role("link")
     tops = menu.evaluate_all("all => all.map((link) => link.getBoundingClientRect().top)")
     assert len(set(tops)) == 1

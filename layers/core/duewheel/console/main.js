@@ -25,9 +25,6 @@ const PAGES = {
   "businesses/:name/dead": page("business/business_dead", "businessDeadPage"),
   "businesses/:name/edit": page("business/business_form", "businessFormPage"),
   find: page("find/find", "findPage"),
-  help: page("help/help", "helpPage"),
-  "help/:name": page("help/document", "documentPage"),
-  "help/:folder/:name": page("help/document", "documentPage"),
 };
 
 // Its module comes when the page is first opened: each file is a request, and a run of a function. After that the page

@@ -15,14 +15,12 @@ from duewheel.interface.problems import refused
 from duewheel.rules.refusals import UnknownCall
 
 _FOLDER = Path(__file__).parents[1] / "console"
-_DOCUMENTS = "docs"  # of this release: in a package beside the files, else the repository's
 _INDEX = "index.html"
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
-    ".md": "text/markdown; charset=utf-8",
 }
 _POLICY = "; ".join(
     (
@@ -75,23 +73,12 @@ def _files() -> dict[str, _File]:
     that has the edition requests the page alone."""
     paths = sorted(path for path in _FOLDER.rglob("*") if path.suffix in _TYPES)
     texts = {path.relative_to(_FOLDER).as_posix(): path.read_text("utf-8") for path in paths}
-    if not (_FOLDER / _DOCUMENTS).is_dir():
-        texts |= _documents_of_the_repository()
     edition = _mark("".join(texts.values()))
     page = texts.pop(_INDEX).replace(f'"{CONSOLE_PATH}/', f'"{CONSOLE_PATH}/{edition}/')
     return {
         _INDEX: _file(_INDEX, page, _ASKED_FOR_ANEW),
         **{name: _file(name, text, _ASKED_FOR_ANEW) for name, text in texts.items()},
         **{f"{edition}/{name}": _file(name, text, _NEVER_ANEW) for name, text in texts.items()},
-    }
-
-
-def _documents_of_the_repository() -> dict[str, str]:
-    folder = Path(__file__).parents[4] / _DOCUMENTS
-    paths = (*folder.glob("*.md"), *folder.glob("guides/*.md"))
-    return {
-        f"{_DOCUMENTS}/{path.relative_to(folder).as_posix()}": path.read_text("utf-8")
-        for path in sorted(paths)
     }
 
 

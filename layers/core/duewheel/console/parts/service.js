@@ -56,13 +56,6 @@ export async function call(method, path, { query = {}, body, headers = {}, signa
   return { status: reply.status, members, text, etag: reply.headers.get("etag") };
 }
 
-// The text of a document of this release.
-export async function document(name, signal) {
-  const reply = await sent("GET", new URL(`../docs/${name}`, import.meta.url).pathname, undefined, {}, signal);
-  if (!reply.ok) throw refused(new Problem(reply.status, parsed(await reply.text()) ?? {}));
-  return reply.text();
-}
-
 // `heard` is called for each answer that refuses the caller's access.
 export function onRefusedAccess(heard) {
   heardOfAccess = heard;

@@ -2,9 +2,7 @@
 
 import { el } from "../../parts/elements.js";
 import { instant, span } from "../../parts/instants.js";
-import { link } from "../../parts/router.js";
 import { badge, table } from "../../parts/table.js";
-import { documentHref } from "../help/document.js";
 
 const SHOWN_AT_ONCE = 10; // more are folded: the page goes on below
 const OLD_MS = 1_800_000; // as the alarm on open places has it
@@ -58,8 +56,7 @@ function listed(caption, columns, places) {
 }
 
 function whatToDo() {
-  const call = el("a", { href: link(["help"], { call: "read_wheel" }) }, "the call that lists them");
-  return el("p", { class: "hint" }, "What to do about an old one: ", el("a", { href: documentHref("docs/operations.md#open-places") }, "docs/operations.md"), ". See also ", call, ".");
+  return el("p", { class: "hint" }, "What to do about an old one: ", el("code", {}, "docs/operations.md"), ", Open places.");
 }
 
 function quietly(kind, text) {
