@@ -1,7 +1,6 @@
 """Cuts a stream of tasks into requests that the service accepts."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from duewheel.requests import NewTask, json_bytes
 
@@ -11,20 +10,14 @@ BYTES_MAX = 4_000_000
 ESCAPED_BYTES_MAX = 5_900_000
 AROUND_BYTES = len(b'{"tasks":[]}')
 
-AnyTask = TypeVar("AnyTask")
-
 
 def batches(tasks: Iterable[NewTask]) -> Iterator[list[NewTask]]:
-    return cut(tasks, lambda task: json_bytes(task.body()))
-
-
-def cut(tasks: Iterable[AnyTask], text_of: Callable[[AnyTask], bytes]) -> Iterator[list[AnyTask]]:
     """Cut tasks into batches within the limits, in order, reading one batch ahead at most.
     A task that is too large for any request gets one of its own, for the service to refuse."""
-    batch: list[AnyTask] = []
+    batch: list[NewTask] = []
     size = escaped = AROUND_BYTES
     for task in tasks:
-        text = text_of(task)
+        text = json_bytes(task.body())
         more, more_escaped = len(text) + 1, len(text) + 1 + text.count(b'"') + text.count(b"\\")
         is_full = (
             len(batch) == TASKS_MAX

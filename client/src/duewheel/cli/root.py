@@ -12,7 +12,6 @@ from duewheel.cli.operations import operation
 from duewheel.cli.overview import overview
 from duewheel.cli.tasks import task
 from duewheel.cli.timers import timer
-from duewheel.cli.transfer import export, import_tasks
 from duewheel.cli.wheel import audit, wheel
 from duewheel.cli.work import work
 from duewheel.version import __version__
@@ -50,7 +49,5 @@ for command in (
     wheel,
     audit,
     doctor,
-    import_tasks,
-    export,
 ):
     duewheel.add_command(command)
