@@ -49,7 +49,7 @@ def named_timer(service: Service, business: str, name: str) -> str:
 
 def test_a_slash_leads_to_the_box_from_every_page_but_not_out_of_a_field(viewer: Viewer) -> None:
     page = viewer.page
-    for path in ("wheel", "tasks", "timers", "businesses", "find"):
+    for path in ("wheel", "tasks", "timers", "find", "businesses"):
         viewer.open(path)
         page.locator("main h1").wait_for()
         page.keyboard.press("/")
@@ -57,8 +57,8 @@ def test_a_slash_leads_to_the_box_from_every_page_but_not_out_of_a_field(viewer:
         expect(box(viewer)).to_have_value("")
         page.keyboard.press("Escape")
         expect(box(viewer)).not_to_be_focused()
-    page.get_by_label("Find calls by words").press("/")
-    expect(page.get_by_label("Find calls by words")).to_have_value("/")
+    page.get_by_label("Name of a business").press("/")
+    expect(page.get_by_label("Name of a business")).to_have_value("/")
 
 
 def test_a_task_is_found_by_its_id_with_one_request_for_it(
@@ -78,7 +78,7 @@ def test_a_task_is_found_by_its_key_whatever_its_business(
     search(viewer, f"only-{business}")
     expect(viewer.fact("Task id")).to_have_text(task["task_id"])
     viewer.page.go_back()
-    expect(viewer.page.locator("main h1")).to_have_text("Help")
+    expect(viewer.page.locator("main h1")).to_have_text("Find")
 
 
 def test_an_ended_task_is_found_by_its_whole_key(

@@ -14,7 +14,7 @@ def test_the_console_opens_on_the_wheel(viewer: Viewer) -> None:
 
 def test_pages_are_reached_by_the_navigation(viewer: Viewer) -> None:
     viewer.open()
-    for name in ("Tasks", "Timers", "Businesses", "Help", "Wheel"):
+    for name in ("Tasks", "Timers", "Businesses", "Wheel"):
         viewer.page.get_by_role("link", name=name, exact=True).click()
         expect(viewer.page.get_by_role("link", name=name, exact=True)).to_have_attribute(
             "aria-current", "page"
@@ -40,13 +40,13 @@ def test_a_page_that_was_left_before_it_loaded_is_not_shown(viewer: Viewer) -> N
     expect(viewer.page.get_by_role("link", name="Overview", exact=True)).to_have_attribute(
         "aria-current", "page"
     )
-    viewer.page.get_by_role("link", name="Help", exact=True).click()
-    expect(viewer.page.locator("main h1")).to_have_text("Help")
+    viewer.page.get_by_role("link", name="Timers", exact=True).click()
+    expect(viewer.page.locator("main h1")).to_have_text("Timers")
     with viewer.page.expect_response("**/pages/overview/overview.js"):
         held[0].continue_()
     # It returns after the next turn of the event loop.
     viewer.page.evaluate("() => import(document.querySelector('script').src)")
-    expect(viewer.page.locator("main h1")).to_have_text("Help")
+    expect(viewer.page.locator("main h1")).to_have_text("Timers")
 
 
 @pytest.mark.parametrize("address", ["nowhere", "tasks/a/b", "wheel/1", "%"])
