@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN
+from duewheel.log import logger
 from duewheel.rules.access.grants import ANYTHING, Permit
 from duewheel.rules.callbacks.allowed_targets import HTTP_ALONE
 from duewheel.rules.refusals import Refusal, TooLate, Unavailable, UnknownTask
@@ -436,7 +437,7 @@ def test_an_internal_failure_is_logged_and_hidden_from_the_caller(
     workflows: Workflows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records: list[tuple[str, dict[str, Any]]] = []
-    monkeypatch.setattr(app.logger, "exception", lambda text, **more: records.append((text, more)))
+    monkeypatch.setattr(logger, "exception", lambda text, **more: records.append((text, more)))
     workflows.failure = RuntimeError("table arn:aws:secret")
     document = problem("POST", "/v1/tasks", GOOD)
     assert (document["status"], document["type"]) == (500, "internal")

@@ -24,6 +24,7 @@ ASK_NOBODY = {
     ("POST", "/v1/timers/upcoming"),
     ("GET", "/v1/health"),
     ("GET", "/v1/openapi.json"),
+    ("GET", "/api/openapi.json"),
 }
 
 
