@@ -7,7 +7,7 @@ from typing import Any
 from local.aws.template import Template, load_template, source_of
 
 TEMPLATE = Path(__file__).resolve().parents[1] / "template.yaml"
-SIZES = [int(n) for n in source_of(TEMPLATE)["Mappings"]["WheelUnits"]]
+SIZES = [int(n) for n in source_of(TEMPLATE)["Mappings"]["WheelUnits"] if n.isdecimal()]
 ALARMS_OF_A_POLICY = 4  # on the use of its units, and on their number, two of each
 
 
@@ -41,8 +41,7 @@ def least(per_second: int, *, list_index: bool) -> Least:
     template = load_template(
         TEMPLATE,
         {
-            "Capacity": "provisioned",
-            "ProvisionedTasksPerSecond": str(per_second),
+            "Capacity": str(per_second),
             "ListIndex": "on" if list_index else "off",
         },
     )

@@ -96,7 +96,7 @@ class Knobs:
     link: Link = Link.QUEUE
     table_write_units: float = limits.TABLE_WRITE_UNITS.value
     table_read_units: float = limits.TABLE_READ_UNITS.value
-    provisioned: int = 0  # tasks a second: ProvisionedTasksPerSecond; 0: on demand
+    provisioned: int = 0  # tasks a second: Capacity; 0: on demand
     account_concurrency: int = int(limits.LAMBDA_CONCURRENCY.value)
     is_warm: bool = False  # the maximum of pollers and environments runs from the start
     lost_messages: float = 0  # probability, of each message that is sent

@@ -8,18 +8,17 @@ from bench.cloud.assumed import Knobs
 from bench.cloud.experiment import FIRST_SECOND, run
 from bench.cloud.tables import NEW, Due, head, time_of
 
-LOAD = 100  # ProvisionedTasksPerSecond
+LOAD = 100  # Capacity
 HERD_SECOND = FIRST_SECOND + 60
 _GIVEN_MS = 7_200_000
 _ON_DEMAND = replace(NEW, is_warm=True)
-MODES = {"on-demand": _ON_DEMAND, "provisioned": replace(_ON_DEMAND, provisioned=LOAD)}
+MODES = {"on-demand": _ON_DEMAND, str(LOAD): replace(_ON_DEMAND, provisioned=LOAD)}
 
 
 def table() -> Iterator[str]:
     yield (
-        f"\nA stack with `ProvisionedTasksPerSecond={LOAD}`, which had this load before, by "
-        "`Capacity`; on demand the table takes 4,000 writes a second. Lateness is that of all "
-        "tasks:"
+        f"\nA stack that had {LOAD} tasks a second before, by `Capacity`; on demand the table "
+        "takes 4,000 writes a second. Lateness is that of all tasks:"
     )
     yield from head(
         "load",

@@ -86,8 +86,8 @@ def per_million(model: CostModel) -> Iterable[str]:
 def provisioned(model: CostModel) -> Iterable[str]:
     """Of loads for which the template has a size."""
     yield (
-        "\nWith `Capacity=provisioned`, US dollars per million tasks of a load that never changes, "
-        "the idle month left out; in brackets on demand:\n"
+        "\nWith a number for `Capacity`, US dollars per million tasks of a load that never "
+        "changes, the idle month left out; in brackets on demand:\n"
     )
     yield from _head("", *(f"{n:,} a second" for n in PROVISIONED))
     for means in (Means.SINGLE, Means.BATCH):
@@ -105,7 +105,7 @@ def provisioned(model: CostModel) -> Iterable[str]:
     least = (f"{model.least(load):,.2f}" for load in loads)
     yield _row("a month of the least capacity, with or without tasks", *least)
     yield (
-        "\nThe load is that of `ProvisionedTasksPerSecond`, so the least capacity is the bill. "
+        "\nThe load is the number, so the least capacity is the bill. "
         "Deaths, tasks of timers, reads by callers and bursts use the rest of it, or AWS adds "
         "capacity, which is left out. The least capacity includes "
         f"{capacity.ALARMS_OF_A_POLICY} alarms of AWS's scaling for each kind of units of the "

@@ -25,7 +25,7 @@ OTHER_WAYS = [
         "Observability": "full",
         "AlarmEmail": "on@call.example",
         "TasksPerDayAlarm": "1",
-        "Capacity": "provisioned",
+        "Capacity": "10",
         "DomainName": "timers.example.com",
         "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/0f5a2c9e",
     },

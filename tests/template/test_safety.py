@@ -218,14 +218,17 @@ def test_what_outlives_the_stack_does_not_outlive_a_creation_that_fails(
 def test_queues_are_encrypted_and_refuse_plain_http(template: Template) -> None:
     queues = template.of_type("AWS::SQS::Queue")
     refusing = [
-        statement["Resource"]["Fn::GetAtt"][0]
+        queue
         for policy in template.of_type("AWS::SQS::QueuePolicy")
-        for statement in policy.properties["PolicyDocument"]["Statement"]
-        if statement.get("Effect") == "Deny"
-        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+        for queue in resolved(template, policy)["Queues"]
     ]
+    for policy in template.of_type("AWS::SQS::QueuePolicy"):
+        refused = policy.properties["PolicyDocument"]["Statement"][0]
+        assert (refused["Effect"], refused["Principal"]) == ("Deny", "*")
+        assert (refused["Action"], refused["Resource"]) == ("sqs:*", "*")
+        assert refused["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
-    assert {queue.logical_id for queue in queues} == set(refusing)
+    assert sorted(queue.logical_id for queue in queues) == sorted(refusing), "each has one policy"
     for queue in queues:
         properties = resolved(template, queue)
         assert properties["SqsManagedSseEnabled"]
@@ -243,7 +246,7 @@ def test_the_ingest_queue_lets_in_only_rules_of_the_account_that_are_named_for_t
         "Effect": "Allow",
         "Principal": {"Service": "events.amazonaws.com"},
         "Action": "sqs:SendMessage",
-        "Resource": refused["Resource"],
+        "Resource": "IngestMessageQueue.Arn",
     }
     of_the_stack = f"arn:aws:events:{REGION}:{ACCOUNT_ID}:rule"
     assert patterns == [f"{of_the_stack}/{STACK_NAME}-*", f"{of_the_stack}/*/{STACK_NAME}-*"]

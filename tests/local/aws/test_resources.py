@@ -56,7 +56,7 @@ def test_the_list_index_exists_if_its_parameter_is_on(
 def test_a_provisioned_table_and_its_indexes_have_the_units_of_the_template(
     emulator: Emulator,
 ) -> None:
-    overrides = {"Capacity": "provisioned", "ProvisionedTasksPerSecond": "100"}
+    overrides = {"Capacity": "100"}
     client = boto3.client("dynamodb")
     resources = create_resources(load_template(TEMPLATE, overrides), client, boto3.client("sqs"))
     table = client.describe_table(TableName=resources.table_name("Wheel"))["Table"]
