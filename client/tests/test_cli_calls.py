@@ -323,7 +323,6 @@ def test_wheel_shows_the_open_places_of_the_sweep() -> None:
     place = {"at": at, "second": 1896076800, "shard": 3, "page": "2r", "since": at, "why": "held"}
     found = {
         "now": at,
-        "profile": "economy",
         "buckets": 1,
         "origin": at,
         "time_pointer": pointer,

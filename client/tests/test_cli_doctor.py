@@ -25,7 +25,6 @@ def health(**headers: str) -> httpx.Response:
 def wheel(**members: Any) -> httpx.Response:
     found = {
         "now": "2030-01-31T08:00:00.000Z",
-        "profile": "economy",
         "buckets": 1,
         "origin": "2030-01-31T08:00:00.000Z",
         "time_pointer": POINTER,

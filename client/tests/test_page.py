@@ -59,7 +59,7 @@ def test_every_block_that_needs_a_service_runs(read_along: SimpleNamespace) -> N
 def test_the_block_that_starts_a_stack_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = (code for code in blocks() if OWN_STACK in code)
     run(code, {"Duewheel": Duewheel})
-    assert capsys.readouterr().out == "economy\n"
+    assert capsys.readouterr().out == "ok\n"
 
 
 def test_the_reminders_of_the_page_are_created(read_along: SimpleNamespace) -> None:

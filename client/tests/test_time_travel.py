@@ -28,9 +28,9 @@ with FrozenStack() as stack:
 """
 
 
-async def _profile() -> str | None:
+async def _status() -> str:
     async with AsyncDuewheel() as client:
-        return (await client.wheel()).profile
+        return (await client.health()).status
 
 
 class TestTheFixture:
@@ -54,7 +54,7 @@ class TestTheFixture:
         with Duewheel() as client:
             assert client.url == duewheel.url == duewheel.client.url
         assert "DUEWHEEL_KEY" not in os.environ
-        assert asyncio.run(_profile()) == "economy"
+        assert asyncio.run(_status()) == "ok"
 
 
 def test_an_inbox_stores_calls_unchanged(stack: FrozenStack, biz_type: str) -> None:

@@ -18,7 +18,7 @@ def test_members_of_a_newer_service_are_kept() -> None:
     assert task.history[0].extra == {"hue": 3}
 
 
-def test_members_that_an_older_service_lacks_are_empty() -> None:
+def test_members_that_are_absent_are_empty() -> None:
     task = Task.read(TASK)
     assert (task.timer_id, task.lateness_ms, task.history) == (None, None, ())
 
@@ -87,12 +87,11 @@ def test_from_and_to_are_read_as_begin_and_end() -> None:
     assert statistics.extra == {}
 
 
-def test_a_wheel_has_open_places_unless_the_service_is_older() -> None:
+def test_a_wheel_has_open_places() -> None:
     at = TASK["due_at"]
     pointer = {"at": at, "second": 1, "lag_seconds": 0}
-    older = {
+    bare = {
         "now": at,
-        "profile": "economy",
         "buckets": 1,
         "origin": at,
         "time_pointer": pointer,
@@ -100,7 +99,7 @@ def test_a_wheel_has_open_places_unless_the_service_is_older() -> None:
     }
     place = {"at": at, "second": 1, "shard": 3, "page": None, "since": at, "why": "refused"}
     found = {"count": 2, "oldest_age_seconds": 90, "places": [place]}
-    places = Wheel.read({**older, "open_places": found}).open_places
+    places = Wheel.read({**bare, "open_places": found}).open_places
     assert (places.count, places.oldest_age_seconds) == (2, 90)
     assert [(each.shard, each.page, each.why) for each in places.places] == [(3, None, "refused")]
-    assert Wheel.read(older).open_places.count == 0
+    assert Wheel.read(bare).open_places.count == 0

@@ -336,7 +336,6 @@ def test_the_wheel_shows_its_pointers_and_their_lag(workflows: Workflows) -> Non
     assert status == 200
     assert wheel == {
         "now": "2030-03-17T17:46:40.250Z",
-        "profile": "economy",
         "buckets": 1_000,
         "origin": "2030-03-17T17:31:40.000Z",
         "time_pointer": {

@@ -8,7 +8,6 @@ from duewheel.rules.cursors import opened, sealed
 from duewheel.rules.labels import has_all, labels_from, wanted_labels
 from duewheel.rules.refusals import InvalidField
 from duewheel.rules.tasks.listing import ListQuery, list_request, question_of
-from duewheel.rules.timers.requests import TimersQuery
 from tests.support.cases import each_case
 
 BILLING = (("team", "billing"),)
@@ -94,9 +93,3 @@ def test_a_cursor_is_good_for_the_same_labels_alone() -> None:
     for other in (ListQuery("a"), ListQuery("a", labels=(("team", "sales"),))):
         with pytest.raises(InvalidField):
             opened(cursor, question_of(other), SECRET)
-
-
-def test_a_cursor_without_labels_is_that_of_an_earlier_release() -> None:
-    earlier = ("tasks by due instant", "a", None, None, None, "asc")
-    assert question_of(ListQuery("a")) == earlier
-    assert TimersQuery(biz_type="a").question == ("timers", "a", "", None)

@@ -431,7 +431,6 @@ class OpenPlaces(Value):
 @dataclass(frozen=True, kw_only=True)
 class Wheel(Value):
     now: datetime = field(metadata=INSTANT)
-    profile: str
     buckets: int
     origin: datetime = field(metadata=INSTANT)
     time_pointer: Pointer = field(metadata=read_by(Pointer.read))

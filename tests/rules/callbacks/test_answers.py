@@ -29,7 +29,7 @@ OUTCOME = Outcome(Verdict.DELIVERED, "hello", status_code=200, answer=ANSWER)
         (KeepAnswers(4), "hell", False, {}),
         (KeepAnswers(0), "", False, {}),
         (KeepAnswers(0, ("x-request", "x-other")), "", False, {"x-request": "17"}),
-        # The name was not refused by an older release; the value shows what it is.
+        # The value shows what it is.
         (KeepAnswers(0, ("x-auth", "x-note")), "", False, {}),
     ],
 )

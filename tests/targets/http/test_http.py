@@ -62,8 +62,7 @@ def test_a_header_of_several_values_is_sent_as_several_lines() -> None:
 
 
 def test_stored_headers_that_resemble_the_services_own_are_not_sent() -> None:
-    """CGI and WSGI do not distinguish hyphens and underscores; earlier releases have stored such
-    names."""
+    """CGI and WSGI do not distinguish hyphens and underscores."""
     url = parse_callback_url("http://receiver.example/")
     names = ("webhook_id", "Webhook.Signature", "DUEWHEEL_ATTEMPT", "transfer_encoding", "x_team")
     callback = HttpCallback("", "GET", tuple((name, "forged") for name in names))

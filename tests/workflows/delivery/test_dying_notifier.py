@@ -291,20 +291,6 @@ def test_two_runs_of_one_event_make_each_call_once(world: World) -> None:
     check_called_and_settled(world, tasks, at_most=1)
 
 
-def test_a_lease_of_an_earlier_release_is_respected_to_its_end(world: World) -> None:
-    """Leases of earlier releases were longer than their runs, and were not renewed."""
-    (task,) = due_together(world, 1)
-    (message,) = world.receive()
-    page = PageLease(task.home.second, task.home.shard)
-    until_ms = world.clock.now_ms() + 75_000
-    world.pages.take(page, "earlier:0", world.clock.now_ms(), 75_000)
-
-    assert world.handle(message) == LeaseHeld(until_ms)
-    world.clock.set_ms(until_ms + 1_001)
-    world.drain()
-    check_called_and_settled(world, [task], at_most=1)
-
-
 # Calls that are answered and not settled
 
 

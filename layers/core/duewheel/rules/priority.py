@@ -1,8 +1,4 @@
-"""The priority of a task: which tasks are served first where there is no room for all.
-
-Only the order depends on it, so a release that does not know it serves the tasks in the order of
-their instants.
-"""
+"""The priority of a task: which tasks are served first where there is no room for all."""
 
 from enum import StrEnum
 from typing import Annotated

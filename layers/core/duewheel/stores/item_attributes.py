@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any, Generic, NoReturn, TypeVar, final
+from typing import Annotated, Any, Generic, TypeVar, final
 
 from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 from msgspec.json import Decoder
@@ -185,25 +185,12 @@ def json_text(value: Any) -> str:
 
 
 def is_json(text: str) -> bool:
-    """Whether the text is one JSON value. Earlier releases took some that requests may not hold any
-    more, such as half a surrogate pair; text nested too deeply to parse on this thread counts as
-    one: it was checked when it was stored."""
+    """Whether the text is one JSON value. One that is nested too deeply to parse on this thread
+    counts as one: it was checked when it was stored."""
     try:
         _json.decode(text)
-    except (ValueError, RecursionError):
-        return _was_json(text)
-    return True
-
-
-def _was_json(text: str) -> bool:
-    try:
-        json.loads(text, parse_int=float, parse_constant=_refuse)
     except RecursionError:
         return True
     except ValueError:
         return False
     return True
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

@@ -1,5 +1,4 @@
-"""Labels in the items of tasks and timers: an attribute of JSON text, absent where there are none.
-An older release ignores it."""
+"""Labels in the items of tasks and timers: an attribute of JSON text, absent without labels."""
 
 from typing import Annotated, Any
 

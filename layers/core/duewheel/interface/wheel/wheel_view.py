@@ -61,10 +61,6 @@ class ForecastView(Struct):
 
 class WheelView(Struct, kw_only=True):
     now: Instant
-    profile: Annotated[
-        Literal["precise", "economy"],
-        says("Always economy. Stacks of earlier releases had a choice."),
-    ]
     buckets: Count
     origin: Instant
     time_pointer: PointerView
@@ -105,7 +101,6 @@ class HealthView(Struct):
 def wheel_view(state: WheelState) -> WheelView:
     return WheelView(
         now=rfc3339(state.now_ms),
-        profile="economy",
         buckets=state.buckets,
         origin=rfc3339(state.origin_second * 1000),
         time_pointer=_pointer(state.time_pointer, state.now_ms),

@@ -59,7 +59,7 @@ class State(StrEnum):
 OPEN_STATES = (State.RUNNING, State.STOPPING)
 
 
-class Filter(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Filter(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The tasks that are meant. `due_to_ms` is exclusive. Stored."""
 
     status: Status | None = None
@@ -85,9 +85,8 @@ class Filter(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-class Wish(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is to be done. Stored as it is; a release that does not know the action, or a member,
-    leaves the operation to another. `total`: the number of ids."""
+class Wish(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What is to be done. Stored as it is. `total`: the number of ids."""
 
     action: Action
     due_ms: int | None = None

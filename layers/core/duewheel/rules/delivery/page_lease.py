@@ -14,7 +14,7 @@ LEASE_MS = 14_000
 HIDDEN_MS = 15_000  # a message, from other runs: it comes when the lease of its page is over
 FIRST_RENEWAL_MS = 10_000  # after it was taken; most pages are done by then
 RENEWED_EVERY_MS = 5_000
-LEASE_MS_MAX = 3_600_000  # longer than any that a release of this service has written
+LEASE_MS_MAX = 3_600_000  # longer than any that this service writes
 UNMARKED_MAX = 20  # entries: to read so few again costs less than the mark
 TRIES_MAX = 5  # after so many runs or resends a page is left to the sweep to take apart
 
@@ -33,7 +33,7 @@ class PageLease(Struct, frozen=True):
     tries: int = 0  # how often it was begun
     resends: int = 0
     resent_ms: int = 0
-    begun_ms: int | None = None  # by the present owner; None of an older release
+    begun_ms: int | None = None  # by the present owner
 
 
 class LeaseLost(Exception):

@@ -30,7 +30,7 @@ LOOKED_AT_MAX = 500
 TEXT_CHARACTERS_MAX = 120
 
 
-class DeadFilter(Struct, frozen=True, omit_defaults=True):
+class DeadFilter(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """None: any value. `until_ms` is exclusive. Stored."""
 
     since_ms: int | None = None

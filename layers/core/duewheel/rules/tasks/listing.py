@@ -176,9 +176,8 @@ def position_from(written: str) -> Listed:
 
 
 def question_of(query: ListQuery) -> tuple[str | int | None, ...]:
-    """Without the filters that came later as an earlier release has it."""
-    named = query.named if any(query.named) else ()
-    return "tasks by due instant", *astuple(query)[:5], *written(query.labels), *named
+    """What a cursor is good for."""
+    return "tasks by due instant", *astuple(query)[:5], *query.named, *written(query.labels)
 
 
 def _rank(key: Listed, order: Order) -> tuple[int, int]:

@@ -75,8 +75,7 @@ class DirectMessage(Struct, frozen=True):
 
 class ReleaseMessage(Struct, frozen=True):
     """Release the parked tasks of this business, or of this flow key; `part`: in one of its slots
-    only. A release that does not know flow keys releases those of the business, if that is not
-    paused."""
+    only."""
 
     biz_type: BizType = field(name="release")
     part: Annotated[int, Meta(ge=0, le=PARKED_SLOTS - 1)] | None = None

@@ -8,9 +8,7 @@ from msgspec.structs import astuple, fields
 
 from duewheel.rules.bulk.operation import (
     IDS_MAX,
-    Action,
     Counts,
-    Filter,
     Operation,
     Page,
     RefusedItem,
@@ -72,11 +70,7 @@ AT_TIMES = tuple(one.name for one in fields(_Row) if not one.required)
 SHOWN = tuple(one.name for one in fields(_Row) if one.name != "page")
 
 _page = Decoder(_PageRow)
-_wish = Decoder(dict[str, Any])
-_OF_A_WISH = frozenset(Wish.__struct_fields__)
-_WITHIN = {
-    "filter": frozenset(Filter.__struct_fields__),
-}
+_wish = Decoder(Wish)
 _ids = Decoder(tuple[str, ...])
 _refused: Decoder[Any] = Decoder(list[tuple[str, str, str, int, str, str | None]])
 
@@ -119,18 +113,14 @@ def progress(operation: Operation) -> dict[str, Any]:
     }
 
 
-def operation_from(item: Item) -> Operation | None:
-    """None for one with an action or a member of a newer release, which carries it out. Raises
-    UnreadableItem, and reports it, for a damaged one."""
+def operation_from(item: Item) -> Operation:
+    """Raises UnreadableItem, and reports it, for a damaged one."""
     try:
         row = attributes(item, _Row)
-        wish = _wish_from(row.wish.S)
-        if wish is None:
-            return None
         return Operation(
             biz_type=_biz_type_of(row),
             mark=row.record.S,
-            wish=wish,
+            wish=_wish_from(row.wish.S),
             state=row.state.S,
             created_ms=row.created_ms.N,
             created_by=row.created_by.S,
@@ -159,23 +149,12 @@ def _biz_type_of(row: _Row) -> str:
     return convert(row.kind.S.removeprefix(registry_keys.operations_kind("")), BizType)
 
 
-def _wish_from(source: str) -> Wish | None:
+def _wish_from(source: str) -> Wish:
+    """Without a member of its filter an operation would change tasks that are not meant."""
     try:
-        members = _wish.decode(source)
-        if members.get("action") not in set(Action) or _has_more(members):
-            return None
-        return convert(members, Wish)
+        return _wish.decode(source)
     except NOT_UNDERSTOOD as error:
         raise InvalidAttribute("wish") from error
-
-
-def _has_more(members: dict[str, Any]) -> bool:
-    """Than this release knows. Without a member of its filter an operation would change tasks that
-    are not meant."""
-    return not set(members) <= _OF_A_WISH or any(
-        isinstance(inner := members.get(name), dict) and not set(inner) <= known
-        for name, known in _WITHIN.items()
-    )
 
 
 def _page_text(page: Page) -> str:

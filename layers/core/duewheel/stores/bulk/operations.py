@@ -70,7 +70,7 @@ class OperationStore(Struct, frozen=True):
         self, biz_type: str, behind: str | None, limit: int
     ) -> tuple[list[tuple[str, Operation | None]], bool]:
         """The latest first: marks with their operations, and whether there may be more. None for
-        one that this release does not know, that has expired, or that is damaged."""
+        one that has expired, or that is damaged."""
         start: dict[str, Any] = {}
         if behind is not None:
             start["ExclusiveStartKey"] = registry_keys.operation(biz_type, behind)

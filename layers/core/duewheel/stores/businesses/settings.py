@@ -167,17 +167,6 @@ _CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "retry": (retry_row, retry_of_row),
     "on_outcome": (on_outcome_row, on_outcome_of_row),
 }
-# Separate attributes: an older release ignores them, instead of reporting the record as damaged.
-_BESIDE = (
-    "trusted_origins",
-    "secrets",
-    "tolerance_seconds",
-    "priority",
-    "flow",
-    "paused_flow_keys",
-    "keep_answers",
-    "on_outcome",
-)
 
 _Count = Annotated[int, Meta(ge=1, le=INSTANT_MS_MAX)]
 _Rate = Annotated[float, Meta(gt=0, le=DURATION_SECONDS_MAX)]
@@ -226,14 +215,11 @@ def _attributes(own: Own) -> dict[str, Any]:
     values = {name: value for name, value in asdict(own).items() if value is not None}
     for name in _CODECS.keys() & values.keys():
         values[name] = _CODECS[name][0](values[name])
-    beside = {name: values.pop(name) for name in _BESIDE if name in values}
-    rows = {"settings": values, **beside}
-    return {name: {"S": json_text(row)} for name, row in rows.items()}
+    return {"settings": {"S": json_text(values)}}
 
 
 def _own(item: Item) -> Own:
     row = json.loads(item["settings"]["S"])
-    row |= {name: json.loads(item[name]["S"]) for name in _BESIDE if name in item}
     if None in row.values():
         raise ValueError("left out if it has no value")
     if "flow" in row:

@@ -29,8 +29,8 @@ BODY_START_BYTES = 256
 def request_bytes(
     url: CallbackUrl, callback: HttpCallback, service_headers: Mapping[str, str], body: bytes | None
 ) -> bytes:
-    """Headers of the callback that the delivery sets itself are left out: earlier releases stored
-    some. One name may have several lines. Raises ValueError if the request cannot be sent."""
+    """Headers of the callback that the delivery sets itself are left out. One name may have several
+    lines. Raises ValueError if the request cannot be sent."""
     if callback.method == "GET":
         body = None
     usual = {"host": url.authority, "user-agent": f"duewheel/{__version__}", "accept": "*/*"}

@@ -103,7 +103,7 @@ class WorkPermits(Struct, frozen=True):
 
 
 def _homes(task_ids: list[str]) -> Iterator[Address]:
-    """But for names that are damaged, or of a newer release."""
+    """But for names that are damaged."""
     for task_id in task_ids:
         with suppress(MalformedTaskId):
             yield address_of_task(task_id)
