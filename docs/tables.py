@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,7 +52,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 SOURCES = [*(ROOT / "layers/core").rglob("*.py"), *(ROOT / "functions").rglob("*.py")]
 PLACE = re.compile(r"(<!-- made by make examples: ([^\n]+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 STAGE = TEMPLATE["Resources"]["ApiStage"]["Properties"]
-GROUPS = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
 SCHEMAS = json.loads(API_DOCUMENT.read_text("utf-8"))["components"]["schemas"]
 PRICES = json.loads((ROOT / "bench/cost/prices.json").read_text("utf-8"))
 
@@ -118,17 +117,13 @@ def computed(last: Callable[..., str]) -> Maker:
 # Of the template
 
 
-def parameters(group: Mapping[str, Any], _: Sequence[Row]) -> Rows:
-    for name in group["Parameters"]:
-        declared = TEMPLATE["Parameters"][name]
-        takes = declared.get("ConstraintDescription", "")
-        if "AllowedValues" in declared:
-            takes = ticked(declared["AllowedValues"])
-        elif "MinValue" in declared:
-            takes = f"{declared['MinValue']:,} to {declared['MaxValue']:,}"
-        default = declared["Default"]
-        shown = "none" if default == "" else f"`{default}`"
-        yield f"`{name}`", shown, takes, declared["Description"]
+def parameters() -> dict[str, Row]:
+    """Default and description; a built template does not have that of the build."""
+    return {
+        name: ("none" if one["Default"] == "" else f"`{one['Default']}`", one["Description"])
+        for name, one in TEMPLATE["Parameters"].items()
+        if name != "Architecture"
+    }
 
 
 class Deployed(NamedTuple):
@@ -342,10 +337,7 @@ def calls(table: Calls) -> Maker:
 
 
 TABLES: Mapping[str, Maker] = {
-    **{
-        f"parameters, {group['Label']['default'].partition(' (')[0]}": partial(parameters, group)
-        for group in GROUPS
-    },
+    "parameters": explained(parameters()),
     "outputs": lambda _: [
         (f"`{name}`", one["Description"]) for name, one in TEMPLATE["Outputs"].items()
     ],

@@ -5,8 +5,8 @@ from threading import Thread
 
 import pytest
 
-from docs.limits import NESTING_TAKEN, NOW_MS, TEMPLATE
-from docs.tables import BLOCKS, GROUPS, PAGES, PLACE, TABLES, TableError, explained, with_all_made
+from docs.limits import NESTING_TAKEN, NOW_MS
+from docs.tables import BLOCKS, PAGES, PLACE, TABLES, TableError, explained, with_all_made
 from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.tasks.requests import single_request
 from tests.support.cases import each_case
@@ -19,11 +19,6 @@ MADE = {page: PLACE.findall(page.read_text("utf-8")) for page in PAGES}
 def test_the_tables_of_a_page_are_up_to_date(page: str) -> None:
     text = (ROOT / page).read_text("utf-8")
     assert with_all_made(text) == text
-
-
-def test_every_parameter_belongs_to_a_group_of_the_tables() -> None:
-    listed = [name for group in GROUPS for name in group["Parameters"]]
-    assert sorted(listed) == sorted(TEMPLATE["Parameters"])
 
 
 def test_every_table_has_its_place() -> None:
