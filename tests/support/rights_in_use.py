@@ -74,15 +74,6 @@ def used_by_aws(resources: Resources) -> Iterator[Right]:
                 yield Right(role, f"ec2:{action}", "*")
 
 
-def used_by_the_previous_release(resources: Resources) -> Iterator[Right]:
-    """During the update of a stack, functions of the previous release run with the roles of this
-    one. That release takes keys in a transaction that checks their tasks."""
-    wheel = resources.attribute("Wheel", "Arn")
-    roles = {role.name for role in roles_of(resources).values()}
-    for role in roles:
-        yield Right(role, "dynamodb:ConditionCheckItem", wheel)
-
-
 # AWS's list for a function in a customer's network.
 INTERFACES = (
     "CreateNetworkInterface",
@@ -103,7 +94,7 @@ def unused(seen: Iterable[Right]) -> list[Right]:
     with Emulator(_NoClock()):
         template = load_template(TEMPLATE, EVERYTHING)
         resources = create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
-        used = {*used_by_aws(resources), *used_by_the_previous_release(resources), *seen}
+        used = {*used_by_aws(resources), *seen}
         return sorted(given(resources) - used)
 
 

@@ -26,7 +26,7 @@ function card(name, { answer, problem }, part) {
 }
 
 function dispatch({ time_pointer: time, sweep_pointer: sweep, open_places: places }) {
-  const open = places?.count ?? 0;
+  const open = places.count;
   return [
     time.lag_seconds <= 1 ? "on time" : [el("span", { class: "of-bad" }, span(time.lag_seconds * 1000)), " ", el("span", { class: "unit" }, "late")],
     `swept up to ${sweep.lag_seconds === 0 ? "now" : `${span(sweep.lag_seconds * 1000)} ago`}`,

@@ -66,8 +66,8 @@ function unread(wheel, found) {
 function troublesOfWheel(wheel) {
   if (wheel === null) return [];
   const { time_pointer: time, sweep_pointer: sweep, open_places: places } = wheel;
-  const oldest = places?.oldest_age_seconds ?? 0;
-  const many = places?.count === 1 ? "1 place" : `${places?.count.toLocaleString("en")} places`;
+  const oldest = places.oldest_age_seconds ?? 0;
+  const many = places.count === 1 ? "1 place" : `${places.count.toLocaleString("en")} places`;
   return [
     time.lag_seconds >= BEHIND_SECONDS && {
       key: "late", level: "bad", what: `Calls are ${span(time.lag_seconds * 1000)} late.`,

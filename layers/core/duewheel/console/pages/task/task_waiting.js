@@ -33,7 +33,6 @@ function sentence(found) {
   return ["It waits: ", why(found)];
 }
 
-// A reason of a newer service is shown as it is.
 function why({ reason, stage, host, until }) {
   if (reason === "open-breaker") return ["its host ", el("code", {}, host ?? "–"), " keeps failing and is not called.", until && [" A probe is due ", instant(until), "."]];
   if (reason === "backlog") return ["there is a backlog; ", STAGES[stage] ?? stage];

@@ -18,7 +18,6 @@ const REASONS = {
 };
 
 export function openPlaces({ now, open_places: found }) {
-  if (!found) return null; // a service of the release before, in the minutes of a deployment
   return el(
     "section",
     { "aria-labelledby": "open-places" },
