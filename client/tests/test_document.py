@@ -61,7 +61,7 @@ def test_a_new_task_names_the_members_of_the_body() -> None:
 
 
 def test_a_filter_of_tasks_has_the_members_and_actions_of_the_body() -> None:
-    assert set(get_type_hints(requests.TaskFilter)) == members("Filter").keys()
+    assert set(get_type_hints(requests.OperationFilter)) == members("Filter").keys()
     assert set(get_args(requests.Action)) == set(members("NewOperation")["action"]["enum"])
     assert set(get_args(requests.OperationState)) == set(members("Operation")["state"]["enum"])
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from duewheel import Duewheel, NewTask, errors
-from duewheel.requests import TaskFilter
+from duewheel.requests import OperationFilter
 from tests.support import advance, received
 
 HOOK = "https://example.com/hook"
@@ -264,7 +264,7 @@ def test_a_business_is_configured_paused_and_deleted(client: Duewheel, biz_type:
     changed = client.businesses.configure(biz_type, if_match=1, retry=None, priority="low")
     assert (changed.version, changed.priority, changed.lane) == (2, "low", "main")
     with pytest.raises(errors.VersionMismatch):
-        client.businesses.configure(biz_type, if_match=1, paused=True)
+        client.businesses.pause(biz_type, if_match=1)
     assert client.businesses.pause(biz_type).paused
     assert not client.businesses.resume(biz_type).paused
     assert biz_type in [business.biz_type for business in client.businesses.list(page_size=1)]
@@ -379,7 +379,7 @@ def test_many_tasks_are_counted_moved_and_cancelled(client: Duewheel, biz_type: 
         client.tasks.create(biz_type, due_at=due_at, key=f"o-{number}", flow_key="c", callback=HOOK)
         for number in range(3)
     ]
-    chosen: TaskFilter = {"key_prefix": "o-", "flow_key": "c", "status": "pending"}
+    chosen: OperationFilter = {"key_prefix": "o-", "flow_key": "c", "status": "pending"}
     assert len(list(client.tasks.list(biz_type, **chosen))) == 3
     counted = client.operations.start(biz_type, "cancel", filter=chosen, dry_run=True)
     counted = client.operations.wait(counted.operation_id)

@@ -89,7 +89,6 @@ WHOLE = {
         "calls_in_flight": 5,
         "creates_per_second": 500,
         "signing_secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
-        "paused": False,
         "tolerance_seconds": 60,
         "priority": "low",
         "on_outcome": {"outcomes": ["expired"], "callback": HOOK, "with_payload": True},

@@ -51,7 +51,7 @@ def test_the_empty_list_of_businesses_opens_one_by_its_name(viewer: Viewer) -> N
 def test_the_list_shows_paused_businesses_limits_and_open_breakers(
     viewer: Viewer, service: Service
 ) -> None:
-    configured(service, "list-paused", paused=True)
+    service.call("POST", "/v1/businesses/list-paused/pause")
     configured(service, "list-limited", calls_per_second=7)
     configured(service, "list-spared", retry={"attempts": 1})
     service.call("PUT", "/_local/received/list-spared", {"status": 503})

@@ -397,11 +397,10 @@ def test_pause_and_resume_create_the_record_of_a_business_without_settings(
     assert (status, business["version"], business["paused"]) == (200, 1, call_name == "pause")
 
 
-def test_put_can_set_and_remove_a_pause(wired: ManualClock) -> None:
-    assert put({"paused": True})[1]["paused"] is True
-    assert put({"retention_days": 3})[1]["paused"] is True
-    assert put({"paused": None})[1]["own"] == ["retention_days"]
-    status, problem, _ = put({"paused": "yes"})
+def test_a_put_keeps_a_pause_and_cannot_set_one(wired: ManualClock) -> None:
+    sent("POST", f"{PATH}/pause")
+    assert put({"retention_days": 3})[1]["own"] == ["retention_days", "paused"]
+    status, problem, _ = put({"paused": None})
     assert (status, problem["field"]) == (422, "paused")
 
 

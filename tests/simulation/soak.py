@@ -191,7 +191,6 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
         (RATIONED, limit),
         (LIMITED, {"calls_per_second": calls_per_second}),
         (NARROW, {"calls_in_flight": IN_FLIGHT, "calls_per_second": calls_per_second}),
-        (DORMANT, {"paused": True}),
         (TOLERANT, {"tolerance_seconds": TOLERANCE_SECONDS}),
         (TOLD, {"on_outcome": ON_OUTCOME}),
         (FIRST_SERVED, {"priority": "high"}),
@@ -201,6 +200,7 @@ async def _configure(service: Service, calls_per_second: float, clients: Clients
         answer = await service.request("PUT", f"/v1/businesses/{biz_type}", settings)
         assert answer is not None
         assert answer[0] in (200, 201), answer
+    await service.request("POST", f"/v1/businesses/{DORMANT}/pause", None)
     service.found_slow(IN_SLOW_LANE)
     service.faults.rates = faults
 

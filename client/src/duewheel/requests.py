@@ -64,7 +64,6 @@ class BusinessSettings(TypedDict, total=False):
     calls_in_flight: int | None
     creates_per_second: float | None
     signing_secrets: Sequence[str] | None
-    paused: bool
     secrets: Mapping[str, str | None] | None
     tolerance_seconds: Seconds | None
     priority: Priority | None

@@ -198,7 +198,7 @@ def test_it_takes_a_bounded_number_of_requests(world: World) -> None:
     found = overview(world)
     days = found.last_minute // 1_440 - found.first_minute // 1_440 + 1
     assert Counter(world.recorder.operations()) == Counter(
-        Query=3 + days * len(names) + 17 * DEATHS_OF_MAX,
+        Query=3 + days * len(names) + 16 * DEATHS_OF_MAX,
         BatchGetItem=1 + len(names),  # settings and health; the turns of each
         GetItem=1 + len(names),  # the sweep pointer; the permits of each
     )

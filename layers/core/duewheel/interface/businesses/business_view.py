@@ -89,7 +89,7 @@ class BusinessView(Struct, kw_only=True):
     breakers: list[BreakerView]
     own: Annotated[
         list[Literal[_SETTINGS]],  # type: ignore[valid-type]
-        says("What is set, and no default."),
+        says("What is set, and no default; `paused` while it is."),
     ]
     created_at: Annotated[Instant, says("Null, as `updated_at`, without settings.")] | None
     updated_at: Instant | None

@@ -149,7 +149,6 @@ class BusinessChangeBody(RequestBody):
     calls_in_flight: _InFlight | UnsetType | None = UNSET
     creates_per_second: _Rate | UnsetType | None = UNSET
     signing_secrets: _SigningSecrets | UnsetType | None = UNSET
-    paused: bool | UnsetType | None = UNSET
     secrets: _Secrets | UnsetType | None = UNSET
     tolerance_seconds: ToleranceSeconds | UnsetType | None = UNSET
     priority: PriorityField | UnsetType | None = UNSET
