@@ -264,8 +264,8 @@ def damaged(caller: Caller, inbox: str) -> None:
     url = sqs.get_queue_url(QueueName="duewheel-SliceQueue")["QueueUrl"]
     for text in (
         MARK,
-        f'{{"v":1,"second":"{MARK}"}}',
-        f'{{"v":1,"second":1,"entries":["{MARK}"]}}',
+        f'{{"second":"{MARK}"}}',
+        f'{{"second":1,"entries":["{MARK}"]}}',
     ):
         sqs.send_message(QueueUrl=url, MessageBody=text)
 

@@ -20,9 +20,9 @@ from tests.support.clock import ManualClock
 from tests.support.world import World
 
 GARBAGE = "{rubbish"
-GOOD = '{"v":1,"second":1800000000,"shard":0,"page":"3"}'
-SLOW = '{"v":1,"second":1800000000,"shard":0,"page":"3s","places":["01800000000.500#abcdefghijk"]}'
-DIRECT = '{"v":1,"second":1800000000,"entries":["0:01800000000/500#abcdefghijk"]}'
+GOOD = '{"second":1800000000,"shard":0,"page":"3"}'
+SLOW = '{"second":1800000000,"shard":0,"page":"3s","places":["01800000000.500#abcdefghijk"]}'
+DIRECT = '{"second":1800000000,"entries":["0:01800000000/500#abcdefghijk"]}'
 
 
 @pytest.fixture

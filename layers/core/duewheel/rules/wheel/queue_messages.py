@@ -41,7 +41,7 @@ class Lane(StrEnum):
     SLOW = "slow"
 
 
-class PageMessage(Struct, frozen=True):
+class PageMessage(Struct, frozen=True, forbid_unknown_fields=True):
     """Deliver one page of a slice: the entries after `after`, or just `places` that were passed on.
     `called`: records of those among them that were delivered, and only have to be settled.
     `shards`: the sender sends the messages of so many shards of the second, this one if not said;
@@ -60,7 +60,7 @@ class PageMessage(Struct, frozen=True):
         return Lane.SLOW if is_slow_page(self.page) else Lane.MAIN
 
 
-class DirectMessage(Struct, frozen=True):
+class DirectMessage(Struct, frozen=True, forbid_unknown_fields=True):
     """Deliver these entries (by name, all of one second), which no read of a slice will see."""
 
     second: Second
@@ -73,7 +73,7 @@ class DirectMessage(Struct, frozen=True):
         return Lane.MAIN
 
 
-class ReleaseMessage(Struct, frozen=True):
+class ReleaseMessage(Struct, frozen=True, forbid_unknown_fields=True):
     """Release the parked tasks of this business, or of this flow key; `part`: in one of its slots
     only."""
 
@@ -100,7 +100,6 @@ class MalformedMessage(Exception):
 class _Head(Struct):
     """Identifies a message."""
 
-    v: int
     release: Raw | UnsetType = UNSET
     entries: Raw | UnsetType = UNSET
     page: Raw | UnsetType = UNSET
@@ -116,7 +115,7 @@ def encode(message: Message) -> str:
         for name, value in to_builtins(message).items()
         if name == "entries" or value not in (None, ())
     }
-    return json.dumps({"v": 1, **body}, separators=(",", ":"))  # ASCII: SQS refuses some characters
+    return json.dumps(body, separators=(",", ":"))  # ASCII: SQS refuses some characters
 
 
 def decode(text: str) -> Message:
@@ -132,8 +131,6 @@ def decode(text: str) -> Message:
 
 def _decoded(text: str) -> Message:
     head = _head.decode(text)
-    if head.v != 1:
-        raise MalformedMessage("a message of an unknown version")
     if head.release is not UNSET:
         return _release.decode(text)
     if head.entries is not UNSET:
