@@ -318,7 +318,7 @@ def live(stack: LocalStack, receiver: str) -> list[dict[str, Any]]:
 def test_no_content_of_a_task_is_logged_in_any_outcome(records: Records, receiver: str) -> None:
     with LocalStack(frozen=True, log_level=AT_LEVEL) as stack:
         tasks = live(stack, receiver)
-        notices = Service(stack.url).received("dead")
+        notices = Service(stack.url).received("told")
     assert {task["status"] for task in tasks} == {"delivered", "dead"}
     assert MARK in str(notices), "they were part of the notices"
     assert {"unreadable", "message-failed", "change"} <= records.actions
