@@ -66,13 +66,11 @@ class SeenEntry(Struct, frozen=True):
 
 class Reentry(Struct, frozen=True):
     home: Address
-    written_ms: int | None
+    written_ms: int
 
     def is_orphan(self, now_ms: int) -> bool:
         """For an entry whose home is gone. It was written for a pending task, and an ended task is
         kept for at least a day: its home may be gone only after that."""
-        if self.written_ms is None:
-            return True
         return now_ms < self.written_ms + RETENTION_SECONDS_MIN * 1000
 
 

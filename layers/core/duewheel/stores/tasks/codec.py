@@ -237,8 +237,7 @@ def tombstone_item(home: Address, buckets: int, now_ms: int) -> dict[str, Any]:
 
 @reads_an_item
 def reentry_from(item: Mapping[str, Any]) -> Reentry:
-    written_ms = item_attributes.number(item, "written_ms") if "written_ms" in item else None
-    return Reentry(_named(item, "home"), written_ms)
+    return Reentry(_named(item, "home"), item_attributes.number(item, "written_ms"))
 
 
 def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
