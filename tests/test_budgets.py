@@ -16,6 +16,8 @@ from duewheel.rules.callbacks.payload_encoding import AttemptName
 from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, Told
 from duewheel.rules.ingest.message import IngestMessage
 from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.timers.planning import PLANNED_MAX
+from duewheel.rules.timers.timer import Timer
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.timing import AHEAD_MS, AHEAD_SECONDS
 from duewheel.stores.ingest.queue import IngestQueue
@@ -24,9 +26,9 @@ from duewheel.workflows.ingest.ingest import Ingest, Ingested
 from local.aws.patches.item_sizes import size_of
 from tests.support.receiver import BUSY, OK, WORKS_ON
 from tests.support.recorder import Call
-from tests.support.timers import fates, made, occurrences
+from tests.support.timers import chain_of, fates, made, occurrences
 from tests.support.units import Meter
-from tests.support.world import FAR_MS, World
+from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 
 @dataclass(frozen=True)
@@ -337,11 +339,19 @@ def test_parking_a_page_costs_batches_and_an_update_each_and_its_release_four_un
     assert meter.write_units / number <= 4
 
 
-def test_the_runs_of_an_hour_cost_their_puts_and_one_step_record(world: World) -> None:
-    """Without the index of runs. A page writes no counters: the chain counts an hour's runs by one
-    write."""
-    world.wire(list_index=False, run_index=False)
-    timer = made(world, 60, payload=NEARLY_A_KILOBYTE)
+@pytest.mark.parametrize("every", [1, 60, 600])
+def test_a_planned_run_costs_its_put_its_index_entry_and_a_small_part_of_a_step(
+    world: World, every: int
+) -> None:
+    """Planned far enough ahead that no run has an entry of its own. A step writes its chain twice
+    and puts the next entry."""
+    world.wire(list_index=False)
+    timer = made(world, every, payload=NEARLY_A_KILOBYTE)
+    plan(world, timer)
+    before = len(occurrences(world, timer))
+    chain = chain_of(world, timer)
+    assert chain is not None
+    world.clock.set_ms(chain.next_ms)
     wheel, registry = Meter(world.settings.wheel_table), Meter(world.settings.registry_table)
 
     def bill(call: Call) -> None:
@@ -349,27 +359,20 @@ def test_the_runs_of_an_hour_cost_their_puts_and_one_step_record(world: World) -
         registry(call)
 
     world.recorder.after = bill
-    world.drain()
+    plan(world, timer)
     world.recorder.after = None
-    runs = len(occurrences(world, timer))
-    assert runs >= 119
-    near = 2  # put with an entry, in a transaction
-    chain = 4  # with the page of its entry
-    assert wheel.write_units <= runs + 4 * near + chain
-    assert registry.requests["PutItem"] == 1
-    assert registry.write_units <= 2, "the record, and the forecast of the load"
+    runs = len(occurrences(world, timer)) - before
+    assert runs >= min(PLANNED_MAX // 2, 3_600 // every)
+    assert wheel.write_units == 2 * runs + 3
+    assert registry.write_units <= 1, "the forecast of the load"
 
-    second = occurrences(world, timer)[-1].due_ms // 1000
-    of_planning = registry.write_units
-    dispatch_second(world, second)
-    world.recorder.after = bill
-    world.drain()
-    assert fates(world, timer)["delivered"] >= 1
-    assert registry.write_units == of_planning
-    world.clock.advance_ms(120_000)
-    world.count_outcomes.fold(timer.timer_id, second - 3_600, world.clock.now_ms())
-    world.recorder.after = None
-    assert registry.write_units <= of_planning + 1
+
+def plan(world: World, timer: Timer) -> None:
+    chain = chain_of(world, timer)
+    assert chain is not None
+    assert chain.plan is not None
+    deadline_ms = world.clock.now_ms() + LAMBDA_MS
+    world.deliver.deliver_entries.plan_timers([(chain, chain.plan)], deadline_ms)
 
 
 def test_an_occurrence_costs_its_put_its_index_entry_and_a_share_of_its_page(world: World) -> None:

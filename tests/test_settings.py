@@ -26,7 +26,6 @@ WHOLE = {
     "SWEEP_DELAY_SECONDS": "180",
     "NOTIFIER_TIMEOUT_SECONDS": "90",
     "LIST_INDEX": "off",
-    "RUN_INDEX": "off",
     "METRICS": "off",
     "AUTH_MODE": "keys",
     "IAM_DEFAULT": "write",
@@ -59,7 +58,6 @@ def test_every_variable_has_its_setting() -> None:
         sweep_delay_seconds=180,
         notifier_timeout_seconds=90,
         list_index=False,
-        run_index=False,
         metrics=False,
         auth_mode=AuthMode.KEYS,
         iam_default=Right.WRITE,
@@ -146,8 +144,7 @@ def test_a_number_out_of_its_range_is_named(name: str, text: str) -> None:
 
 @each_case("text", ["", "On", "true", "yes"])
 def test_an_index_is_on_or_off(text: str) -> None:
-    for name in ("LIST_INDEX", "RUN_INDEX"):
-        assert error_of({**WHOLE, name: text}).startswith(f"{name}={text!r} ")
+    assert error_of({**WHOLE, "LIST_INDEX": text}).startswith(f"LIST_INDEX={text!r} ")
 
 
 @each_case(("name", "text"), [("AUTH_MODE", "none"), ("IAM_DEFAULT", "all")])

@@ -111,7 +111,7 @@ class Load:
     @property
     def requests(self) -> float:
         """Requests to the API in a second."""
-        if self.means.is_timer:
+        if self.means is Means.TIMER:
             return 0
         return self.per_second / self.tasks_of_a_request
 
@@ -346,7 +346,7 @@ class CostModel:
         """A run for each page: with idle pollers, Lambda puts one message into a batch. A repeated
         message has two."""
         busy_ms = units.pages * self.notifier_ms(load) if load.per_second else 0
-        if load.means.is_timer:
+        if load.means is Means.TIMER:
             busy_ms += load.per_second * self.assumed.planning_ms_per_run
         repeated = 2 * self.repeats(load)
         busy_ms += repeated * self.assumed.repeat_ms

@@ -16,10 +16,8 @@ import boto3
 from duewheel.log import logger
 from duewheel.rules.delivery.page_lease import PageLease, needs_done_mark
 from duewheel.rules.tasks.task import Status, Task
-from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.tolerance import Window, shared_ms
 from duewheel.rules.wheel import timing
-from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.rules.wheel.queue_messages import PageMessage
 from duewheel.rules.wheel.sharding import Placement, shards_for
 from local.aws.emulator import Emulator
@@ -28,10 +26,9 @@ from local.aws.resources import Resources, create_resources
 from local.aws.template import load_template
 from tests.support import timers
 from tests.support.clock import ManualClock
-from tests.support.damage import edit, key_of
 from tests.support.recorder import Call
 from tests.support.units import Meter
-from tests.support.world import World
+from tests.support.world import LAMBDA_MS, World
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 PAYLOAD = '{"order": "' + "x" * 380 + '"}'
@@ -39,7 +36,6 @@ TASKS_PER_BATCH = 100
 STORED_OVERHEAD_BYTES = 100  # the overhead of each item, and of each entry of an index
 IDLE_MINUTES = 5
 MINUTES_TO_SETTLE = 4  # until the sweep follows at its lag
-EACH_MINUTE = 60  # a timer's runs in an hour, which is one step of its planning
 KNOWN_MS = 180_000  # so long before tasks are created whose pages the scheduler announces
 DUE_SPREAD_MS = 617  # between the places of consecutive seconds' tasks in their seconds
 ANNOUNCED_MS = 60_000  # and so long those whose pages their writers announce
@@ -56,11 +52,6 @@ class Means(Enum):
     BATCH = f"in batches of {TASKS_PER_BATCH}"
     KEYED = "one by one, with a key"
     TIMER = "by timers that fire each minute"
-    RECORDED = "by such timers, run index off"
-
-    @property
-    def is_timer(self) -> bool:
-        return self in (Means.TIMER, Means.RECORDED)
 
 
 @dataclass(frozen=True)
@@ -130,15 +121,13 @@ class Ledger:
 
 
 @contextmanager
-def new_world(
-    *, list_index: bool = True, run_index: bool = True
-) -> Iterator[tuple[World, Resources]]:
+def new_world(*, list_index: bool = True) -> Iterator[tuple[World, Resources]]:
     clock = ManualClock()
     with Emulator(clock) as emulator:
         clients = boto3.client("dynamodb"), boto3.client("sqs")
         resources = create_resources(load_template(TEMPLATE), *clients)
         world = World(emulator, resources, clock)
-        world.wire(list_index=list_index, run_index=run_index)
+        world.wire(list_index=list_index)
         yield world, resources
         world.close()
 
@@ -146,8 +135,8 @@ def new_world(
 def count_creation(means: Means, per_second: int, *, list_index: bool, tolerance: int = 0) -> Units:
     """For one task that the scheduler announces, if so many are due in each second. A batch covers
     as many seconds as it needs."""
-    if means.is_timer:
-        return _count_planning(list_index=list_index, run_index=means is Means.TIMER)
+    if means is Means.TIMER:
+        return _count_planning(list_index=list_index)
     number = max(TASKS_PER_BATCH, per_second) if means is Means.BATCH else 1
     created = _count_creates(
         means, number, per_second, KNOWN_MS, list_index=list_index, tolerance=tolerance
@@ -214,7 +203,7 @@ def count_delivery(
     """One second's tasks, from the tick that probes it until the sweep has passed them. The list
     index adds storage alone: its keys never change. `announced`: known a minute before, after that
     tick. With a tolerance it is a second that so many tasks share."""
-    with new_world(run_index=means is not Means.RECORDED) as (world, _):
+    with new_world() as (world, _):
         delivery, sweep = Ledger(world), Ledger(world)
         if announced:
             due_second = (world.clock.now_ms() + KNOWN_MS) // 1000
@@ -288,7 +277,7 @@ def count_sends() -> float:
 
 def _created_ahead(world: World, means: Means, per_second: int, tolerance: int) -> int:
     """The second in which they are due."""
-    if means.is_timer:
+    if means is Means.TIMER:
         return _timers_due_together(world, per_second)
     in_ms = _spread(per_second, per_second, KNOWN_MS)
     if tolerance:
@@ -338,37 +327,24 @@ def create(world: World, means: Means, in_ms: list[int], tolerance: int = 0) -> 
             return made
 
 
-def _count_planning(*, list_index: bool, run_index: bool) -> Units:
-    """Of one run of a timer: its planning, its count by the chain if the index of runs is off, and
-    its share of the fixed cost of these.
-    Two timers, one with twice as many runs, separate the two. Runs are planned an hour ahead, so
-    none is announced by its planner."""
-    counted = {}
-    for every_seconds in (60, 120):
-        with new_world(list_index=list_index, run_index=run_index) as (world, _):
-            first = timers.now(world) + KNOWN_MS // 1000
-            schedule = Schedule(every_seconds=every_seconds, anchor_second=first)
-            timer = timers.made(world, schedule=schedule, payload=PAYLOAD)
-            ledger = Ledger(world)
-            with ledger.open():
-                world.drain()
-            runs = timers.occurrences(world, timer)
-            if not run_index:
-                _deliver_unseen(world, runs)
-                with ledger.open():
-                    world.count_outcomes.fold(timer.timer_id, SECOND_MAX, world.clock.now_ms())
-            counted[len(runs)] = ledger.both
-    (many, of_many), (few, of_few) = sorted(counted.items(), reverse=True)
-    each = of_many.plus(of_few, -1) / (many - few)
-    rest = of_few.plus(each, -few)
-    return each + rest / EACH_MINUTE
-
-
-def _deliver_unseen(world: World, runs: list[Task]) -> None:
-    """What the chain counts when it falls due the next time."""
-    for task in runs:
-        edit(world, key_of(world, task), status={"S": Status.DELIVERED.value})
-    world.clock.set_ms(runs[-1].due_ms + 120_000)
+def _count_planning(*, list_index: bool) -> Units:
+    """Of one run of a timer: its planning and its share of the fixed cost of a step, when the timer
+    has been planned before. The entry of its chain is on the page of a run, which pays for it. Runs
+    are planned minutes ahead, so none is announced by its planner."""
+    with new_world(list_index=list_index) as (world, _):
+        timer = timers.made(world, 60, payload=PAYLOAD)
+        world.drain()
+        before = len(timers.occurrences(world, timer))
+        chain = timers.chain_of(world, timer)
+        if chain is None or chain.plan is None:
+            raise AssertionError("the timer is not planned")
+        world.clock.set_ms(chain.next_ms)
+        world.pointer()
+        ledger = Ledger(world)
+        with ledger.open():
+            deadline_ms = chain.next_ms + LAMBDA_MS
+            world.deliver.deliver_entries.plan_timers([(chain, chain.plan)], deadline_ms)
+        return ledger.both / (len(timers.occurrences(world, timer)) - before)
 
 
 def _timers_due_together(world: World, number: int) -> int:

@@ -40,7 +40,7 @@ def counted(model: CostModel) -> Iterable[str]:
     yield from _head("", *(f"{n:,} a second" for n in DENSITIES))
     for means in Means:
         for listed in (True, False):
-            if means.is_timer and not listed:
+            if means is Means.TIMER and not listed:
                 continue
             loads = [Load(n, means, listed) for n in DENSITIES]
             title = f"write units, {means.value}" + ("" if listed else ", list index off")

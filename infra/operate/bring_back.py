@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import Task
@@ -120,7 +119,7 @@ class BringBack(Struct, frozen=True):
         return task
 
     def _bring_back(self, dispatched_second: int, lost: _Lost) -> str:
-        task = _indexed(lost.task)
+        task = lost.task
         if is_overdue(task, dispatched_second):
             task = self.run.rescheduled_ahead(task)
         left = self._left(task, lost) if self.run.writes else None
@@ -165,13 +164,6 @@ class BringBack(Struct, frozen=True):
             Key=codec.key(task.home, tasks.buckets),
         )
         return isinstance(write_if(delete, **as_read(lost.own)), Written)
-
-
-def _indexed(task: Task) -> Task:
-    """An occurrence is listed by the index from now on: its step record may be lost."""
-    if task.occurrence is None:
-        return task
-    return replace(task, occurrence=replace(task.occurrence, indexed=True))
 
 
 def _is_main(named: tuple[str, str], item: Any) -> bool:

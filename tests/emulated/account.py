@@ -121,7 +121,6 @@ def everything_on(account: Account) -> dict[str, str]:
     return {
         "AllowedPrivateCidrs": "127.0.0.0/8",
         "ListIndex": "off",
-        "RunIndex": "off",
         "SubnetIds": account.subnet,
         "SecurityGroupIds": account.security_group,
         "TargetArns": ",".join(

@@ -204,19 +204,6 @@ def test_timers_continue_after_a_restore(world: World, overdue: str) -> None:
     assert len(set(world.receiver.task_ids)) == len(world.receiver.task_ids)
 
 
-def test_runs_that_are_restored_without_their_step_record_are_in_the_index(world: World) -> None:
-    world.wire(run_index=False)
-    timer = timers.made(world, 600)
-    world.drain()
-    homes = [task.home for task in timers.occurrences(world, timer)]
-    assert timers.named_by_records(world, timer) == set(homes)
-    restored(world)
-    lose_all_homes(world)
-    reconcile(world, None)
-    occurrences = [task.occurrence for task in timers.occurrences(world, timer)]
-    assert [one.indexed for one in occurrences if one] == [True] * len(homes)
-
-
 def test_a_task_that_was_dispatched_shortly_before_counts_as_overdue(world: World) -> None:
     """The sweep has not reached it yet, and would have it called with any choice."""
     task = world.created(in_ms=30_000)

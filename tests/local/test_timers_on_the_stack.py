@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.client import BaseClient
 
-from duewheel.rules.timers.planning import TAKEN_BACK_MIN
+from duewheel.rules.timers.planning import PLANNED_MAX
 from duewheel.rules.wheel.timing import AHEAD_SECONDS, RUN_EVERY_SECONDS
 from local.stack import LocalStack
 from tests.support.service import Service
@@ -80,7 +80,7 @@ def test_a_disabled_timer_of_every_second_causes_no_further_work(
         "biz_type": "orders",
         "name": "each second",
         "every_seconds": 1,
-        "max_runs": 2 * TAKEN_BACK_MIN,
+        "max_runs": 4 * PLANNED_MAX,
         "callback": {"url": f"{running.url}/_local/inbox/box"},
         "enabled": True,
     }

@@ -79,10 +79,6 @@ class Soak:
     operations: int = 0  # on many tasks at once
 
     @property
-    def run_index(self) -> str:
-        return "off" if self.seed % 2 else "on"
-
-    @property
     def has_short_days(self) -> bool:
         return self.day_seconds < DAY_SECONDS
 
@@ -101,15 +97,14 @@ class Soak:
 
 
 @cache
-def _template(run_index: str) -> Template:
-    values = {"IngestBusinesses": MAY_CREATE_FOR}
-    return load_template(TEMPLATE, values | {"RunIndex": run_index})
+def _template() -> Template:
+    return load_template(TEMPLATE, {"IngestBusinesses": MAY_CREATE_FOR})
 
 
 def soaked(soak: Soak) -> tuple[Report, Faults, float]:
     """What came of it, which faults were injected, and how many virtual seconds it took."""
     faults = Faults(soak.seed, soak.rates, soak.outages)
-    service = Service(_template(soak.run_index), faults, seed=soak.seed + 1)
+    service = Service(_template(), faults, seed=soak.seed + 1)
     with ExitStack() as stack:
         stack.enter_context(patch.object(sharding, "SLICE_ENTRIES", SLICE_ENTRIES))
         stack.enter_context(short_days(soak.day_seconds))

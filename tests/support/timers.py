@@ -8,10 +8,8 @@ from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers.requests import NewTimer, TimerChange
 from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.timer import Misfire, Rules, Timer
-from duewheel.rules.wheel.addresses import Address
 from duewheel.stores import registry_keys
 from duewheel.stores.tasks import codec
-from duewheel.stores.timers.step_records import StepRecordStore
 from tests.support.world import CALLER, World
 
 CALLBACK = HttpCallback("https://receiver.example/closing")
@@ -39,21 +37,10 @@ def now(world: World) -> int:
 
 
 def occurrences(world: World, timer: Timer) -> list[Task]:
-    """All occurrences in the wheel, in the order of their seconds and numbers. A step record names
-    each that is in no index."""
+    """All occurrences in the wheel, in the order of their seconds and numbers."""
     tasks = [codec.task_from(item) for item in world.items() if "occurrence" in item]
     own = [t for t in tasks if t.occurrence and t.occurrence.timer_id == timer.timer_id]
-    unindexed = {t.home for t in own if t.occurrence and not t.occurrence.indexed}
-    assert not unindexed or unindexed <= named_by_records(world, timer)
     return sorted(own, key=lambda t: (t.occurrence.second, t.occurrence.number))  # type: ignore[union-attr]
-
-
-def named_by_records(world: World, timer: Timer) -> set[Address]:
-    """The homes that the step records of a timer name."""
-    store = StepRecordStore(world.unrecorded, world.clock, world.settings.registry_table)
-    homes, goes_on = store.page(timer.timer_id, newest_first=False, behind=None, limit=10**6)
-    assert not goes_on
-    return set(homes)
 
 
 def chain_of(world: World, timer: Timer) -> Task | None:

@@ -90,7 +90,6 @@ class World:
     change_pending = Part(creating.change_pending)
     change_timer = Part(wired_timers.change_timer)
     configure_business = Part(api.configure_business)
-    count_outcomes = Part(wired_timers.count_outcomes)
     counters = Part(wired_timers.counters)
     create = Part(creating.create_tasks)
     create_idempotent = Part(creating.create_idempotent)

@@ -39,7 +39,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     sweep_delay_seconds: int = 120
     notifier_timeout_seconds: int = 60
     list_index: bool = True
-    run_index: bool = True
     metrics: bool = True
     auth_mode: AuthMode = AuthMode.IAM
     iam_default: Right | None = None
@@ -100,7 +99,6 @@ _NUMBERS = {
 _CHOICES: dict[str, tuple[str, Mapping[str, object]]] = {
     # environment variable, and its field in capitals: what it is by default, and may be
     "LIST_INDEX": ("on", {"on": True, "off": False}),
-    "RUN_INDEX": ("on", {"on": True, "off": False}),
     "METRICS": ("on", {"on": True, "off": False}),
     "AUTH_MODE": (AuthMode.IAM, {mode.value: mode for mode in AuthMode}),
     "IAM_DEFAULT": ("none", IAM_DEFAULTS),

@@ -15,9 +15,11 @@ from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Occurrence, Plan
 from duewheel.rules.timers.occurrence_policy import misfire as misfire_of
 from duewheel.rules.timers.planning import (
-    AHEAD_SECONDS_MAX,
-    OCCURRENCES_MAX,
-    STEP_SECONDS,
+    LEFT_MIN,
+    LEFT_SECONDS_MIN,
+    PLANNED_MAX,
+    PLANNED_SECONDS,
+    STEP_SECONDS_MAX,
     Step,
     chain_home,
     due_second,
@@ -34,7 +36,7 @@ from duewheel.rules.wheel.sharding import Placement
 from tests.support.cases import each_case
 
 NOW = 1_800_000_000  # 2027-01-15T08:00:00Z
-DAY = 86_400
+HOUR, DAY = 3_600, 86_400
 TIMERS = 400  # of one minute
 TIMER_ID = "4503599627370497"
 
@@ -70,30 +72,29 @@ def homes(of: Timer, step: Step) -> set[Address]:
     return {occurrence_task(of, one, 0).home for one in step.occurrences}
 
 
-def test_a_minutely_timer_is_planned_two_hours_ahead_and_again_in_the_second_half_of_an_hour() -> (
-    None
-):
-    step = next_step(timer(), new_plan(), NOW * 1000)
-    assert [one.second for one in step.occurrences][:2] == [NOW + 60, NOW + 120]
-    assert step.plan.planned_until_second == NOW + 2 * STEP_SECONDS
-    assert len(step.occurrences) == 119
+def test_a_timer_of_ten_minutes_is_planned_two_hours_ahead_and_again_in_time() -> None:
+    of = timer(Schedule(every_seconds=600))
+    step = next_step(of, new_plan(), NOW * 1000)
+    assert step.plan.planned_until_second == NOW + PLANNED_SECONDS
+    assert [one.second for one in step.occurrences] == list(range(NOW + 600, NOW + 7_200, 600))
     assert step.next_ms is not None
-    assert NOW + STEP_SECONDS // 2 <= step.next_ms // 1000 <= NOW + STEP_SECONDS
+    left_seconds = step.plan.planned_until_second - step.next_ms // 1000
+    assert LEFT_SECONDS_MIN <= left_seconds <= 2 * LEFT_SECONDS_MIN
 
 
-def test_a_minutely_timer_is_planned_once_an_hour_after_the_first_step() -> None:
-    run = list(planned(timer(), new_plan(), NOW, NOW + 2 * DAY))
-    assert len(run) <= 50
-    assert {len(step.occurrences) for _, step in run[1:]} == {60}
-
-
-def test_a_timer_of_every_second_is_planned_a_thousand_at_a_time_and_never_runs_out() -> None:
-    run = list(planned(timer(Schedule(every_seconds=1)), new_plan(), NOW, NOW + DAY))
-    assert {len(step.occurrences) for _, step in run} == {OCCURRENCES_MAX}
-    assert [at for at, _ in run[:2]] == [NOW, NOW], "two steps at first"
-    for (_, step), (comes_up, _) in pairwise(run[1:]):
-        assert step.plan.planned_until_second - comes_up >= OCCURRENCES_MAX
-    assert len(run) <= 2 + DAY / OCCURRENCES_MAX + 1
+@each_case("every", [1, 60, 149])
+def test_a_timer_is_planned_by_count_and_again_in_time(every: int) -> None:
+    """At most so many are ahead at any instant, and a quarter of them at least."""
+    of = timer(Schedule(every_seconds=every))
+    run = list(planned(of, new_plan(), NOW, NOW + 2_000 * every))
+    for at, step in run:
+        until = step.plan.planned_until_second
+        assert len(seconds_from(of.rules.schedule, at + 1, 5_000, until - 1)) == PLANNED_MAX
+    for (_, step), (comes_up, _) in pairwise(run):
+        until = step.plan.planned_until_second
+        left = len(seconds_from(of.rules.schedule, comes_up + 1, 5_000, until - 1))
+        assert LEFT_MIN - 1 <= left <= 2 * LEFT_MIN
+    assert len(run) <= 2 + 2_000 / (PLANNED_MAX - 2 * LEFT_MIN)
 
 
 def test_a_yearly_timer_is_planned_once_a_day() -> None:
@@ -111,7 +112,7 @@ def test_many_timers_on_the_same_minute_enabled_together_make_no_hot_spot() -> N
     written_in: dict[int, Counter[int]] = defaultdict(Counter)  # by the due second
     for n in range(TIMERS):
         of = replace(timer(noon), timer_id=str(2**40 + n))
-        later = islice(planned(of, new_plan(), NOW, NOW + 6 * STEP_SECONDS), 1, None)
+        later = islice(planned(of, new_plan(), NOW, NOW + 6 * HOUR), 1, None)
         for at, step in later:
             planned_in[at] += 1
             for one in step.occurrences:
@@ -121,7 +122,7 @@ def test_many_timers_on_the_same_minute_enabled_together_make_no_hot_spot() -> N
     assert len(whole) >= 3
     for at in whole.values():
         assert max(at.values()) <= 8
-        assert max(at) - min(at) > STEP_SECONDS / 3
+        assert max(at) - min(at) > HOUR / 3
 
 
 def test_many_seconds_after_a_long_gap_are_planned_in_time() -> None:
@@ -133,7 +134,7 @@ def test_many_seconds_after_a_long_gap_are_planned_in_time() -> None:
         crowd.rules.schedule, NOW + 1, len(written)
     )
     assert len(written) == 3 * 1_800
-    assert all(second - at >= STEP_SECONDS / 4 for at, second in written)
+    assert all(second - at >= LEFT_MIN for at, second in written)
 
 
 def test_numbers_continue_from_the_plan() -> None:
@@ -175,16 +176,17 @@ def test_a_timer_whose_schedule_is_over_ends_immediately() -> None:
     assert next_step(over, new_plan(), NOW * 1000 + 1500).next_ms is None
 
 
-def test_after_an_outage_a_thousand_runs_are_planned_at_a_time_in_immediate_steps() -> None:
+def test_after_an_outage_all_late_runs_are_planned_in_immediate_steps() -> None:
     every_second = timer(Schedule(every_seconds=1))
-    step = next_step(every_second, new_plan(NOW - 3 * STEP_SECONDS), NOW * 1000)
-    assert step.occurrences[0].second == NOW - 3 * STEP_SECONDS
-    assert len(step.occurrences) == OCCURRENCES_MAX
+    behind = NOW - 3 * HOUR
+    step = next_step(every_second, new_plan(behind), NOW * 1000)
+    assert step.occurrences[0].second == behind
+    assert len(step.occurrences) == PLANNED_MAX
     assert step.next_ms == NOW * 1000
-    run = list(planned(every_second, new_plan(NOW - 3 * STEP_SECONDS), NOW, NOW + 1))
+    run = list(planned(every_second, new_plan(behind), NOW, NOW + 1))
     found = [one.second for _, step in run for one in step.occurrences]
-    assert found == list(range(NOW - 3 * STEP_SECONDS, found[-1] + 1))
-    assert found[-1] >= NOW + 1_500
+    assert found == list(range(behind, found[-1] + 1))
+    assert NOW + 2 * LEFT_MIN <= found[-1] <= NOW + PLANNED_MAX
 
 
 def test_a_chain_begins_with_the_next_second() -> None:
@@ -323,12 +325,12 @@ def test_a_step_leaves_no_second_out_and_the_next_one_comes_in_time(
     seconds = [one.second for one in step.occurrences]
     assert seconds == seconds_from(schedule, plan.planned_until_second, 5_000, until - 1)
     assert step.next_ms is not None
-    assert now_ms <= step.next_ms <= (NOW + AHEAD_SECONDS_MAX) * 1000
+    assert now_ms <= step.next_ms <= (NOW + STEP_SECONDS_MAX) * 1000
     following = seconds_from(schedule, until, 1)[0]
     if step.next_ms > now_ms:
-        assert following - step.next_ms // 1000 >= min(STEP_SECONDS, OCCURRENCES_MAX)
+        assert following - step.next_ms // 1000 >= LEFT_MIN
     else:
-        assert len(seconds) == OCCURRENCES_MAX
+        assert len(seconds) == PLANNED_MAX
 
 
 @each_case("behind", [0, 3_000, 100_000])
@@ -338,7 +340,14 @@ def test_a_chain_moves_on_with_each_immediate_step(behind: int) -> None:
     while (step := next_step(of, plan, NOW * 1000)).next_ms == NOW * 1000:
         assert step.plan.planned_until_second > plan.planned_until_second
         plan, run = step.plan, run + 1
-    assert run <= behind / OCCURRENCES_MAX + 2
+    assert run <= behind / PLANNED_MAX + 2
+
+
+def test_a_chain_that_falls_due_early_plans_nothing_twice_and_waits() -> None:
+    of = timer(Schedule(every_seconds=1))
+    step = next_step(of, new_plan(), NOW * 1000)
+    again = next_step(of, step.plan, NOW * 1000 + 500)
+    assert (again.occurrences, again.plan, again.next_ms) == ((), step.plan, step.next_ms)
 
 
 @given(
@@ -391,4 +400,4 @@ def test_a_step_counts_a_bounded_number_of_misfires_and_the_next_one_is_immediat
         step = next_step(of, plan, NOW * 1000)
         assert step.next_ms == NOW * 1000 or step.plan.planned_until_second > NOW
         plan, steps = step.plan, steps + 1
-    assert steps == 27
+    assert steps == 28

@@ -126,7 +126,6 @@ tasks = st.builds(
         second=whole_seconds,
         number=counts,
         manual=st.booleans(),
-        indexed=st.booleans(),
     ),
     plan=st.none()
     | st.builds(Plan, timer_id=timer_ids, planned_until_second=whole_seconds, numbered=counts),
@@ -267,9 +266,9 @@ def test_a_task_is_in_the_list_index_if_it_is_on_and_a_chain_is_in_none(
 
 
 @given(tasks)
-def test_the_timer_index_has_only_occurrences_that_no_step_record_names(task: Task) -> None:
-    item, one = item_of(task), task.occurrence
-    assert item.get("timer") == ({"S": one.timer_id} if one and one.indexed else None)
+def test_the_timer_index_has_all_occurrences_and_nothing_else(task: Task) -> None:
+    one = task.occurrence
+    assert item_of(task).get("timer") == ({"S": one.timer_id} if one else None)
 
 
 @each_case(

@@ -522,7 +522,7 @@ def test_missed_runs_are_told_one_by_one_or_together_if_they_are_only_counted(
 ) -> None:
     timer = late_runs(world, 10, 60, misfire=misfire, on_outcome=ALL)
     bodies = told(world)
-    counts = world.counters.read(timer.timer_id).counts
+    counts = world.counters.read(timer.timer_id)
     missed = counts[Counted.MISSED] + counts[Counted.SUPERSEDED]
     together = [body["runs"]["count"] for body in bodies if "runs" in body]
     alone = [body for body in bodies if "runs" not in body and body["outcome"] == "missed"]

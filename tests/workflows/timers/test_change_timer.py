@@ -58,11 +58,6 @@ def chains(world: World) -> list[str]:
     return sorted(item["status"]["S"] for item in world.items() if "plan" in item)
 
 
-def disabled_chain(world: World) -> str:
-    """The chain of a timer that was disabled; without the index of runs it still counts them."""
-    return "cancelled" if world.settings.run_index else "pending"
-
-
 def planned(world: World, timer: Timer, until_second: int, numbered: int) -> None:
     """Changes the chain as a run of it would."""
     chain = chain_of(world, timer)
@@ -94,8 +89,8 @@ def test_enabling_and_disabling_twice_changes_nothing(world: World) -> None:
     disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
     assert world.change_timer.disable(timer.timer_id, by=CALLER) == disabled
     assert stored(world, timer) == disabled
-    assert chains(world) == [disabled_chain(world)]
-    assert world.messages_waiting() == 1 + (not world.settings.run_index)
+    assert chains(world) == ["cancelled"]
+    assert world.messages_waiting() == 1
 
 
 def test_a_timer_that_is_enabled_again_continues_its_numbers(world: World) -> None:
@@ -232,7 +227,7 @@ def test_a_chain_that_moves_on_during_a_change_is_read_again(world: World) -> No
     world.recorder.once("TransactWriteItems", lambda: planned(world, timer, NOON + 3_601, 60))
     disabled = world.change_timer.disable(timer.timer_id, by=CALLER)
     assert stored(world, timer) == disabled
-    assert (disabled.numbered, chains(world)) == (0, [disabled_chain(world)])
+    assert (disabled.numbered, chains(world)) == (0, ["cancelled"])
 
 
 def test_a_timer_that_ends_during_a_change_is_read_again(world: World) -> None:
@@ -264,7 +259,7 @@ def test_a_change_whose_reply_was_lost_succeeds(world: World) -> None:
     world.change_timer.delete(other.timer_id, by=CALLER)
     world.change_timer.delete(timer.timer_id, by=CALLER)
     assert world.timers.page("orders", "", None, 10) == ([], False)
-    assert chains(world) == ["cancelled", disabled_chain(world)]
+    assert chains(world) == ["cancelled", "cancelled"]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duewheel.rules.timers.planning import STEP_SECONDS
+from duewheel.rules.timers.planning import PLANNED_SECONDS
 from duewheel.rules.timers.timer import Timer
 from tests.support.stories import Story
 from tests.support.timers import chain_of, fates, made, now, occurrences, patched
@@ -86,8 +86,8 @@ def test_sizes_of_past_seconds_are_not_kept(world: World) -> None:
     crowd(world, SELDOM, count=200)
     timer = made(world, SELDOM)
     world.drain()
-    story.pass_time(2 * STEP_SECONDS)
+    story.pass_time(PLANNED_SECONDS)
     chain = chain_of(world, timer)
     assert chain is not None
     assert chain.plan is not None
-    assert min(chain.plan.sizes.shards) > now(world) - STEP_SECONDS
+    assert min(chain.plan.sizes.shards) > now(world) - PLANNED_SECONDS

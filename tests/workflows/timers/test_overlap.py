@@ -80,7 +80,7 @@ def test_one_run_alone_waits_and_further_ones_are_skipped(world: World) -> None:
     run(world, 60)
     assert called(world, begins) == [(1, 10), (1, 45), (2, 45)]
     assert outcomes(world, timer) == ["delivered", "delivered", "skipped", "skipped"]
-    assert world.count_outcomes.shown(timer.timer_id)["skipped"] == 2
+    assert world.counters.read(timer.timer_id)["skipped"] == 2
 
 
 @pytest.mark.parametrize("misfire", [Misfire.LATEST, Misfire.SKIP])
@@ -160,7 +160,7 @@ def test_a_later_run_takes_the_place_of_one_that_waits_for_a_retry(world: World)
     run(world, 50)
     assert called(world, begins) == [(1, 10), (2, 20), (3, 30), (4, 40)]
     assert outcomes(world, timer) == ["replaced", *["delivered"] * 3]
-    assert world.count_outcomes.shown(timer.timer_id)["replaced"] == 1
+    assert world.counters.read(timer.timer_id)["replaced"] == 1
 
 
 def test_work_that_is_replaced_can_report_no_more_and_gives_its_permit_back(world: World) -> None:

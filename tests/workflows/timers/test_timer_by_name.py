@@ -53,7 +53,7 @@ def assert_whole(world: World, timer: Timer) -> None:
     assert chain.is_live
     assert world.read_changes.of_timer(timer.timer_id).changes[0].version == timer.version
     live = [item for item in world.items() if "plan" in item and item["status"]["S"] == "pending"]
-    assert world.settings.run_index is False or len(live) == 1
+    assert len(live) == 1
 
 
 def test_a_definition_that_the_timer_has_changes_nothing(world: World) -> None:

@@ -95,11 +95,6 @@ def code_of(error: Exception) -> str | None:
 
 def transact(client: "DynamoDBClient", actions: list[Any]) -> bool:
     """Carry out all or nothing; False when a condition did not hold."""
-    return not refused_parts(client, actions)
-
-
-def refused_parts(client: "DynamoDBClient", actions: list[Any]) -> list[int]:
-    """Carry out all or nothing; else the positions of those whose conditions did not hold."""
     try:
         client.transact_write_items(TransactItems=actions)
     except ClientError as error:
@@ -110,8 +105,8 @@ def refused_parts(client: "DynamoDBClient", actions: list[Any]) -> list[int]:
             raise Throttled(str(error)) from error
         if "ConditionalCheckFailed" not in codes:
             raise
-        return [n for n, one in enumerate(reasons) if one.get("Code") == "ConditionalCheckFailed"]
-    return []
+        return False
+    return True
 
 
 def write_if(call: Callable[..., Any], **arguments: Any) -> Written | Refused:

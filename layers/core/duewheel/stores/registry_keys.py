@@ -166,24 +166,6 @@ def timer_running(timer_id: str) -> dict[str, Any]:
     return key(f"{_TIMER}{timer_id}", "running")
 
 
-def timer_kind(timer_id: str) -> str:
-    return f"{_TIMER}{timer_id}"
-
-
-def timer_step(timer_id: str, first_second: int, digest: str) -> dict[str, Any]:
-    """A step record. Those of a timer sort by the first second in which an occurrence is due."""
-    return key(timer_kind(timer_id), f"step#{first_second:012d}#{digest}")
-
-
-def timer_steps(first_second: int, last_second: int) -> tuple[str, str]:
-    """Bounds of the step records that begin in these seconds, both included."""
-    return f"step#{first_second:012d}", f"step#{last_second:012d}~"
-
-
-def first_second_of_step(item: Mapping[str, Any]) -> int:
-    return int(str(item["record"]["S"]).split("#")[1])
-
-
 def timer_id_of(item: Mapping[str, Any]) -> str:
     return str(item["kind"]["S"]).removeprefix(_TIMER)
 

@@ -40,7 +40,7 @@ from duewheel.wiring.process import (
     random_bytes,
     settings,
 )
-from duewheel.wiring.timers import change_timer, count_outcomes, made_once, run_list, timers
+from duewheel.wiring.timers import change_timer, counters, made_once, run_list, timers
 from duewheel.wiring.wheel import (
     keys,
     loads,
@@ -269,7 +269,7 @@ def read_timers() -> ReadTimers:
         clock=clock(),
         timers=timers(),
         tasks=tasks(),
-        count_outcomes=count_outcomes(),
+        counters=counters(),
         run_list=run_list(),
         all_businesses=AllBusinesses(known_businesses()),
         secret=cursor_secret,

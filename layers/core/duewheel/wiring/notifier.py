@@ -18,13 +18,11 @@ from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.aws.target import AwsTarget
 from duewheel.rules.delivery.permits import Permits
 from duewheel.rules.tasks.task import Task
-from duewheel.rules.timers.withdrawal import Claims
 from duewheel.rules.wheel.addresses import PARKED_SLOTS, Address
 from duewheel.stores.aws_clients import TargetClients
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.businesses.secret_store import SecretsRead
 from duewheel.stores.delivery.parked_items import ParkedStore
-from duewheel.stores.timers.occurrences import PlannedOccurrences
 from duewheel.targets.aws.calls import CALLS_AT_ONCE, AwsCalls
 from duewheel.targets.by_type import Targets
 from duewheel.targets.http.target import HttpTarget
@@ -50,12 +48,9 @@ from duewheel.wiring.process import (
     slices,
 )
 from duewheel.wiring.timers import (
-    count_outcomes,
     counters,
     disable_timer,
-    run_list,
     running,
-    step_records,
     timers,
     wake_waiting,
 )
@@ -93,7 +88,6 @@ from duewheel.workflows.timers.check_occurrences import CheckOccurrences
 from duewheel.workflows.timers.keep_apart import KeepApart
 from duewheel.workflows.timers.plan_occurrences import WRITERS as PLANNERS
 from duewheel.workflows.timers.plan_occurrences import PlanTimers
-from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 
 T = TypeVar("T")
 
@@ -185,21 +179,6 @@ def release() -> Release:
 
 
 @once
-def withdraw_occurrences() -> WithdrawOccurrences:
-    return WithdrawOccurrences(
-        clock=clock(),
-        planned=PlannedOccurrences(tasks()),
-        pages=pages(),
-        timers=timers(),
-        counters=counters(),
-        run_list=run_list(),
-        entry_writer=entry_writer(),
-        tell_outcome=tell_outcome(),
-        claims=Claims(),
-    )
-
-
-@once
 def plan_timers() -> PlanTimers:
     return PlanTimers(
         clock=clock(),
@@ -209,12 +188,9 @@ def plan_timers() -> PlanTimers:
         known=businesses_with_health(),
         entry_writer=entry_writer(),
         reschedule=reschedule(),
-        take_back=withdraw_occurrences(),
-        count_outcomes=count_outcomes(),
         keep_order=order(),
         tell_outcome=tell_outcome(),
         disable_timer=disable_timer(businesses_with_health()),
-        records=None if settings().run_index else step_records(),
         writers=ThreadPoolExecutor(PLANNERS),
     )
 
@@ -250,7 +226,6 @@ def check_occurrences() -> CheckOccurrences:
         keep_apart=keep_apart(),
         counters=counters(),
         reschedule=reschedule(),
-        take_back=withdraw_occurrences(),
         keep_order=order(),
         tell_outcome=tell_outcome(),
         writers=ThreadPoolExecutor(ENDERS),

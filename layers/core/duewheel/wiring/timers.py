@@ -7,14 +7,12 @@ from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.tasks.made_once import MadeOnce
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.name_claims import NameClaims
-from duewheel.stores.timers.occurrences import OccurrenceIndex, OccurrenceList, RunningStore
-from duewheel.stores.timers.step_records import StepRecordStore
+from duewheel.stores.timers.occurrences import OccurrenceIndex, RunningStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.wiring.businesses import business_cache
 from duewheel.wiring.process import clock, dynamodb, once, settings
 from duewheel.wiring.wheel import entry_writer, keep_order, tasks, tell_outcome
 from duewheel.workflows.timers.change_timer import ChangeTimer, RunTimer
-from duewheel.workflows.timers.count_outcomes import CountOutcomes
 from duewheel.workflows.timers.create_timer import CreateTimer
 from duewheel.workflows.timers.disable_timer import DisableTimer
 from duewheel.workflows.timers.end_run import EndRun
@@ -30,7 +28,7 @@ def timers() -> TimerStore:
 
 @once
 def planning_chain() -> PlanningChain:
-    return PlanningChain(clock(), tasks(), entry_writer(), counts_runs=not settings().run_index)
+    return PlanningChain(clock(), tasks(), entry_writer())
 
 
 @once
@@ -62,23 +60,13 @@ def timer_by_name() -> TimerByName:
 
 
 @once
-def step_records() -> StepRecordStore:
-    return StepRecordStore(dynamodb(), clock(), settings().registry_table)
-
-
-@once
-def run_list() -> OccurrenceList:
-    return OccurrenceList(OccurrenceIndex(dynamodb(), settings().wheel_table), step_records())
+def run_list() -> OccurrenceIndex:
+    return OccurrenceIndex(dynamodb(), settings().wheel_table)
 
 
 @once
 def counters() -> CounterStore:
     return CounterStore(dynamodb(), settings().registry_table)
-
-
-@once
-def count_outcomes() -> CountOutcomes:
-    return CountOutcomes(clock=clock(), tasks=tasks(), records=step_records(), counters=counters())
 
 
 @once

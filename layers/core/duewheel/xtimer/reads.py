@@ -12,7 +12,7 @@ from duewheel.rules.timers.timer import Timer, checked_timer_id, no_such_timer
 from duewheel.rules.wheel import addresses
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.occurrences import OccurrenceList
+from duewheel.stores.timers.occurrences import OccurrenceIndex
 from duewheel.stores.timers.timers import TimerLine, TimerStore
 from duewheel.xtimer.app_names import biz_type_of
 from duewheel.xtimer.requests import RECORDS_MAX, Named, Paging
@@ -25,7 +25,7 @@ class ReadXtimer(Struct, frozen=True):
     clock: Clock
     timers: TimerStore
     tasks: TaskStore
-    run_list: OccurrenceList
+    run_list: OccurrenceIndex
 
     def one(self, named: Named) -> Timer:
         """Another app's is no timer of this one."""

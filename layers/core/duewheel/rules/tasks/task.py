@@ -114,14 +114,12 @@ class Paused(Struct, frozen=True, kw_only=True):
 
 class Occurrence(Struct, frozen=True):
     """The second of a schedule that this task is for, which jitter may postpone, and its number. An
-    occurrence that was run by hand has no number. `indexed`: it is in the index of its timer;
-    any other is named by a step record."""
+    occurrence that was run by hand has no number."""
 
     timer_id: str
     second: int
     number: int = 0
     manual: bool = False
-    indexed: bool = True
 
 
 class Sizes(Struct, frozen=True):

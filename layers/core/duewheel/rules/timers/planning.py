@@ -1,9 +1,12 @@
 """Planning: how a timer writes its occurrences ahead, through the wheel itself.
 
 A timer that is enabled has a chain: an internal task that is due before the end of its plan, and
-writes more. The address of an occurrence is a function of its timer, its instants and the shard
-count of its second. The chain records the shard counts before it writes occurrences. So planning
-again, in part or by another chain, produces the same addresses.
+writes more. At most `PLANNED_MAX` occurrences are planned ahead, and none more than two hours: so
+many are cancelled one by one if the timer is disabled, deleted or changed.
+
+The address of an occurrence is a function of its timer, its instants and the shard count of its
+second. The chain records the shard counts before it writes occurrences. So planning again, in part
+or by another chain, produces the same addresses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +22,15 @@ from duewheel.rules.tolerance import Window, shared_ms
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, Address, address_at
 from duewheel.rules.wheel.sharding import Placement, shard_for
 
-STEP_SECONDS = 3_600
-OCCURRENCES_MAX = 1_000  # of one step, and so of one run of a planning entry
-AHEAD_SECONDS_MAX = 86_400  # every timer is planned at least once a day
+PLANNED_MAX = 48  # occurrences of one timer ahead of now, and those that one step writes
+PLANNED_SECONDS = 7_200  # ahead of now, at most
+# The next step begins when a quarter of what may be planned is left, or up to another quarter
+# earlier: timers on the same minute are not planned at the same moment.
+LEFT_MIN = PLANNED_MAX // 4
+LEFT_SECONDS_MIN = PLANNED_SECONDS // 4
+STEP_SECONDS_MAX = 86_400  # every timer is planned at least once a day
 MISFIRES_MAX = 10_000  # counted in one step: a fifth of a second for a timer of every second
 MISFIRES_WRITTEN = 25  # the latest of them, which are listed; earlier ones are only counted
-TAKEN_BACK_MIN = 100  # planned runs of a stopped timer; fewer are cancelled when they are due
-COUNTED_AFTER_MS = 120_000
-LOOK_AGAIN_MS = 60_000  # longer than the writes of a planner that read the timer before its stop
 
 
 class Step(Struct, frozen=True):
@@ -49,8 +53,8 @@ def chain_home(timer: Timer, placement: Placement, random_bytes: bytes) -> Task:
 
 
 def next_step(timer: Timer, plan: Plan, now_ms: int) -> Step:
-    """Plan two steps ahead of now, or one further than planned, but no more than fit into one step.
-    For the rest the chain falls due again at once."""
+    """Plan two hours ahead of now, or as many occurrences as may be planned. For late ones that do
+    not fit into one step the chain falls due again at once."""
     misfired = _misfired(timer, plan, now_ms // 1000)
     if not misfired:
         return _step_ahead(timer, plan, now_ms)
@@ -74,15 +78,17 @@ def _misfired(timer: Timer, plan: Plan, now: int) -> list[int]:
 
 def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
     schedule, now = timer.rules.schedule, now_ms // 1000
-    first = plan.planned_until_second
-    last = max(first + STEP_SECONDS, now + 2 * STEP_SECONDS) - 1
-    seconds = seconds_from(schedule, first, OCCURRENCES_MAX, last)[: _runs_left(timer, plan)]
+    first, last = plan.planned_until_second, now + PLANNED_SECONDS - 1
+    room = PLANNED_MAX - len(seconds_from(schedule, now + 1, PLANNED_MAX, first - 1))
+    seconds = seconds_from(schedule, first, room, last)[: _runs_left(timer, plan)]
     occurrences = tuple(
         Occurrence(timer.timer_id, second, number=number)
         for number, second in enumerate(seconds, plan.numbered + 1)
     )
-    is_full = len(seconds) == OCCURRENCES_MAX
-    until = seconds[-1] + 1 if is_full else last + 1
+    is_full = len(seconds) == room
+    until = max(first, last + 1)
+    if is_full:
+        until = seconds[-1] + 1 if seconds else first
     after = replace(plan, planned_until_second=until, numbered=plan.numbered + len(seconds))
     following = next_second(schedule, until - 1) if _runs_left(timer, after) != 0 else None
     if following is None:
@@ -91,9 +97,21 @@ def _step_ahead(timer: Timer, plan: Plan, now_ms: int) -> Step:
         # A chain is planned when its slice opens, which is before its instant.
         next_ms = over * 1000 if over > now + 1 else None
         return Step(occurrences, replace(after, planned_until_second=until), next_ms)
-    step = min(STEP_SECONDS, until - first) if is_full else STEP_SECONDS
-    ahead = min(following - step - _spread(timer.timer_id, step), now + AHEAD_SECONDS_MAX)
-    return Step(occurrences, after, max(ahead * 1000, now_ms))
+    return Step(occurrences, after, _next_ms(timer, after, following, now_ms, is_full=is_full))
+
+
+def _next_ms(timer: Timer, plan: Plan, following: int, now_ms: int, *, is_full: bool) -> int:
+    """When the chain falls due again: at once if too few are ahead, since others were late.
+    `following`: the first second that is not planned."""
+    now = now_ms // 1000
+    if is_full:
+        until = plan.planned_until_second
+        planned = seconds_from(timer.rules.schedule, now + 1, PLANNED_MAX, until - 1)
+        left = LEFT_MIN + _spread(timer.timer_id, LEFT_MIN)
+        return planned[-left] * 1000 if len(planned) > left else now_ms
+    left_seconds = LEFT_SECONDS_MIN + _spread(timer.timer_id, LEFT_SECONDS_MIN)
+    second = min(following - left_seconds, now + STEP_SECONDS_MAX)
+    return max(second * 1000, now_ms)
 
 
 def without_shards(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
@@ -128,23 +146,6 @@ def moved_on(chain: Task, step: Step, entry: Address, next_ms: int, now_ms: int)
         updated_ms=now_ms,
         version=chain.version + 1,
     )
-
-
-def named_later(chain: Task, plan: Plan, entry: Address, next_ms: int, now_ms: int) -> Task:
-    """The chain of a timer that is stopped, or has ended: it falls due at this instant, withdraws
-    what it has planned and counts what was called."""
-    return replace(
-        chain, plan=plan, entry=entry, next_ms=next_ms, updated_ms=now_ms, version=chain.version + 1
-    )
-
-
-def counted_again_ms(until_second: int, now_ms: int) -> int:
-    """When a chain that plans no more counts the runs that are due up to that second: when they are
-    due, and then less and less often, until all have ended."""
-    ago_ms = now_ms - until_second * 1000
-    if ago_ms < 0:
-        return until_second * 1000 + COUNTED_AFTER_MS
-    return now_ms + min(max(ago_ms, COUNTED_AFTER_MS), AHEAD_SECONDS_MAX * 1000)
 
 
 def due_second(timer_id: str, second: int, jitter_seconds: int) -> int:
@@ -217,9 +218,8 @@ def _runs_left(timer: Timer, plan: Plan) -> int | None:
     return max(0, timer.rules.max_runs - plan.numbered)
 
 
-def _spread(timer_id: str, step: int) -> int:
-    """Timers on the same minute are not planned at the same moment."""
-    return _hash(timer_id, b"spread") % (step // 2 + 1)
+def _spread(timer_id: str, most: int) -> int:
+    return _hash(timer_id, b"spread") % (most + 1)
 
 
 def _hash(text: str, person: bytes) -> int:

@@ -22,8 +22,6 @@ from duewheel.rules.wheel.addresses import Address
 
 BLANK = Rules(name="", schedule=Schedule())  # the rules of a new timer
 
-# At most so many are withdrawn: twice as many as a chain plans ahead.
-_AHEAD_MAX = 4_000
 GAPS_MAX = 5  # kept with the timer, whose record every page of its runs reads
 
 _IN_THE_SCHEDULE = {
@@ -169,28 +167,8 @@ def numbered_until(timer: Timer, plan: Plan | None, now_second: int) -> int:
     chain's."""
     if plan is None:
         return timer.numbered
-    return max(0, plan.numbered - planned_ahead(timer, plan, now_second))
-
-
-def planned_ahead(timer: Timer, plan: Plan, now_second: int) -> int:
-    """How many occurrences behind the second that has begun have been planned."""
-    last = plan.planned_until_second - 1
-    return len(seconds_from(timer.rules.schedule, now_second + 1, _AHEAD_MAX, last))
-
-
-def to_take_back(before: Timer, after: Timer | None, plan: Plan, now_second: int) -> int:
-    """How many occurrences that are no longer called may exist behind that second: written by this
-    chain, or by the one before. `after` None: the timer is deleted."""
-    until = max(plan.planned_until_second, plan.sizes.until_second)
-    written = seconds_from(before.rules.schedule, now_second + 1, _AHEAD_MAX, until - 1)
-    if after is None or not after.enabled:
-        return len(written)
-    if _delays(before.rules) != _delays(after.rules):
-        return len(written)
-    contained = seconds_from(after.rules.schedule, now_second + 1, _AHEAD_MAX, until - 1)
-    most = after.rules.max_runs
-    too_many = 0 if most is None else min(len(written), max(0, plan.numbered - most))
-    return max(too_many, len(set(written).difference(contained)))
+    schedule, last = timer.rules.schedule, plan.planned_until_second - 1
+    return plan.numbered - len(seconds_from(schedule, now_second + 1, plan.numbered, last))
 
 
 def ended_chain(chain: Task, after: Timer | None, now_ms: int) -> Task:

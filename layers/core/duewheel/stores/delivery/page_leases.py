@@ -3,7 +3,7 @@
 A lease may expire by TTL: without it the page is only read again. So a damaged lease is deleted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from duewheel.rules.delivery.page_lease import (
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel import addresses
 from duewheel.stores import item_attributes
-from duewheel.stores.dynamodb import Item, Refused, Written, get_batch, write_all, write_if, written
+from duewheel.stores.dynamodb import Item, Refused, Written, write_all, write_if, written
 from duewheel.stores.item_attributes import InvalidAttribute, reads_an_item
 
 if TYPE_CHECKING:
@@ -218,16 +218,6 @@ class PageLeaseStore(Struct, frozen=True):
             return True
         # Done and never begun: an earlier try of this very write.
         return result.item is not None and "done" in result.item and "owner" not in result.item
-
-    def begun(self, slices: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-        """The slices, by second and shard, of which a run has begun the first page."""
-        firsts = [PageLease(second, shard, page=addresses.first_page()) for second, shard in slices]
-        keys = [self._key(first) for first in dict.fromkeys(firsts)]
-        return {
-            (addresses.second_of(item["place"]["S"]), addresses.shard_of(item["slot"]["S"]))
-            for item in get_batch(self.client, self.clock, self.table, keys)
-            if "owner" in item
-        }
 
     def of_slice(self, second: int, shard: int) -> list[PageLease]:
         """Those of a slice, as far as one query reads. Damaged ones are reported."""

@@ -125,14 +125,6 @@ class SliceStore(Struct, frozen=True):
             end = items[-1]["place"]["S"]
         return ReadPage(page, len(items), end, shards)
 
-    def is_bare(self, second: int, shard: int) -> bool:
-        """True if the slice has no entry, no lease and no header, strongly consistent."""
-        low, high = addresses.second_range(second)
-        answer = self._query(
-            second, shard, low, high, Limit=1, ConsistentRead=True, ProjectionExpression="place"
-        )
-        return not answer["Items"]
-
     def read_whole(
         self, second: int, shard: int, *, strongly: bool = False, reentries_only: bool = False
     ) -> WholeSlice:

@@ -18,13 +18,11 @@ TimerId = Annotated[str, Meta(pattern=whole_text(TIMER_ID))]
 
 
 class _OccurrenceRow(Struct, array_like=True, forbid_unknown_fields=True):
-    """The timer's id has an attribute of its own, for the index; of an occurrence that is in no
-    index it is here."""
+    """The timer's id has an attribute of its own, for the index."""
 
     second: Second
     number: Version
     manual: bool = False
-    timer: TimerId | None = None
 
 
 _rows = Decoder(list[Any])
@@ -35,8 +33,7 @@ def timer_attributes(task: Task) -> dict[str, Any]:
     """A chain is in no index."""
     item: dict[str, Any] = {}
     if task.occurrence is not None:
-        if task.occurrence.indexed:
-            item["timer"] = {"S": task.occurrence.timer_id}
+        item["timer"] = {"S": task.occurrence.timer_id}
         item["occurrence"] = {"S": encode(_occurrence_row(task.occurrence)).decode()}
     if task.plan is not None:
         item["plan"] = {"S": encode(plan_row(task.plan)).decode()}
@@ -45,23 +42,14 @@ def timer_attributes(task: Task) -> dict[str, Any]:
 
 def occurrence_from(timer_id: str | None, source: str) -> Occurrence:
     """`timer_id`: the attribute."""
-    found = _occurrence.decode(source)
-    named = found.timer if timer_id is None else timer_id
-    if named is None:
+    if timer_id is None:
         raise InvalidAttribute("timer")
-    return Occurrence(
-        named,
-        found.second,
-        number=found.number,
-        manual=found.manual,
-        indexed=timer_id is not None,
-    )
+    found = _occurrence.decode(source)
+    return Occurrence(timer_id, found.second, number=found.number, manual=found.manual)
 
 
-def _occurrence_row(occurrence: Occurrence) -> tuple[int | str, ...]:
+def _occurrence_row(occurrence: Occurrence) -> tuple[int, ...]:
     row = occurrence.second, occurrence.number
-    if not occurrence.indexed:
-        return (*row, occurrence.manual, occurrence.timer_id)
     return (*row, True) if occurrence.manual else row
 
 

@@ -186,11 +186,6 @@ class TaskStore(Struct, frozen=True, kw_only=True):
         item = codec.reentry_item(entry, home, self.buckets, self.clock.now_ms())
         write_if(self.client.put_item, **self._put_if_absent(item))
 
-    def entry_request(self, entry: Address, home: Address) -> dict[str, Any]:
-        """The put of an entry, for a transaction in which the home names it."""
-        item = codec.reentry_item(entry, home, self.buckets, self.clock.now_ms())
-        return self._put_if_absent(item)
-
     def put_entries(self, entries: Sequence[tuple[Address, Address]]) -> None:
         """Put entries of several homes. Their places are random, so nothing is there yet."""
         now_ms = self.clock.now_ms()

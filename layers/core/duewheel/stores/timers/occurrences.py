@@ -1,28 +1,23 @@
-"""Occurrences of timers: of one timer in order, those that are planned, and the one begun last.
+"""Occurrences of timers: those of one timer in order, and the one begun last.
 
-The index and the step records of a timer are eventually consistent: they say where to look, and the
-table says what is true. Planned occurrences are deleted before they fall due; one that has changed
-since it was planned is left alone. A timer whose occurrences do not overlap has a record of the one
+The index of a timer is eventually consistent: it says where to look, and the table says what is
+true. A timer whose occurrences do not overlap has a record of the one
 that was begun last, and of the one that waits for its end.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.rules.tasks.task import Status
 from duewheel.rules.timers.overlap import Line
-from duewheel.rules.timers.step_records import merged
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
-from duewheel.stores.dynamodb import Item, Written, get_batch, refused_parts, write_if
+from duewheel.stores.dynamodb import Item, Written, get_batch, write_if
 from duewheel.stores.item_attributes import readable_ones, reported
 from duewheel.stores.tasks import codec
-from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.step_records import StepRecordStore
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -56,66 +51,6 @@ class OccurrenceIndex(Struct, frozen=True):
             Limit=limit,
         )
         return readable_ones(answer["Items"], codec.address_of), "LastEvaluatedKey" in answer
-
-
-class OccurrenceList(Struct, frozen=True):
-    """The occurrences of timers that are in the index, and those that step records name."""
-
-    index: OccurrenceIndex
-    records: StepRecordStore
-
-    def page(
-        self, timer_id: str, *, newest_first: bool, behind: str | None, limit: int
-    ) -> tuple[list[Address], bool]:
-        """The next occurrences behind a place, in order, and whether there may be more. The place
-        need not exist, and one that a record names may not exist."""
-        pages = [
-            source.page(timer_id, newest_first=newest_first, behind=behind, limit=limit)
-            for source in (self.index, self.records)
-        ]
-        return merged(pages, limit, newest_first=newest_first)
-
-
-class PlannedOccurrences(Struct, frozen=True):
-    tasks: TaskStore
-
-    def take_back(
-        self,
-        homes: Sequence[Address],
-        check: Any,
-        counted: Callable[[Sequence[Address]], list[Any]],
-    ) -> int | None:
-        """Delete the occurrences that are as they were planned, on the condition `check`, which is
-        a part of the transaction. `counted` returns the parts that count and tell of the deleted
-        ones. Returns how many were deleted; None if `check` failed."""
-        while homes:
-            others = [check, *counted(homes)]
-            deletes = [{"Delete": self._delete(home)} for home in homes]
-            refused = refused_parts(self.tasks.client, [*others, *deletes])
-            if not refused:
-                return len(homes)
-            if 0 in refused:
-                return None
-            homes = [one for n, one in enumerate(homes, len(others)) if n not in refused]
-        return 0
-
-    def _delete(self, home: Address) -> dict[str, Any]:
-        """One that is gone is refused: nothing is counted twice."""
-        return {
-            "TableName": self.tasks.table,
-            "Key": codec.key(home, self.tasks.buckets),
-            "ConditionExpression": "#version = :planned AND #status = :pending"
-            " AND attribute_not_exists(#entry)",
-            "ExpressionAttributeNames": {
-                "#version": "version",
-                "#status": "status",
-                "#entry": "entry",
-            },
-            "ExpressionAttributeValues": {
-                ":planned": {"N": "1"},
-                ":pending": {"S": Status.PENDING.value},
-            },
-        }
 
 
 class Running(Struct, frozen=True):

@@ -102,13 +102,6 @@ class TimerStore(Struct, frozen=True):
         change = deleted(timer.version, timer.updated_ms, by, self.clock.now_ms())
         return self._written(timer, [*parts, *actions], change, leaves=None)
 
-    def unchanged(self, timer_id: str, timer: Timer | None) -> dict[str, Any]:
-        """The part of a transaction that holds while the timer is as it was read; None: while it is
-        deleted."""
-        condition = registry_keys.IF_ABSENT if timer is None else _as_read(timer)
-        key = registry_keys.timer(timer_id)
-        return {"ConditionCheck": {"TableName": self.table, "Key": key, **condition}}
-
     def mark_ended(self, timer_id: str, chain: Address, numbered: int) -> bool:
         """Mark that the schedule has no further occurrences. False if the chain is no longer the
         one of this timer."""

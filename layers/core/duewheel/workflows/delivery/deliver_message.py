@@ -49,9 +49,6 @@ from duewheel.workflows.wheel.send_messages import MessageSender, SendRefused
 
 # The time that an invocation must have left to begin a page: for a call, and to settle it.
 BEGIN_RESERVE_MS = 20_000
-BARE_MS = (
-    60_000  # for a page so late, a read before the lease costs less than leases of empty pages
-)
 CALLED_CHARACTERS_MAX = 150_000  # a message of SQS holds 1 MiB, and encodes this JSON in JSON again
 
 
@@ -92,8 +89,6 @@ class Deliver(Struct, frozen=True, kw_only=True):
     async def _page(
         self, message: PageMessage, owner: str, opens_ms: int, deadline_ms: int
     ) -> LeaseHeld | PageFinished:
-        if await self._is_bare(message):
-            return PageFinished()
         page = PageLease(message.second, message.shard, page=message.page, after=message.after)
 
         def take() -> PageLease | LeaseHeld | PageFinished:
@@ -107,13 +102,6 @@ class Deliver(Struct, frozen=True, kw_only=True):
             await self._held_page(message, lease, hold, opens_ms, deadline_ms)
         counts.add(PAGES)
         return PageFinished()
-
-    async def _is_bare(self, message: PageMessage) -> bool:
-        """Whether a late slice is empty, for instance because its occurrences were withdrawn. Then
-        it needs no lease, and the sweep waits for none."""
-        if self.clock.now_ms() < message.second * 1000 + BARE_MS:
-            return False
-        return await in_thread(self.slices.is_bare, message.second, message.shard)
 
     def _renew(self, lease: PageLease, now_ms: int) -> int | None:
         return self.pages.renew(lease, now_ms, self.page_lease_ms)

@@ -75,11 +75,8 @@ class ChangeTimer(Struct, frozen=True):
         def try_once() -> Timer | None:
             timer = self._find(timer_id)
             precondition.check("timer", timer.version)
-            chained = self.chain.stopped(timer, self.chain.read(timer), None)
-            if not self.timers.delete(timer, by, chained.actions):
-                return None
-            self.chain.announce(chained)
-            return timer
+            ended = self.chain.ended(self.chain.read(timer), None)
+            return timer if self.timers.delete(timer, by, ended) else None
 
         return _one_that_wins(try_once)
 
@@ -120,12 +117,11 @@ class ChangeTimer(Struct, frozen=True):
             return Chained(after)
         old = self.chain.read(before)
         after = updates.without_chain(before, after, old, self.clock.now_ms() // 1000)
-        stopped = self.chain.stopped(before, old, after)
+        ended = self.chain.ended(old, after)
         if not after.enabled:
-            return stopped
+            return Chained(after, ended)
         begun = self.chain.begun(after)
-        actions = (*stopped.actions, *begun.actions)
-        return Chained(begun.timer, actions, (*stopped.entries, *begun.entries))
+        return replace(begun, actions=(*ended, *begun.actions))
 
 
 def _one_that_wins(try_once: Callable[[], Timer | None]) -> Timer:

@@ -27,7 +27,6 @@ from duewheel.rules.timers.outcome_counts import (
     OUTCOMES,
     Counted,
     has_counted,
-    is_folded,
 )
 from duewheel.rules.timers.timer import Overlap, Timer
 from duewheel.rules.wheel.addresses import Address
@@ -39,11 +38,9 @@ from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.timers.keep_apart import Entrant, Fate, KeepApart
-from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 
 AHEAD_MS = 150  # long enough for the requests of a check
 FRESH_MS = 250
-LATE_MS = 60_000  # so late after an outage many may have been missed
 WRITERS = 16
 _LATE = (Reason.MISSED, Reason.SUPERSEDED)
 
@@ -75,9 +72,8 @@ class Firing(Struct):
             self.note(task, OUTCOMES[status])
 
     def note(self, task: Task, what: Counted) -> None:
-        """The chain counts a run that a step record names."""
         is_new = task.occurrence is not None and not has_counted(task, what)
-        if task.occurrence is not None and is_new and not is_folded(task):
+        if task.occurrence is not None and is_new:
             self.counts.setdefault(task.occurrence.timer_id, Counter())[what] += 1
 
 
@@ -105,7 +101,6 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
     keep_apart: KeepApart
     counters: CounterStore
     reschedule: Reschedule
-    take_back: WithdrawOccurrences
     keep_order: KeepOrder
     tell_outcome: TellOutcome
     writers: ThreadPoolExecutor
@@ -160,7 +155,6 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
             timer_ids=sorted({_of(task).timer_id for task, _ in checked.ended}),
             reasons=dict(reasons),
         )
-        self._take_back(checked, now_ms, business)
         ended = [one for one, is_done in zip(checked.ended, done, strict=True) if is_done]
         left = [
             checked.timers.get(_of(task).timer_id)
@@ -178,15 +172,6 @@ class CheckOccurrences(Struct, frozen=True, kw_only=True):
     def _wake(self, timers: Iterable[Timer]) -> None:
         for timer in {timer.timer_id: timer for timer in timers}.values():
             self.keep_apart.wake(timer)
-
-    def _take_back(self, checked: Checked, now_ms: int, business: Business) -> None:
-        """The missed occurrences behind the late ones, which would be ended one by one."""
-        late: dict[str, Ended] = {}
-        for task, reason in checked.ended:
-            if reason is not Reason.SKIPPED and now_ms - task.due_ms > LATE_MS:
-                late.setdefault(_of(task).timer_id, (task, reason))
-        for timer_id, (task, reason) in late.items():
-            self.take_back.missed(task, checked.timers.get(timer_id), reason, business)
 
     def write_counts(self, page: Firing) -> None:
         fan_out(self.writers, self.counters.add, page.counts, page.counts.values())

@@ -27,7 +27,7 @@ from duewheel.rules.wheel.addresses import Address, second_range
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.dynamodb import is_of_aws
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.occurrences import OccurrenceList
+from duewheel.stores.timers.occurrences import OccurrenceIndex
 from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.timers.change_timer import ChangeTimer
 from duewheel.workflows.timers.planning_chain import Chained
@@ -43,7 +43,7 @@ class DisableTimer(Struct, frozen=True, kw_only=True):
     clock: Clock
     known: BusinessCache
     tasks: TaskStore
-    run_list: OccurrenceList
+    run_list: OccurrenceIndex
     change_timer: ChangeTimer
     tell_outcome: TellOutcome
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.occurrence_policy import with_timer_fields
-from duewheel.rules.timers.outcome_counts import OUTCOMES, is_folded
+from duewheel.rules.timers.outcome_counts import OUTCOMES
 from duewheel.rules.timers.timer import Timer
 from duewheel.stores.timers.counters import CounterStore
 from duewheel.stores.timers.timers import TimerStore
@@ -36,7 +36,7 @@ class EndRun(Struct, frozen=True):
         """The first call of an occurrence was counted by its page."""
         if before.occurrence is None:
             return
-        if status in OUTCOMES and not is_folded(before):
+        if status in OUTCOMES:
             self.counters.add(before.occurrence.timer_id, {OUTCOMES[status]: 1})
         if timer is None:
             return

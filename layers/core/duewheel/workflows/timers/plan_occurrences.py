@@ -1,10 +1,10 @@
 """Plan occurrences: when the chain of a timer falls due, write the next occurrences and move the
 chain on.
 
-The order: one conditional update of the chain records the shards of the occurrences; the step
-record, if they are in no index, names them; the occurrences are put, each if absent; then the next
-entry of the chain; then another update of the chain records how far they are written, and names
-that entry. Another planner, after a crash or at the same time, writes the same items again.
+The order: one conditional update of the chain records the shards of the occurrences; they are put,
+each if absent; then the next entry of the chain; then another update of the chain records how far
+they are written, and names that entry. Another planner, after a crash or at the same time, writes
+the same items again.
 """
 
 from collections import Counter
@@ -32,28 +32,22 @@ from duewheel.rules.timers.occurrence_policy import (
     reason_of_misfires,
     with_timer_fields,
 )
-from duewheel.rules.timers.outcome_counts import COUNTED_AS, KEPT_SECONDS_MIN, is_folded
+from duewheel.rules.timers.outcome_counts import COUNTED_AS
 from duewheel.rules.timers.planning import Step
-from duewheel.rules.timers.step_records import records_of
 from duewheel.rules.timers.timer import Timer
-from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.dynamodb import Throttled, is_for_load
+from duewheel.stores.dynamodb import Throttled
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.stores.timers.counters import CounterStore
-from duewheel.stores.timers.step_records import StepRecordStore
 from duewheel.stores.timers.timers import TimerStore
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.reschedule import Reschedule
 from duewheel.workflows.tasks.tell_outcome import TellOutcome
 from duewheel.workflows.tasks.write_entries import EntryWriter
-from duewheel.workflows.timers.count_outcomes import CountOutcomes
 from duewheel.workflows.timers.disable_timer import DisableTimer
-from duewheel.workflows.timers.withdraw_occurrences import WithdrawOccurrences
 from duewheel.workflows.tries import changed_or_logged
 
 WRITERS = 8  # a timer's occurrences share a partition of their index
-FIRST = 16  # enough for a timer of every second until all are written
 RESERVE_MS = 20_000  # what a step may take, with time to spare
 X = TypeVar("X")
 _PLANS_NOTHING = "plans no timer any more"
@@ -67,12 +61,9 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
     known: BusinessCache
     entry_writer: EntryWriter
     reschedule: Reschedule
-    take_back: WithdrawOccurrences
-    count_outcomes: CountOutcomes
     keep_order: KeepOrder
     tell_outcome: TellOutcome
     disable_timer: DisableTimer
-    records: StepRecordStore | None  # None: all occurrences are in the index
     writers: ThreadPoolExecutor
 
     def __call__(self, chains: Sequence[tuple[Task, Plan]], deadline_ms: int) -> list[Task]:
@@ -84,21 +75,19 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
             if self.clock.now_ms() > deadline_ms - RESERVE_MS:
                 return [chain for chain, _ in chains[number:]]
             try:
-                self._plan(chain, plan, timers.get(plan.timer_id), deadline_ms - RESERVE_MS)
+                self._plan(chain, plan, timers.get(plan.timer_id))
             except Exception as error:  # noqa: BLE001 - kept, and raised at the end
                 failure = failure or error
         if failure is not None:
             raise failure
         return []
 
-    def _plan(
-        self, chain: Task, plan: Plan, timer: Timer | UnreadableItem | None, until_ms: int
-    ) -> None:
+    def _plan(self, chain: Task, plan: Plan, timer: Timer | UnreadableItem | None) -> None:
         if isinstance(timer, UnreadableItem):
             self.reschedule.postponed([chain])()
             return
         if timer is None or not timer.enabled or timer.chain != chain.home:
-            self._take_back(chain, plan, timer, until_ms)
+            self._end(chain, _PLANS_NOTHING)
             return
         step = planning.next_step(timer, plan, self.clock.now_ms())
         if due_seconds := planning.without_shards(timer, plan, step):
@@ -109,7 +98,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         self._write(timer, step.occurrences, step.plan.sizes)
         if step.next_ms is None:
             self.timers.mark_ended(timer.timer_id, chain.home, step.plan.numbered)
-            self._end_when_counted(chain, step.plan, "timer ended", until_ms)
+            self._end(chain, "timer ended")
             return
         entry = self.entry_writer.put(chain, step.next_ms)
         after = planning.moved_on(chain, step, entry, step.next_ms, self.clock.now_ms())
@@ -117,49 +106,8 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
             self.entry_writer.announce([entry])
         else:
             report_lost_race(chain.task_id, chain.biz_type)
-        self._count(plan.timer_id, plan.planned_until_second, until_ms)
         if timer.rules.pause_on_failures is not None:
             self.disable_timer.if_failing(timer.timer_id)
-
-    def _take_back(self, chain: Task, plan: Plan, timer: Timer | None, until_ms: int) -> None:
-        """Withdraw again later: another planner may be writing at this moment, and the index
-        follows the table."""
-        if self.take_back.ahead(plan.timer_id, timer, until_ms):
-            now_ms = self.clock.now_ms()
-            again_ms = now_ms if now_ms >= until_ms else now_ms + planning.LOOK_AGAIN_MS
-            self._later(chain, plan, again_ms)
-        elif timer is not None and not timer.enabled:
-            self._end_when_counted(chain, plan, _PLANS_NOTHING, until_ms)
-        else:  # the next chain counts, or there are no counters
-            self._end(chain, _PLANS_NOTHING)
-
-    def _end_when_counted(self, chain: Task, plan: Plan, reason: str, until_ms: int) -> None:
-        """A chain that plans no more falls due again until all runs that step records name have
-        ended. `plan`: what it has planned."""
-        if self._count(plan.timer_id, SECOND_MAX, until_ms):
-            now_ms = self.clock.now_ms()
-            self._later(chain, plan, planning.counted_again_ms(plan.planned_until_second, now_ms))
-        else:
-            self._end(chain, reason)
-
-    def _later(self, chain: Task, plan: Plan, again_ms: int) -> None:
-        entry = self.entry_writer.put(chain, again_ms)
-        after = planning.named_later(chain, plan, entry, again_ms, self.clock.now_ms())
-        if self.tasks.change(chain, after):
-            self.entry_writer.announce([entry])
-
-    def _count(self, timer_id: str, until_second: int, until_ms: int) -> bool:
-        """Count the runs up to that second. A throttled count fails no planning: the next one
-        repeats it. Returns whether some are left."""
-        try:
-            return self.count_outcomes.fold(timer_id, until_second, until_ms)
-        except Exception as error:
-            if not is_for_load(error):
-                raise
-            logger.warning(
-                "runs not counted", action="not-counted", timer_id=timer_id, error=str(error)
-            )
-            return True
 
     def _with_shards(
         self, chain: Task, plan: Plan, step: Step, due_seconds: Mapping[int, int]
@@ -205,28 +153,21 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         if not occurrences:
             return
         business = self.known.one(timer.biz_type)
-        kept_seconds = business.retention_seconds
-        if self.records is not None and kept_seconds >= KEPT_SECONDS_MIN:
-            occurrences = self._recorded(self.records, timer, kept_seconds, sizes, occurrences)
         self._reserve(timer, sizes, occurrences)
         put = _caught(partial(self._put, timer, business, sizes))
-        written: list[Task] = []
-        # Occurrences that are due soon must not wait for the writes of later ones.
-        for some in (occurrences[:FIRST], occurrences[FIRST:]):
-            outcomes = fan_out(self.writers, put, some)
-            there = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
-            # Those of an earlier run, too: it may have ended before it announced them.
-            self.entry_writer.announce(
-                task.entry if is_new else task.home for task, is_new in there if task.is_live
-            )
-            for failure in outcomes:
-                if isinstance(failure, Exception):
-                    raise failure
-            written += [task for task, is_new in there if is_new]
+        outcomes = fan_out(self.writers, put, occurrences)
+        there = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+        # Those of an earlier run, too: it may have ended before it announced them.
+        self.entry_writer.announce(
+            task.entry if is_new else task.home for task, is_new in there if task.is_live
+        )
+        for failure in outcomes:
+            if isinstance(failure, Exception):
+                raise failure
+        written = [task for task, is_new in there if is_new]
         ended = [task for task in written if task.reason]
-        counted = (one for one in ended if not is_folded(one))
         self.counters.add(
-            timer.timer_id, Counter(COUNTED_AS[Reason(str(task.reason))] for task in counted)
+            timer.timer_id, Counter(COUNTED_AS[Reason(str(task.reason))] for task in ended)
         )
         logger.info(
             "timer planned",
@@ -246,21 +187,6 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         made = [planning.occurrence_task(timer, one, now_ms, sizes) for one in occurrences]
         if self.keep_order.reserve([replace(one, flow_key=flow_key) for one in made]):
             raise Throttled("order items of occurrences were not written")
-
-    def _recorded(
-        self,
-        store: StepRecordStore,
-        timer: Timer,
-        kept_seconds: int,
-        sizes: Sizes,
-        occurrences: Sequence[Occurrence],
-    ) -> list[Occurrence]:
-        """The occurrences; those that a step record now names are in no index."""
-        named: set[int] = set()
-        for record in records_of(timer, occurrences, sizes):
-            store.put(record, kept_seconds)
-            named.update(second for second, _ in record.runs)
-        return [replace(one, indexed=one.second not in named) for one in occurrences]
 
     def _put(
         self, timer: Timer, business: Business, sizes: Sizes, occurrence: Occurrence

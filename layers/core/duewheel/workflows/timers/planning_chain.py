@@ -8,7 +8,7 @@ from duewheel.clock import Clock
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers import planning
 from duewheel.rules.timers.timer import Timer
-from duewheel.rules.timers.updates import ended_chain, planned_by, to_take_back
+from duewheel.rules.timers.updates import ended_chain, planned_by
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.write_entries import EntryWriter
@@ -27,7 +27,6 @@ class PlanningChain(Struct, frozen=True):
     clock: Clock
     tasks: TaskStore
     entry_writer: EntryWriter
-    counts_runs: bool
 
     def read(self, timer: Timer) -> Task | None:
         """The home of the chain. A damaged one is reported and left alone: it plans nothing once
@@ -45,31 +44,12 @@ class PlanningChain(Struct, frozen=True):
         return Chained(after, (put,), (home.home,))
 
     def ended(self, chain: Task | None, after: Timer | None) -> tuple[Any, ...]:
-        """What ends it, if it has not ended by itself."""
+        """What ends the chain of a timer that is changed, disabled, or deleted (`after` is None),
+        if it has not ended by itself."""
         if chain is None or not chain.is_live:
             return ()
         ended = ended_chain(chain, after, self.clock.now_ms())
         return ({"Update": self.tasks.update_request(chain, ended)},)
-
-    def stopped(self, before: Timer, chain: Task | None, after: Timer | None) -> Chained:
-        """The writes that end the chain of a timer that is changed, disabled, or deleted (`after`
-        is None). If much was planned that is no longer called, the chain falls due at once,
-        withdraws that, and ends. If it counts runs, it falls due when the last one has passed."""
-        timer, now_ms = after or before, self.clock.now_ms()
-        if chain is None or chain.plan is None or not chain.is_live:
-            return Chained(timer)
-        next_ms = now_ms
-        if to_take_back(before, after, chain.plan, now_ms // 1000) < planning.TAKEN_BACK_MIN:
-            if after is None or after.enabled or not self.counts_runs:
-                return Chained(timer, self.ended(chain, after))
-            until = chain.plan.planned_until_second + before.rules.late_seconds_max
-            next_ms = planning.counted_again_ms(until, now_ms)
-        (entry,) = self.entry_writer.addresses([next_ms])
-        put = {"Put": self.tasks.entry_request(entry, chain.home)}
-        update = self.tasks.update_request(
-            chain, planning.named_later(chain, chain.plan, entry, next_ms, now_ms)
-        )
-        return Chained(timer, (put, {"Update": update}), (entry,))
 
     def announce(self, chained: Chained) -> None:
         self.entry_writer.announce(chained.entries)

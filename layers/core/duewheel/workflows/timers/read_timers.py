@@ -27,13 +27,11 @@ from duewheel.rules.wheel import addresses
 from duewheel.rules.wheel.addresses import Address
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.timers.occurrences import OccurrenceList
+from duewheel.stores.timers.counters import CounterStore
+from duewheel.stores.timers.occurrences import OccurrenceIndex
 from duewheel.stores.timers.timers import TimerLine, TimerStore
 from duewheel.workflows.businesses.all_businesses import AllBusinesses
 from duewheel.workflows.tasks.list_tasks import LookedAt, Page, current_tasks
-from duewheel.workflows.timers.count_outcomes import CountOutcomes
-
-_EMPTY_PAGES_MAX = 10  # that are passed over in one request
 
 
 class ShownTimer(Struct, frozen=True):
@@ -56,15 +54,15 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
     clock: Clock
     timers: TimerStore
     tasks: TaskStore
-    count_outcomes: CountOutcomes
-    run_list: OccurrenceList
+    counters: CounterStore
+    run_list: OccurrenceIndex
     all_businesses: AllBusinesses
     secret: Callable[[], bytes]  # of cursors; only lists read it
 
     def one(self, timer_id: str, permit: Permit) -> ShownTimer:
         timer = self.find(timer_id, permit)
         (shown,) = self.shown([timer])
-        return ShownTimer(timer, shown.next_second, self.count_outcomes.shown(timer_id))
+        return ShownTimer(timer, shown.next_second, self.counters.read(timer_id))
 
     def find(self, timer_id: str, permit: Permit) -> Timer:
         if (timer := self.timers.read(timer_id)) is None:
@@ -140,7 +138,8 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         position = cursors.opened(query.cursor, question, self.secret())
         before = position or addresses.second_range(self._now_second())[1]
         count = query.limit if query.status is None else LIMIT_MAX
-        homes, current, goes_on = self._existing(timer_id, before, count)
+        homes, goes_on = self.run_list.page(timer_id, newest_first=True, behind=before, limit=count)
+        current = current_tasks(self.tasks, homes, self.clock.now_ms(), TOO_MANY_REQUESTS)
 
         def find(home: Address) -> Task | None:
             task = current.get(home)
@@ -155,21 +154,6 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
             goes_on=goes_on,
         )
         return Page(found, cursors.sealed(last, question, self.secret()))
-
-    def _existing(
-        self, timer_id: str, before: str, count: int
-    ) -> tuple[list[Address], dict[Address, Task], bool]:
-        """The first page with an occurrence that exists: a step record may name hundreds that were
-        withdrawn."""
-        for _ in range(_EMPTY_PAGES_MAX):
-            homes, goes_on = self.run_list.page(
-                timer_id, newest_first=True, behind=before, limit=count
-            )
-            current = current_tasks(self.tasks, homes, self.clock.now_ms(), TOO_MANY_REQUESTS)
-            if current or not goes_on or not homes:
-                break
-            before, count = homes[-1].place, LIMIT_MAX
-        return homes, current, goes_on
 
     def _current(self, lines: Sequence[TimerLine]) -> dict[str, ShownTimer]:
         with unavailable_when_throttled():
