@@ -70,7 +70,7 @@ def test_limits_of_flow_keys_are_read_as_they_are_written(store: BusinessStore) 
         {"retention_days": 0},
         {"retry_statuses": [200]},
         {"signing_secrets": [["hint"]]},
-        {"signing_secrets": [["hint", "no base64"]]},
+        {"signing_secrets": [["hint", 7]]},
         {"unknown": 1},
     ],
     ids=str,
