@@ -116,9 +116,16 @@ def _policy(statement: Mapping[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
+# Parameters that ministack 1.5.33 cannot carry out, with the reason.
+LACKING = {
+    "Capacity": "it has no types of Application Auto Scaling",
+}
+
+
 def everything_on(account: Account) -> dict[str, str]:
-    """Parameters that reverse each condition of the template's defaults."""
+    """All other parameters, with values that reverse each condition of the template's defaults."""
     return {
+        "RetentionDays": "7",
         "AllowedPrivateCidrs": "127.0.0.0/8",
         "ListIndex": "off",
         "SubnetIds": account.subnet,
@@ -133,14 +140,17 @@ def everything_on(account: Account) -> dict[str, str]:
             )
         ),
         "AuthMode": "keys",
+        "IamDefault": "read",
         "DomainName": "timers.example.com",
         "CertificateArn": "arn:aws:acm:us-east-1:000000000000:certificate/0f5a2c9e",
         "IngestBusinesses": "orders",
         "StackTimersAs": "duewheel-write",
         "NotifierConcurrency": "500",
         "ProvisionedPollers": "2",
+        "ApiRequestsPerSecond": "500",
         "TasksPerDayAlarm": "1000000",
         "KmsKeyArn": account.key_arn,
+        "LogRetentionDays": "14",
         "Observability": "full",
         "AlarmEmail": "operators@example.com",
     }

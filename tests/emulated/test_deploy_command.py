@@ -31,7 +31,9 @@ def deployed(emulator: Emulator, **options: str) -> subprocess.CompletedProcess[
     """Without a terminal that could answer a question."""
     sam: Path = given("SAM", VERB).absolute()
     template = given("PACKAGE", VERB).resolve() / "template.yaml"
-    named = {"template": str(template), "sam": str(sam), "again": "make deploy", **options}
+    command = f"{sam.with_name('python')} -m infra.operate.sam_with_triggers"
+    named = {"template": str(template), "sam": command, "watch-minutes": "10"}
+    named |= {"again": "make deploy", **options}
     return subprocess.run(
         [
             sam.with_name("python"), "-m", "infra.operate.deploy", "dev",

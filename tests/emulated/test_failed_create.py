@@ -63,6 +63,7 @@ def make_deploy(emulator: Emulator, replace_failed: str = "") -> subprocess.Comp
         sys.executable, "-m", "infra.operate.deploy", "dev",
         "--template", given("PACKAGE", "deploy-emulated").resolve() / "template.yaml",
         "--sam", given("SAM", "deploy-emulated").resolve(),
+        "--watch-minutes", "10",
         "--stack", NAME,
         "--parameters", "",
         "--replace-failed", replace_failed,

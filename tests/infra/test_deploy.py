@@ -450,7 +450,7 @@ def updated(
 def test_an_update_is_undone_by_the_alarms_of_functions_lag_and_api_for_ten_minutes(
     aws: Aws, sam: Path
 ) -> None:
-    updated(aws, sam, "on", *deploy.TRIGGERS)
+    updated(aws, sam, "full", *deploy.TRIGGERS)
     assert set_triggers(sam) == {
         "RollbackTriggers": [
             {"Arn": alarm_arn(name), "Type": "AWS::CloudWatch::Alarm"}
@@ -462,7 +462,7 @@ def test_an_update_is_undone_by_the_alarms_of_functions_lag_and_api_for_ten_minu
 
 def test_alarms_that_this_update_may_take_away_do_not_undo_it(aws: Aws, sam: Path) -> None:
     """CloudFormation fails an update that misses one of its alarms."""
-    updated(aws, sam, "on", *deploy.ALWAYS_THERE, Observability="off")
+    updated(aws, sam, "full", *deploy.ALWAYS_THERE, Observability="off")
     named = {each["Arn"] for each in set_triggers(sam)["RollbackTriggers"]}
     assert named == {alarm_arn(name) for name in deploy.ALWAYS_THERE}
 
