@@ -18,7 +18,7 @@ from duewheel.wiring.long_work import reported_work
 from duewheel.wiring.notifier import plan_timers
 from tests.support.receiver import BUSY, GONE, OK, WORKS_ON, Received
 from tests.support.recorder import Death
-from tests.support.timers import chain_of, damage, made, now, occurrences, patched
+from tests.support.timers import chain_of, made, now, occurrences, patched
 from tests.support.world import CALLER, LAMBDA_MS, World
 
 ONE_ATTEMPT = RetryPolicy(1, delays_seconds=())
@@ -256,9 +256,3 @@ def test_who_asks_is_told_once_that_a_timer_was_disabled(world: World) -> None:
     assert body["timer_id"] == timer.timer_id
     assert body["reason"] == "runs failed in a row"
     assert (body["attempts"], body["last_status_code"]) == (1, 503)
-
-
-def test_a_reason_of_a_later_release_is_passed_over(world: World) -> None:
-    timer = failing(world)
-    damage(world, timer, disabled_reason={"S": "no more money"})
-    assert state(world, timer) == (True, None)

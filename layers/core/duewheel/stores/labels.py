@@ -1,4 +1,4 @@
-"""Labels in the items of tasks and timers: an attribute of JSON text, absent without labels."""
+"""Labels in the items of tasks: an attribute of JSON text, absent without labels."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,8 @@ LABELS = "labels"
 
 _Name = Annotated[str, Meta(pattern=whole_text(NAME))]
 _Value = Annotated[str, Meta(min_length=1, max_length=VALUE_CHARACTERS_MAX)]
-_labels = Decoder(Annotated[dict[_Name, _Value], Meta(min_length=1, max_length=LABELS_MAX)])
+StoredLabels = Annotated[dict[_Name, _Value], Meta(min_length=1, max_length=LABELS_MAX)]
+_labels = Decoder(StoredLabels)
 
 
 def labels_attribute(labels: Labels) -> dict[str, Any]:

@@ -1,6 +1,5 @@
-"""A timer's definition as JSON, and back. Defaults are left out. The payload, as source text, and
-what an older release ignores, priority, labels, `managed_by`, `on_outcome` and `pause_on_failures`,
-have attributes of their own.
+"""A timer's definition as JSON, and back. Defaults are left out. The payload, as source text, has
+an attribute of its own.
 """
 
 from datetime import date
@@ -9,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, convert
 from msgspec.structs import asdict
 
-from duewheel.rules.labels import NO_LABELS, Labels
+from duewheel.rules.labels import NO_LABELS
 from duewheel.rules.names import FlowKey
 from duewheel.rules.priority import Priority
 from duewheel.rules.timers.schedule import Schedule, cron_of
@@ -21,29 +20,25 @@ from duewheel.stores.callbacks.codec import (
     Duration,
     callback_of_row,
     callback_row,
+    on_outcome_of_row,
+    on_outcome_row,
     retry_of_row,
     retry_row,
 )
+from duewheel.stores.item_attributes import Text
+from duewheel.stores.labels import StoredLabels
 
 _RUNS_MAX = 10**15
-
-_BESIDE = (
-    "schedule",
-    "payload",
-    "priority",
-    "labels",
-    "managed_by",
-    "on_outcome",
-    "pause_on_failures",
-)
+_Runs = Annotated[int, Meta(ge=1, le=_RUNS_MAX)]
+_BESIDE = ("schedule", "payload")
 
 
 class _Row(Struct, forbid_unknown_fields=True):
-    """The fields of `Rules` but those beside. Those that have their defaults are left out."""
+    """The fields of `Rules` but the payload. Those that have their defaults are left out."""
 
     name: str
     schedule: Schedule
-    max_runs: Annotated[int, Meta(ge=1, le=_RUNS_MAX)] | None = None
+    max_runs: _Runs | None = None
     jitter_seconds: Second = BLANK.jitter_seconds
     callback: dict[str, Any] | None = None
     retry: dict[str, Any] | None = None
@@ -52,10 +47,13 @@ class _Row(Struct, forbid_unknown_fields=True):
     grace_seconds: Second = BLANK.grace_seconds
     overlap: Overlap = BLANK.overlap
     disable_on_stop: bool = BLANK.disable_on_stop
-    # An older release must not use the timer without it: it would plan other seconds.
+    pause_on_failures: _Runs | None = None
     tolerance_seconds: Second = BLANK.tolerance_seconds
-    # Nor without it: it would call the runs beside the limits of the key.
+    priority: Priority | None = None
     flow_key: FlowKey | None = None
+    labels: StoredLabels | None = None
+    managed_by: Text | None = None
+    on_outcome: dict[str, Any] | None = None
 
 
 def rules_row(rules: Rules) -> dict[str, Any]:
@@ -64,16 +62,14 @@ def rules_row(rules: Rules) -> dict[str, Any]:
         row["callback"] = callback_row(rules.callback)
     if rules.retry is not None:
         row["retry"] = retry_row(rules.retry)
+    if rules.labels:
+        row["labels"] = dict(rules.labels)
+    if rules.on_outcome is not None:
+        row["on_outcome"] = on_outcome_row(rules.on_outcome)
     return row
 
 
-def rules_of_row(
-    row: dict[str, Any],
-    payload: str | None,
-    priority: Priority | None = None,
-    labels: Labels = NO_LABELS,
-    managed_by: str | None = None,
-) -> Rules:
+def rules_of_row(row: dict[str, Any], payload: str | None) -> Rules:
     """Raises one of `NOT_UNDERSTOOD` for a row that is never written here."""
     if None in row.values():
         raise ValueError("left out if it has no value")
@@ -82,8 +78,10 @@ def rules_of_row(
         values["callback"] = callback_of_row(row["callback"])
     if "retry" in row:
         values["retry"] = retry_of_row(row["retry"])
+    if "on_outcome" in row:
+        values["on_outcome"] = on_outcome_of_row(row["on_outcome"])
+    values["labels"] = tuple(sorted(values["labels"].items())) if "labels" in row else NO_LABELS
     _check(values["schedule"])
-    values |= {"priority": priority, "labels": labels, "managed_by": managed_by}
     return Rules(payload=payload, **values)
 
 

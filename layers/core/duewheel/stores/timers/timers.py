@@ -10,13 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, convert
-from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.history.changes import Change, deleted
-from duewheel.rules.labels import NO_LABELS
 from duewheel.rules.names import BIZ_TYPE
-from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import UNSIZED
 from duewheel.rules.timers.change_records import (
@@ -24,15 +21,13 @@ from duewheel.rules.timers.change_records import (
     timer_created,
     timer_named,
 )
-from duewheel.rules.timers.timer import DisabledReason, Gap, Rules, Timer
+from duewheel.rules.timers.timer import DisabledReason, Gap, Timer
 from duewheel.rules.wheel.addresses import Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
-from duewheel.stores.callbacks.codec import on_outcome_of_text, on_outcome_text
 from duewheel.stores.dynamodb import Item, Refused, get_batch, write_if
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.item_attributes import flag, integer, is_json, json_text, reported, string
-from duewheel.stores.labels import LABELS, labels_attribute, labels_of_text
+from duewheel.stores.item_attributes import flag, integer, is_json, json_text, reported
 from duewheel.stores.tasks.codec import compact
 from duewheel.stores.tasks.plan_codec import sizes_from, sizes_row
 from duewheel.stores.timers.codec import gaps_row, rules_of_row, rules_row
@@ -186,7 +181,7 @@ def timer_from(item: Item) -> Timer:
         return Timer(
             timer_id=registry_keys.timer_id_of(item),
             biz_type=_biz_type(item["biz_type"]["S"]),
-            rules=_rules(item),
+            rules=rules_of_row(json.loads(item["rules"]["S"]), _payload(item)),
             enabled=flag(item["enabled"]["BOOL"]),
             version=integer(int(item["version"]["N"]), smallest=1),
             created_ms=integer(int(item["created_ms"]["N"])),
@@ -202,18 +197,6 @@ def timer_from(item: Item) -> Timer:
         raise reported(item, "definition") from error
 
 
-def _rules(item: Item) -> Rules:
-    row = json.loads(item["rules"]["S"])
-    labels = labels_of_text(item[LABELS]["S"]) if LABELS in item else NO_LABELS
-    rules = rules_of_row(row, _payload(item), _priority(item), labels, _managed_by(item))
-    if "on_outcome" in item:
-        rules = replace(rules, on_outcome=on_outcome_of_text(item["on_outcome"]["S"]))
-    if "pause_on_failures" in item:
-        failures = integer(int(item["pause_on_failures"]["N"]), _COUNT_MAX, smallest=1)
-        rules = replace(rules, pause_on_failures=failures)
-    return rules
-
-
 def _item(timer: Timer) -> dict[str, Any]:
     item = {
         **registry_keys.timer(timer.timer_id),
@@ -224,9 +207,9 @@ def _item(timer: Timer) -> dict[str, Any]:
         "created_ms": {"N": str(timer.created_ms)},
         "updated_ms": {"N": str(timer.updated_ms)},
         "numbered": {"N": str(timer.numbered)},
-        **labels_attribute(timer.rules.labels),
-        **_beside(timer.rules),
     }
+    if timer.rules.payload is not None:
+        item["payload"] = {"S": timer.rules.payload}
     if timer.disabled_reason is not None:
         item["disabled_reason"] = {"S": timer.disabled_reason}
     if timer.chain is not None:
@@ -237,22 +220,6 @@ def _item(timer: Timer) -> dict[str, Any]:
         item["ended"] = {"BOOL": True}
     if timer.gaps:
         item["gaps"] = {"S": compact(gaps_row(timer.gaps))}
-    return item
-
-
-def _beside(rules: Rules) -> dict[str, Any]:
-    """The settings that have attributes of their own, where they are not the default."""
-    item: dict[str, Any] = {}
-    if rules.payload is not None:
-        item["payload"] = {"S": rules.payload}
-    if rules.priority is not None:
-        item["priority"] = {"S": rules.priority}
-    if rules.managed_by is not None:
-        item["managed_by"] = {"S": rules.managed_by}
-    if rules.on_outcome is not None:
-        item["on_outcome"] = {"S": on_outcome_text(rules.on_outcome)}
-    if rules.pause_on_failures is not None:
-        item["pause_on_failures"] = {"N": str(rules.pause_on_failures)}
     return item
 
 
@@ -284,18 +251,8 @@ def _biz_type(value: str) -> str:
     return value
 
 
-def _priority(item: Item) -> Priority | None:
-    return Priority(item["priority"]["S"]) if "priority" in item else None
-
-
 def _disabled_reason(item: Item) -> DisabledReason | None:
-    """None for a word of a later release."""
-    word = string(item["disabled_reason"]["S"]) if "disabled_reason" in item else ""
-    return DisabledReason(word) if word in set(DisabledReason) else None
-
-
-def _managed_by(item: Item) -> str | None:
-    return string(item["managed_by"]["S"]) if "managed_by" in item else None
+    return DisabledReason(item["disabled_reason"]["S"]) if "disabled_reason" in item else None
 
 
 def _payload(item: Item) -> str | None:
