@@ -369,6 +369,7 @@ def test_a_reentry_points_to_its_home_and_differs_from_a_task(
     [
         "1.0",
         "1e400",
+        "7" * 5000,
         "12345678901234567890123456789012345678901",
         '{"b":1, "a":"\\u00e9"}',
         '"é"',
@@ -389,7 +390,9 @@ def test_a_payload_is_kept_as_its_exact_source_text(payload: str) -> None:
         updated_ms=0,
         payload=payload,
     )
-    assert item_of(task)["payload"] == {"S": payload}
+    item = item_of(task)
+    assert item["payload"] == {"S": payload}
+    assert codec.task_from(item).payload == payload
 
 
 ENDED_TWICE = (

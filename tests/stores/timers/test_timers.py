@@ -34,7 +34,7 @@ EVERYTHING = Rules(
     ),
     max_runs=10,
     jitter_seconds=30,
-    payload='{"at": "{{due_at}}", "price": 1.00}',
+    payload='{"at": "{{due_at}}", "price": 1.00, "most": 1e400}',
     callback=HttpCallback("https://receiver.example/", headers=(("x", "1"), ("x", "2"))),
     retry=RetryPolicy(attempts_max=2, delays_seconds=(1.5,)),
     expires_after_seconds=0.5,

@@ -30,6 +30,12 @@ def only_message(world: World) -> dict[str, str]:
     return message
 
 
+def test_tasks_whose_payloads_are_numbers_that_cannot_be_read_are_called(world: World) -> None:
+    tasks = [world.created(FAR_MS, payload=text) for text in ("1e400", "-1e400", "7" * 5000)]
+    world.come_up(tasks[0])
+    assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
+
+
 @pytest.mark.moto_only(reason="ministack refuses to delete a message twice, SQS does not")
 def test_the_same_slice_message_twice_delivers_once(world: World) -> None:
     (task,) = tasks_of_one_second(world, 1)

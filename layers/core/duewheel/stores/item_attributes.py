@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any, Generic, TypeVar, final
 
-from msgspec import Meta, Struct, ValidationError, convert, to_builtins
+from msgspec import Meta, Raw, Struct, ValidationError, convert, to_builtins
 from msgspec.json import Decoder
 
 from duewheel.log import report_unreadable
@@ -32,6 +32,7 @@ T = TypeVar("T")
 _AT = re.compile(r" - at `\$\.(\w+)[^`]*`$")
 _MISSING = re.compile(r"Object missing required field `(\w+)`$")
 _json = Decoder()
+_unread = Decoder(Raw)
 
 
 @final
@@ -185,10 +186,11 @@ def json_text(value: Any) -> str:
 
 
 def is_json(text: str) -> bool:
-    """Whether the text is one JSON value. One that is nested too deeply to parse on this thread
-    counts as one: it was checked when it was stored."""
+    """Whether the text is one JSON value. As in a request, a number may be larger than any that can
+    be read. A value that is nested too deeply to parse on this thread counts as one: it was checked
+    when it was stored."""
     try:
-        _json.decode(text)
+        _unread.decode(text)
     except RecursionError:
         return True
     except ValueError:
