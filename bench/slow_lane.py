@@ -1,5 +1,5 @@
 """The lateness of a quick business while callbacks of another one take ten seconds: with the slow
-lane and without it, with priorities and without.
+lane and without it, with priorities of the other one.
 
 On virtual time with the real handlers, so it measures waits, not the speed of the code.
 
@@ -9,6 +9,7 @@ make bench-slow-lane
 import logging
 
 from duewheel.rules.businesses.lanes import BusinessLane
+from duewheel.rules.priority import Priority
 from tests.simulation.neighbours import (
     CALLBACK_SECONDS,
     CAN_TAKE,
@@ -20,10 +21,11 @@ from tests.simulation.neighbours import (
 )
 
 SECONDS = 60
-WAYS: dict[str, tuple[BusinessLane | None, bool]] = {  # lane, and whether it has low priority
-    "without": (BusinessLane.MAIN, False),
-    "without, and its `priority` is `low`, that of the quick one `high`": (BusinessLane.MAIN, True),
-    "with": (None, False),
+WAYS: dict[str, tuple[BusinessLane | None, Priority]] = {  # lane, and priority of the slow one
+    "without": (BusinessLane.MAIN, Priority.NORMAL),
+    "without, and the slow one is `low`": (BusinessLane.MAIN, Priority.LOW),
+    "without, and the slow one is `high`": (BusinessLane.MAIN, Priority.HIGH),
+    "with": (None, Priority.NORMAL),
 }
 
 
@@ -37,8 +39,8 @@ def main() -> None:
     )
     print("| slow lane | quick calls late | median lateness | the latest by |")
     print("|---|---|---|---|")
-    for name, (lane, has_priorities) in WAYS.items():
-        lived = neighbours(lane, SECONDS, has_priorities=has_priorities)
+    for name, (lane, priority) in WAYS.items():
+        lived = neighbours(lane, SECONDS, slow_is=priority)
         late_ms = sorted(lived.late_ms["quick"])
         if len(late_ms) != SECONDS:
             raise AssertionError("not everything was called")

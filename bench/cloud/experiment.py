@@ -109,7 +109,7 @@ def run(
     state = WheelState(random)
     first, last = min(due), max(due)
     is_near = created_before_ms is not None and timing.is_near(
-        first, first * 1000 - created_before_ms, 0, knobs.lead_ms, 0
+        first, first * 1000 - created_before_ms, knobs.lead_ms
     )
     for second, due_ms in due.items():
         if not is_near:

@@ -330,7 +330,7 @@ class Notifier:
         now_ms = int(self._loop.now_ms)
         next_ms = now_ms + delay_ms
         lead_ms = self._knobs.lead_ms
-        near = timing.is_near(next_ms // 1000, now_ms, 0, lead_ms, 0)
+        near = timing.is_near(next_ms // 1000, now_ms, lead_ms, 0)
         for _ in range(2):
             yield from self._compute(environment, REQUEST_CPU_MS)
             yield from self._table.write_surely(slot)

@@ -144,8 +144,8 @@ def failures() -> Iterator[str]:
 
 def priorities() -> Iterator[str]:
     yield (
-        "\n20 tasks of high priority a second for 60 s beside a flood of others, cold. Few "
-        "notifiers are a tenth of those that the flood needs, 10 for both lanes:"
+        "\n20 tasks of high priority a second for 60 s beside a flood of the same business, cold. "
+        "Few notifiers are a tenth of those that the flood needs, 10 for both lanes:"
     )
     yield from head("flood", "served by", "high late p50", "p99", "most", "all settled after")
     few = replace(DEFAULT, account_concurrency=10, notifiers_max=10)

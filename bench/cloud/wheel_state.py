@@ -33,7 +33,7 @@ class Writer:
     def announce(self, instant_ms: int, now_ms: int, lead_ms: int) -> dict[PageMessage, int]:
         """The message, if one is needed, with the delay in milliseconds."""
         second, ahead_ms = instant_ms // 1000, timing.AHEAD_MS
-        if not timing.is_near(second, now_ms, 0, lead_ms, ahead_ms):
+        if not timing.is_near(second, now_ms, lead_ms, ahead_ms):
             return {}
         announced_ms = self.announced.get(second)
         if announced_ms is not None:

@@ -14,6 +14,7 @@ from unittest.mock import patch
 from duewheel.rules.businesses import lanes
 from duewheel.rules.businesses.lanes import BusinessLane as Lane
 from duewheel.rules.instants import ms_from_rfc3339, rfc3339
+from duewheel.rules.priority import Priority
 from duewheel.wiring import notifier as notifier_wiring
 from local.aws.template import Template, load_template
 from tests.simulation.event_sources import EventSources
@@ -50,19 +51,18 @@ def neighbours(
     *,
     slow_notifiers: int = SLOW_NOTIFIERS,
     settled_after: int = SETTLED_AFTER_SECONDS,
-    has_priorities: bool = False,
+    slow_is: Priority = Priority.NORMAL,
 ) -> Neighbours:
     """`lane` of the slow one: found slow beforehand, or never; None: as it is observed.
-    `has_priorities`: the slow one has low priority and the quick one high. It ends when nothing is
-    pending any more, or so many seconds after the last due instant."""
+    `slow_is`: the priority of the slow one. It ends when nothing is pending any more, or so many
+    seconds after the last due instant."""
     service = Service(_with_small_pages(), Faults(1, rates), seed=2)
     lines = patch.object(notifier_wiring, "CALLS_IN_FLIGHT_MAX", LINES)
     slow_mean_ms = lanes.MEAN_MS_MAX if lane is not Lane.MAIN else 10**9
     detection = patch.object(lanes, "MEAN_MS_MAX", slow_mean_ms)
     with lines, detection, service.running():
         sources = EventSources(service, notifiers=NOTIFIERS, slow_notifiers=slow_notifiers)
-        slow, quick = ({"priority": "low"}, {"priority": "high"}) if has_priorities else ({}, {})
-        settings = {"slow": {**SLOW_SETTINGS, **slow}, "quick": quick}
+        settings = {"slow": {**SLOW_SETTINGS, "priority": slow_is}, "quick": {}}
         if lane is Lane.SLOW:
             service.found_slow("slow")
         service.run(_lived(service, sources, settings, seconds, settled_after))

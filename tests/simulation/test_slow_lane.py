@@ -1,8 +1,11 @@
 """A business whose callbacks take ten seconds, at five times what it can take, delays nobody."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from duewheel.rules.businesses.lanes import BusinessLane
+from duewheel.rules.priority import Priority
 from tests.simulation.faults import Rates
 from tests.simulation.neighbours import (
     CALLBACK_SECONDS,
@@ -33,14 +36,29 @@ def test_without_the_lane_the_other_business_waits_for_the_slow_calls() -> None:
     assert late_ms[len(late_ms) // 2] > CALLBACK_SECONDS * 1_000
 
 
+@pytest.fixture(scope="module")
+def by_instant() -> Sequence[int]:
+    """How late the quick one is without the lane, if neither has a priority."""
+    return sorted(neighbours(BusinessLane.MAIN, SECONDS).late_ms["quick"])
+
+
 @pytest.mark.exhaustive
-def test_in_the_main_lane_it_waits_less_if_it_has_high_priority_and_the_slow_one_low() -> None:
-    by_instant = sorted(neighbours(BusinessLane.MAIN, SECONDS).late_ms["quick"])
-    lived = neighbours(BusinessLane.MAIN, SECONDS, has_priorities=True)
-    by_priority = sorted(lived.late_ms["quick"])
-    assert by_priority[len(by_priority) // 2] <= by_instant[len(by_instant) // 2]
-    assert by_priority[-1] <= by_instant[-1]
+def test_without_the_lane_it_waits_less_if_the_slow_one_has_low_priority(
+    by_instant: Sequence[int],
+) -> None:
+    lived = neighbours(BusinessLane.MAIN, SECONDS, slow_is=Priority.LOW)
+    late_ms = sorted(lived.late_ms["quick"])
+    assert late_ms[len(late_ms) // 2] <= by_instant[len(by_instant) // 2]
+    assert late_ms[-1] <= by_instant[-1]
     assert (lived.undelivered, lived.repeated) == (0, 0)
+
+
+@pytest.mark.exhaustive
+def test_without_the_lane_it_waits_no_longer_if_the_slow_one_has_high_priority(
+    by_instant: Sequence[int],
+) -> None:
+    late_ms = sorted(neighbours(BusinessLane.MAIN, SECONDS, slow_is=Priority.HIGH).late_ms["quick"])
+    assert late_ms == by_instant
 
 
 @pytest.mark.exhaustive

@@ -11,14 +11,12 @@ from itertools import count, groupby
 
 from msgspec.structs import replace
 
-from duewheel.rules.businesses.rate_limit import US_PER_MS, Cursors, RateLimit, ReservedTurns
+from duewheel.rules.businesses.rate_limit import US_PER_MS, Cursors, RateLimit
 from duewheel.rules.businesses.settings import Business, Defaults
-from duewheel.rules.delivery.priority import Rank, rank
+from duewheel.rules.delivery.priority import rank
 from duewheel.rules.delivery.reservations import (
     allocate,
-    lined_up_apart,
     planned,
-    reserved_apart,
     slack_us,
 )
 from duewheel.rules.priority import Priority
@@ -48,7 +46,6 @@ class LimitedBusiness:
         self.calls: list[tuple[int, int]] = []
         self.rescheduled: list[int] = []
         self.lined_up: list[int] = []
-        self._apart_us = {Rank.HIGH: 0, Rank.LOW: 0}  # the ends of these lines
         self._late_ms = late_ms
         self._twice = twice
         self._coming: list[tuple[int, int, list[Task]]] = []
@@ -86,11 +83,6 @@ class LimitedBusiness:
             late_us=moves.late.moved(seen.late_us) if moves.late else seen.late_us,
         )
         soon, later = allocate(plan, seen, after)
-        for line, some, from_us in lined_up_apart(plan, after, now_ms):
-            first_us, interval_us = max(self._apart_us[line], from_us), self.rate.interval_us
-            self._apart_us[line] = first_us + len(some) * interval_us
-            turns = ReservedTurns(first_us, interval_us, len(some), self.rate.version)
-            later += reserved_apart(some, turns)
         self.calls += [(max(now_ms, from_ms) - NOON_MS, task.created_ms) for task, from_ms in soon]
         return later
 

@@ -8,7 +8,14 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.settings import Business, Defaults, Own
 from duewheel.rules.callbacks.retry import DEFAULT_RETRY
-from duewheel.rules.delivery.priority import RISES_EVERY_MS, Rank, order_ms, rank, waits_since_ms
+from duewheel.rules.delivery.priority import (
+    RISES_EVERY_MS,
+    Rank,
+    order_ms,
+    place_ms,
+    rank,
+    waits_since_ms,
+)
 from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Attempt, Reservation, Revival, Task
 from tests.support.cases import each_case
@@ -32,13 +39,13 @@ def task(priority: Priority | None = None, **fields: Any) -> Task:
         (Priority.NORMAL, -1, Rank.NORMAL),
         (Priority.NORMAL, 0, Rank.NORMAL),
         (Priority.NORMAL, 9.9, Rank.NORMAL),
-        (Priority.NORMAL, 10, Rank.RISEN),
+        (Priority.NORMAL, 10, Rank.HIGH),
         (Priority.LOW, -1, Rank.LOW),
         (Priority.LOW, 9.9, Rank.LOW),
         (Priority.LOW, 10, Rank.NORMAL),
         (Priority.LOW, 19.9, Rank.NORMAL),
-        (Priority.LOW, 20, Rank.RISEN),
-        (Priority.LOW, 600, Rank.RISEN),
+        (Priority.LOW, 20, Rank.HIGH),
+        (Priority.LOW, 600, Rank.HIGH),
         (None, 0, Rank.NORMAL),
     ],
 )
@@ -74,10 +81,28 @@ def test_a_task_is_preceded_only_by_tasks_that_are_due_within_twenty_minutes(
         assert other_ms < one_ms + 2 * RISES_EVERY_MS
 
 
+@each_case(
+    ("priority", "came_minutes", "stands_minutes"),
+    [
+        (Priority.HIGH, 0, 0),
+        (Priority.NORMAL, 0, 0),
+        (Priority.NORMAL, 15, 15),
+        (Priority.LOW, 0, 10),
+        (Priority.LOW, 9, 10),
+        (Priority.LOW, 15, 15),
+    ],
+)
+def test_between_businesses_low_priority_yields_until_it_has_risen_and_nothing_overtakes(
+    priority: Priority, came_minutes: int, stands_minutes: int
+) -> None:
+    came_ms, stands_ms = (NOON_MS + n * MINUTE_MS for n in (came_minutes, stands_minutes))
+    assert place_ms(task(priority), BUSINESS, came_ms) == stands_ms
+
+
 def test_the_age_of_a_task_counts_from_its_due_instant_however_often_it_was_rescheduled() -> None:
     later_ms = NOON_MS + 30 * MINUTE_MS
     waited = task(Priority.LOW, next_ms=later_ms, reservation=Reservation(later_ms, 1))
-    assert rank(waited, BUSINESS, later_ms) is Rank.RISEN
+    assert rank(waited, BUSINESS, later_ms) is Rank.HIGH
 
 
 def test_a_task_that_is_created_late_has_not_waited_before() -> None:

@@ -12,6 +12,7 @@ from duewheel.rules.delivery.priority import RISES_EVERY_MS, Rank
 from duewheel.rules.delivery.reservations import TurnPlan, planned
 from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Task
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
 from tests.support.limited_business import LimitedBusiness, a_task
 
@@ -64,12 +65,16 @@ def test_high_priority_waits_for_seconds_also_if_pages_are_late() -> None:
     assert late_ms[-1] <= 8_000 + 3_000
 
 
-def test_of_a_crowd_of_all_priorities_the_high_are_called_first_and_the_low_last() -> None:
-    low, normal, high = served((LOW, [0] * 1_000), (NORMAL, [0] * 1_000), (HIGH, [0] * 1_000))
-    assert high[-1] < 110_000
-    assert 90_000 < normal[len(normal) // 2] < 160_000
-    assert normal[-1] < 210_000
-    assert low[len(low) // 10] > 200_000
+def test_a_crowd_of_high_priority_overtakes_a_flood_that_waits_in_line() -> None:
+    for flood in (LOW, NORMAL):
+        assert served((flood, [0] * 3_000), (HIGH, [5_000] * 200))[1][-1] < 25_000
+
+
+def test_of_a_crowd_of_all_priorities_the_low_wait_longest() -> None:
+    groups = served((LOW, [0] * 1_000), (NORMAL, [0] * 1_000), (HIGH, [0] * 1_000))
+    low_ms, *others_ms = (late_ms[len(late_ms) // 2] for late_ms in groups)
+    assert low_ms > 200_000
+    assert max(others_ms) < 150_000
 
 
 def test_low_priority_alone_gets_the_whole_rate() -> None:
@@ -149,9 +154,18 @@ def test_high_priority_does_not_stand_behind_the_line_and_moves_nothing_in_it() 
     assert plan.moves.line_most_us is None
 
 
-def test_low_priority_stands_behind_both_lines_and_in_neither() -> None:
-    for line in ("line_us", "late_us"):
-        cursors = replace(TEN_A_SECOND, free_us=NOON_US, **{line: NOON_US + 300_000})
-        plan = ranked([(0, Rank.LOW)], cursors)
-        assert (plan.soon, numbers(plan.low)) == ([], [0])
-        assert (plan.moves.line, plan.moves.late) == (None, None)
+def test_low_priority_takes_no_turn_before_the_end_of_the_line_and_does_not_lengthen_it() -> None:
+    cursors = replace(TEN_A_SECOND, free_us=NOON_US, line_us=NOON_US + 300_000)
+    plan = ranked([(0, Rank.LOW)], cursors)
+    assert (plan.soon, plan.line, numbers(plan.late)) == ([], [], [0])
+
+
+@each_case(("line", "late", "stands_in"), [(60, 30, "late"), (30, 60, "line"), (0, 0, "late")])
+def test_high_priority_that_finds_no_turn_stands_in_the_shorter_line(
+    line: int, late: int, stands_in: str
+) -> None:
+    free_us = NOON_US + 20_000_000
+    line_us, late_us = NOON_US + line * 1_000_000, NOON_US + late * 1_000_000
+    cursors = replace(TEN_A_SECOND, free_us=free_us, line_us=line_us, late_us=late_us)
+    plan = ranked([(0, Rank.HIGH)], cursors)
+    assert (plan.soon, numbers(getattr(plan, stands_in))) == ([], [0])

@@ -13,6 +13,8 @@ from duewheel.rules.refusals import UnknownBusiness
 from duewheel.rules.sweep.minute_statistics import KEPT_DAYS
 from duewheel.stores.sweep.seen_businesses import SeenBusinesses
 from duewheel.workflows.businesses.read import Seen
+from duewheel.workflows.delivery.call_rate import LimitCallRate
+from tests.support.limited_business import a_task
 from tests.support.recorder import Call
 from tests.support.timers import made
 from tests.support.world import World
@@ -195,7 +197,9 @@ def test_a_limited_business_shows_its_turns_and_its_line(world: World) -> None:
     usage = world.read_businesses.one("orders").usage
     assert (usage.calls, usage.creates) == (RateUsage(), RateUsage())
     now_us = world.clock.now_ms() * 1_000
-    world.turns.reserve("calls", "orders", rate, 3, now_us, 10_000_000)
+    LimitCallRate(world.clock, world.turns)(
+        [a_task(number, world.clock.now_ms()) for number in range(3)], business
+    )
     world.turns.line_up("orders", rate, 5, now_us)
     for _ in range(4):
         world.created()

@@ -38,6 +38,10 @@ def called(world: World, tasks: dict[Priority, list[Task]]) -> list[Priority]:
     return [priority_of[task_id] for task_id in world.receiver.task_ids]
 
 
+def businesses_called(world: World) -> list[str]:
+    return [received.headers["duewheel-biz-type"] for received in world.receiver.received]
+
+
 def takes_a_second(world: World) -> Any:
     def answer(_: Received) -> Outcome:
         world.clock.advance_ms(1_000)
@@ -56,6 +60,32 @@ def test_calls_that_wait_for_the_slots_of_a_process_are_made_by_priority(world: 
     in_order = [HIGH, HIGH, NORMAL, NORMAL, LOW, LOW]
     in_order.remove(first)  # it found the slot free
     assert others == in_order
+
+
+def test_a_business_of_high_priority_does_not_delay_another_one(world: World) -> None:
+    """They fall due by turns, and are called by turns."""
+    world.configured("loud", priority=HIGH)
+    tasks = [
+        world.created(in_ms=FAR_MS + number, biz_type=("loud", "quiet")[number % 2])
+        for number in range(12)
+    ]
+    world.deliver = world.notifier(call_slots=1)
+    world.receiver.answer = takes_a_second(world)
+    late_page(world, {LOW: tasks}, late_ms=1_000)
+    assert sorted(world.receiver.task_ids) == sorted(ids(tasks))
+    assert businesses_called(world) == [task.biz_type for task in tasks]
+
+
+def test_calls_of_low_priority_wait_for_those_of_other_businesses(world: World) -> None:
+    world.configured("modest", priority=LOW)
+    modest = [world.created(in_ms=FAR_MS, biz_type="modest") for _ in range(3)]
+    others = [world.created(in_ms=FAR_MS + 1) for _ in range(3)]
+    world.deliver = world.notifier(call_slots=1)
+    world.receiver.answer = takes_a_second(world)
+    late_page(world, {LOW: modest}, late_ms=1_000)
+    _, *later = businesses_called(world)  # the first one found the slot free
+    assert later == ["orders"] * (len(later) - 2) + ["modest"] * 2
+    assert len(later) == len(modest) + len(others) - 1
 
 
 def test_permits_for_calls_in_flight_are_taken_by_priority(world: World) -> None:

@@ -75,7 +75,7 @@ from duewheel.workflows.delivery.order_gate import OrderGate
 from duewheel.workflows.delivery.park_tasks import WRITERS as PARKERS
 from duewheel.workflows.delivery.park_tasks import Park, Release
 from duewheel.workflows.delivery.permits import OWNER_BYTES, TakePermits
-from duewheel.workflows.delivery.priority_semaphore import PrioritySemaphore
+from duewheel.workflows.delivery.process_slots import ProcessSlots
 from duewheel.workflows.delivery.settle_batch import Settler
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls, SlowLane
 from duewheel.workflows.gather_all import in_threads_of
@@ -305,7 +305,7 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
     attempt_call = AttemptCall(
         clock=clock(),
         gates=gates.all,
-        call_slots=PrioritySemaphore(call_slots),
+        call_slots=ProcessSlots(call_slots),
         targets=targets,
         secrets=call_secrets,
         circuit_breaker=gates.circuit_breaker,

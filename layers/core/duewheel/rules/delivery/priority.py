@@ -1,8 +1,10 @@
 """Which of the tasks that wait is served first.
 
-A task counts as due ten minutes later for each class below high. So a task of low priority that is
-twenty minutes late is served before one of high priority that falls due now, and only tasks that
-fall due within these twenty minutes can be served before it: none waits for ever.
+One rule: a task counts as due ten minutes later for each class below high. So it rises a class for
+each ten minutes that it is late, and none waits for ever.
+
+High priority holds among the tasks of its own business alone. Between businesses low priority
+yields, and nothing overtakes.
 """
 
 from enum import IntEnum
@@ -17,41 +19,39 @@ RISES_EVERY_MS = 600_000
 BACKLOG_MS = 5_000  # a page that is later waited behind others
 _DEFERRED_SECONDS_MAX = 60  # the sweep waits for longer for a page of the slow lane
 _DEFERRED_TIMES = 3
-_BELOW_HIGH = {Priority.HIGH: 0, Priority.NORMAL: 1, Priority.LOW: 2}
 
 
 class Rank(IntEnum):
-    """Its priority at this instant; the smallest is served first. `RISEN`: of another priority, and
-    so late that it competes with those of high priority."""
+    """Its priority at this instant, as far as it has risen; the smallest is served first."""
 
     HIGH = 0
-    RISEN = 1
-    NORMAL = 2
-    LOW = 3
+    NORMAL = 1
+    LOW = 2
 
 
-def priority_of(task: Task, business: Business) -> Priority:
-    return task.priority or business.priority
+_RANKS = {Priority.HIGH: Rank.HIGH, Priority.NORMAL: Rank.NORMAL, Priority.LOW: Rank.LOW}
 
 
 def order_ms(task: Task, business: Business) -> int:
-    """Of tasks that wait for the same, the one with the smallest is served first."""
-    below = _BELOW_HIGH[priority_of(task, business)]
-    return waits_since_ms(task, business) + below * RISES_EVERY_MS
+    """Of tasks of a business that wait for the same, the one with the smallest is served first."""
+    return waits_since_ms(task, business) + _own_rank(task, business) * RISES_EVERY_MS
 
 
 def rank(task: Task, business: Business, now_ms: int) -> Rank:
-    below = _BELOW_HIGH[priority_of(task, business)]
-    if not below:
-        return Rank.HIGH
     late_ms = max(0, now_ms - waits_since_ms(task, business))
-    match below - late_ms // RISES_EVERY_MS:
-        case 2:
-            return Rank.LOW
-        case 1:
-            return Rank.NORMAL
-        case _:
-            return Rank.RISEN
+    return Rank(max(Rank.HIGH, _own_rank(task, business) - late_ms // RISES_EVERY_MS))
+
+
+def place_ms(task: Task, business: Business, came_ms: int) -> int:
+    """Where a call stands among those of all businesses: as it came, or, if its priority is low, as
+    one that comes when it has risen."""
+    if _own_rank(task, business) is not Rank.LOW:
+        return came_ms
+    return max(came_ms, waits_since_ms(task, business) + RISES_EVERY_MS)
+
+
+def _own_rank(task: Task, business: Business) -> Rank:
+    return _RANKS[task.priority or business.priority]
 
 
 def deferred_seconds(late_ms: int) -> int:

@@ -8,9 +8,9 @@ task tries again. A task that comes from a line may take a turn that has just pa
 may take turns that lie further ahead than those open to all others.
 
 A task of high priority does not stand behind the line, and may take turns that lie further ahead
-than those open to the late. One of low priority takes a turn only behind both lines. High and low
-priority have lines of their own, each with a record of its own. A task that has risen because it is
-late may, every eighth time that it tries, take turns that lie further ahead than all of these.
+than those open to the late. Without a turn it gets a place in the shorter line, and coming from the
+line of newcomers it is as the others there. One of low priority takes no turn before the end of
+that line, and lines up among the late, behind which no newcomer stands.
 
 Invariant: turns lie an interval apart. A call is made at its turn, or later by `slack_us` at most,
 so a window of W seconds holds no more than rate * (W + slack) + 1 calls. No task is called before
@@ -19,7 +19,6 @@ its instant.
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from zlib import crc32
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -39,10 +38,7 @@ from duewheel.rules.tasks.task import Reservation, Task
 WAIT_MS = 2_000  # in the notifier, for a turn; for a longer wait the task gets another entry
 LATE_WAIT_MS = 5_000  # the same for the late, which have had more entries than others
 HIGH_WAIT_MS = 6_000  # for high priority; there is a turn behind those that are open to the late
-HIGH_LATE_WAIT_MS = 7_000  # for high priority that comes from its line
-RISEN_WAIT_MS = 8_000  # every so many times for the risen
-RISEN_TIMES = 8
-LOW_WAIT_MS = 1_000  # for low priority, the first time
+LOW_WAIT_MS = 1_000  # for low priority, so that there is a turn for newcomers
 SLACK_US_MAX = 5_000_000
 PERMIT_WAIT_MS = 250  # with a permit of its business, for a turn of its flow key
 PERMITS_VERSION = 0  # of a place in the line of permits; that of a rate limit is an instant
@@ -65,13 +61,11 @@ def all_normal(task: Task) -> Rank:
 
 class TurnPlan(Struct, kw_only=True):
     """The plan for a page's tasks, by the cursors, and how it moves them. `soon`: the tasks that
-    take a turn, each with its turn. `high`, `low`: those of these priorities that take none."""
+    take a turn, each with its turn."""
 
     soon: list[tuple[Task, int]] = field(default_factory=list)
     line: list[Task] = field(default_factory=list)
     late: list[Task] = field(default_factory=list)
-    high: list[Task] = field(default_factory=list)
-    low: list[Task] = field(default_factory=list)
     moves: Moves = Moves()
 
 
@@ -127,24 +121,21 @@ class _Claim(Struct, frozen=True, kw_only=True):
     earliest_us: int
     latest_us: int
 
-    def is_behind_a_line(self, turn_us: int, cursors: Cursors) -> bool:
-        if self.rank is Rank.LOW:
-            return turn_us < max(cursors.line_us, cursors.late_us)
-        return self.minds_the_line and turn_us < cursors.line_us
+    @property
+    def is_newcomer(self) -> bool:
+        return self.tried is Tries.FIRST and self.rank is Rank.NORMAL
+
+    def line_in(self, plan: TurnPlan, cursors: Cursors) -> list[Task]:
+        """Where it waits if it takes no turn."""
+        is_high = self.tried is Tries.FIRST and self.rank is Rank.HIGH
+        if is_high and cursors.line_us < cursors.late_us:
+            return plan.line
+        return plan.line if self.is_newcomer else plan.late
 
     @property
     def minds_the_line(self) -> bool:
-        """It takes a turn only if the line has not been lengthened meanwhile."""
-        if self.rank is Rank.LOW:
-            return True
-        return self.tried is Tries.FIRST and self.rank is not Rank.HIGH
-
-    def line_in(self, plan: TurnPlan) -> list[Task]:
-        if self.rank is Rank.HIGH:
-            return plan.high
-        if self.rank is Rank.LOW:
-            return plan.low
-        return plan.line if self.tried is Tries.FIRST else plan.late
+        """It takes a turn only behind the line, if that has not been lengthened meanwhile."""
+        return self.is_newcomer or self.rank is Rank.LOW
 
 
 def planned(
@@ -162,10 +153,10 @@ def planned(
     claims = [_claim(task, rank_of(task), cursors, now_ms, wait_ms_max) for task in tasks]
     for claim in _in_turn(claims, cursors):
         turn_us, kind = max(free_us, claim.earliest_us), (claim.tried, claim.rank)
-        is_behind = claim.is_behind_a_line(turn_us, cursors)
+        is_behind = claim.minds_the_line and turn_us < cursors.line_us
         if kind in closed or turn_us > claim.latest_us or is_behind:
             closed.add(kind)
-            claim.line_in(plan).append(claim.task)
+            claim.line_in(plan, cursors).append(claim.task)
             continue
         ahead_us = len(plan.soon) * interval_us
         least_us = max(least_us, claim.earliest_us - ahead_us)
@@ -209,7 +200,7 @@ def _claim(
     if tried is not Tries.FIRST:
         # Its place was rounded up to the millisecond.
         earliest_us = max(due_us - US_PER_MS + 1, now_us - slack)
-    ahead_us = _ahead_us(task, tried, rank, slack)
+    ahead_us = _ahead_us(tried, rank, slack)
     if wait_ms_max is not None:
         ahead_us = min(ahead_us, wait_ms_max * US_PER_MS)
     return _Claim(
@@ -221,13 +212,10 @@ def _claim(
     )
 
 
-def _ahead_us(task: Task, tried: Tries, rank: Rank, slack: int) -> int:
+def _ahead_us(tried: Tries, rank: Rank, slack: int) -> int:
     """How far ahead a turn may lie that it takes."""
-    if rank is Rank.HIGH:
-        wait_ms = HIGH_WAIT_MS if tried is Tries.FIRST else HIGH_LATE_WAIT_MS
-        return wait_ms * US_PER_MS + 2 * slack
-    if rank is Rank.RISEN and tried is Tries.MORE and _is_ahead_of_high(task):
-        return RISEN_WAIT_MS * US_PER_MS + 3 * slack
+    if rank is Rank.HIGH and tried is not Tries.SECOND:
+        return HIGH_WAIT_MS * US_PER_MS + 2 * slack
     if rank is Rank.LOW:
         return (LOW_WAIT_MS if tried is Tries.FIRST else WAIT_MS) * US_PER_MS
     if tried is Tries.MORE:
@@ -276,34 +264,4 @@ def reserved(
     return [
         (task, Reservation(max(task.next_ms, place_ms), turns.version, is_late=is_late))
         for task, place_ms in zip(tasks, turns.instants_ms(), strict=True)
-    ]
-
-
-def _is_ahead_of_high(task: Task) -> bool:
-    """Every eighth time that it tries. If there were always some of high priority, it would wait
-    for ever otherwise; each time, and those of high priority would wait for all that have risen."""
-    return crc32(f"{task.home.name} {task.next_ms}".encode()) % RISEN_TIMES == 0
-
-
-def lined_up_apart(
-    plan: TurnPlan, after: Cursors, now_ms: int
-) -> list[tuple[Rank, list[Task], int]]:
-    """The tasks that wait in lines of their priorities, and where their places begin at the
-    earliest: those of low priority behind the other lines."""
-    behind_us = {
-        Rank.HIGH: after.free_us,
-        Rank.LOW: max(after.free_us, after.line_us, after.late_us),
-    }
-    return [
-        (rank, tasks, max(max(now_ms, tasks[0].next_ms) * US_PER_MS, behind_us[rank]))
-        for rank, tasks in ((Rank.HIGH, plan.high), (Rank.LOW, plan.low))
-        if tasks
-    ]
-
-
-def reserved_apart(tasks: Sequence[Task], turns: ReservedTurns) -> list[tuple[Task, Reservation]]:
-    """Each at its place in the line of its own priority."""
-    return [
-        (task, replace(held, is_late=tries(task, turns.version) is not Tries.FIRST))
-        for task, held in reserved(tasks, turns)
     ]

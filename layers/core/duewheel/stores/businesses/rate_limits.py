@@ -25,7 +25,6 @@ from duewheel.rules.businesses.rate_limit import (
     places,
     shortage,
 )
-from duewheel.rules.delivery.priority import Rank
 from duewheel.rules.names import is_of_key
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Throttled, Written, write_if
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 CALLS = "calls"
 CREATES = "creates"
-LINES = {Rank.HIGH: "high-calls", Rank.LOW: "low-calls"}  # of these priorities
 
 KEY_KEPT_SECONDS = 7 * 86_400
 
@@ -63,11 +61,11 @@ class RateLimitStore(Struct, frozen=True):
         return _current(found, rate) or Cursors(rate.interval_us, rate.version)
 
     def reserve(
-        self, limit: str, scope: str, rate: RateLimit, count: int, now_us: int, ahead_us: int
+        self, biz_type: str, rate: RateLimit, count: int, now_us: int, ahead_us: int
     ) -> ReservedTurns | RateLimited:
-        """`count` turns, all of which end within `ahead_us`, or none. A record of newer settings
-        than the caller's takes precedence."""
-        key = registry_keys.turns(limit, scope)
+        """`count` turns of its creates, all of which end within `ahead_us`, or none. A record of
+        newer settings than the caller's takes precedence."""
+        key = registry_keys.turns(CREATES, biz_type)
         interval_us, version = rate.interval_us, rate.version
         for number in range(_TRIES):
             cost_us = count * interval_us
@@ -75,8 +73,6 @@ class RateLimitStore(Struct, frozen=True):
                 return shortage(now_us, now_us, ahead_us, interval_us)
             move = _moved_on if number % 2 == 0 else _begun_anew
             update = move(interval_us, version, cost_us, now_us, ahead_us)
-            if is_of_key(scope):
-                update = _expiring(update, _expires_at(now_us + cost_us))
             result = write_if(
                 self.client.update_item,
                 TableName=self.table,
@@ -86,7 +82,6 @@ class RateLimitStore(Struct, frozen=True):
             )
             if isinstance(result, Written):
                 free_us = int(result.attributes["free_us"]["N"])
-                self._keep_for(key, free_us, result.attributes)
                 return ReservedTurns(free_us - cost_us, interval_us, count, version)
             if (current := result.item) is None:
                 continue
@@ -95,7 +90,7 @@ class RateLimitStore(Struct, frozen=True):
                 version = int(current["version"]["N"])
             elif _is_short(current, version, now_us + ahead_us - cost_us):
                 return shortage(int(current["free_us"]["N"]), now_us, ahead_us, interval_us)
-        raise Throttled(f"the turns of {scope} moved {_TRIES} times while some were taken")
+        raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were taken")
 
     def move(
         self, scope: str, rate: RateLimit, plan: Callable[[Cursors], Moves], guess: Cursors

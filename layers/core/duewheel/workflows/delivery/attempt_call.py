@@ -17,7 +17,7 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict, with_business_pol
 from duewheel.rules.callbacks.secret_headers import names_in
 from duewheel.rules.callbacks.types import Callback, HttpCallback
 from duewheel.rules.delivery.circuit_breaker import may_be_postponed
-from duewheel.rules.delivery.priority import order_ms
+from duewheel.rules.delivery.priority import order_ms, place_ms
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make, timeout_ms
 from duewheel.rules.tasks.lifecycle import is_expired
@@ -34,7 +34,7 @@ from duewheel.workflows.delivery.gates import (
     RateLimitGate,
 )
 from duewheel.workflows.delivery.permits import Slot, SlotState
-from duewheel.workflows.delivery.priority_semaphore import PrioritySemaphore
+from duewheel.workflows.delivery.process_slots import Place, ProcessSlots
 from duewheel.workflows.delivery.slow_lane import DetectSlowCalls
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
@@ -48,7 +48,7 @@ SETTLE_RESERVE_MS = 5_000
 class AttemptCall(Struct, frozen=True, kw_only=True):
     clock: Clock
     gates: Sequence[Gate]
-    call_slots: PrioritySemaphore  # bounds calls of this process until they are recorded
+    call_slots: ProcessSlots  # bounds calls of this process until they are recorded
     targets: Targets
     secrets: CallSecrets
     circuit_breaker: CircuitBreaker
@@ -80,7 +80,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             await self.clock.sleep_until_ms(min(timed.from_ms, latest_ms + 1))
             permit.begins()
             with ExitStack() as slot:
-                await self.call_slots.acquire(order)
+                await self.call_slots.acquire(*_stands(timed, run), order)
                 slot.callback(self.call_slots.release)
                 if not await run.page.is_sure_before(latest_ms):
                     return False
@@ -227,3 +227,10 @@ def _latest_ms(call: Call, run: BusinessRun) -> int:
     """When it has to begin, to end and be settled in this invocation. A timer may get a callback
     with another time-out while its occurrence waits."""
     return run.page.deadline_ms - timeout_ms(call.task, run.business) - SETTLE_RESERVE_MS
+
+
+def _stands(call: Call, run: BusinessRun) -> tuple[str, Place]:
+    """Its business, and its place among the calls of all businesses: of those of a late page, in
+    the order of their instants."""
+    came_ms = max(call.from_ms, run.page.begun_ms)
+    return run.business.biz_type, (place_ms(call.task, run.business, came_ms), call.from_ms)

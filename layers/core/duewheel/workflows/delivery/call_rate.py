@@ -6,7 +6,7 @@ from enum import Enum
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
-from duewheel.rules.businesses.rate_limit import US_PER_SECOND, Cursors, RateLimit, RateLimited
+from duewheel.rules.businesses.rate_limit import Cursors, RateLimit
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.delivery.priority import Rank, rank
 from duewheel.rules.delivery.reservations import (
@@ -15,16 +15,12 @@ from duewheel.rules.delivery.reservations import (
     allocate,
     guessed,
     has_waited,
-    lined_up_apart,
     planned,
-    reserved_apart,
 )
 from duewheel.rules.tasks.task import Reservation, Task
-from duewheel.stores.businesses.rate_limits import LINES, RateLimitStore
-from duewheel.stores.dynamodb import Throttled
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 
 CURSORS_KEPT_MAX = 2_000
-LINE_US_MAX = 10 * 366 * 86_400 * US_PER_SECOND
 
 
 class Turns(Enum):
@@ -40,8 +36,7 @@ class Turns(Enum):
 class LimitCallRate:
     """Reserve turns, then call at them.
 
-    One write reserves the turns, and the places in the lines, of all tasks of a business in a page;
-    one more those in the line of high priority, and one those in the line of low priority.
+    One write reserves the turns, and the places in the lines, of all tasks of a business in a page.
     If a notifier crashes before the calls, only the turns are lost. The process caches the cursors
     of its last write, and plans the next write from them. That write is refused if others have
     moved the cursors too far since.
@@ -96,13 +91,7 @@ class LimitCallRate:
         )
         self._remember(scope, after)
         plan = plan_by(seen)
-        soon, later = allocate(plan, seen, after)
-        for line, some, from_us in lined_up_apart(plan, after, now_ms):
-            turns = self._turns.reserve(LINES[line], scope, rate, len(some), from_us, LINE_US_MAX)
-            if isinstance(turns, RateLimited):
-                raise Throttled(f"a line of {scope} is full")
-            later += reserved_apart(some, turns)
-        return soon, later
+        return allocate(plan, seen, after)
 
     def _guess(self, tasks: Sequence[Task], scope: str, rate: RateLimit, now_ms: int) -> Cursors:
         seen = self._seen.pop(scope, None)

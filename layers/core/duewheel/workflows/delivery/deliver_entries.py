@@ -78,6 +78,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
             ]
             page = PageRun(
                 deadline_ms=deadline_ms,
+                begun_ms=self.clock.now_ms(),
                 settler=settler,
                 hold=hold,
                 occurrences=[task for tasks in timed for task in tasks if task.occurrence],
@@ -157,7 +158,6 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
             business=business,
             secrets=secrets,
             call_slots=self.take_permits.call_slots(business),
-            begun_ms=self.clock.now_ms(),
         )
         try:
             calls = await self._admit([Call(task, task.next_ms) for task in tasks], self.gates, run)

@@ -60,10 +60,12 @@ class Call(Struct, frozen=True):
 
 
 class PageRun(Struct, frozen=True, kw_only=True):
-    """State that all calls of a page share. One check reads the timers of all `occurrences`, before
-    `earliest_ms`, the first instant of the businesses that have some."""
+    """State that all calls of a page share. Its businesses were read before `begun_ms`. One check
+    reads the timers of all `occurrences`, before `earliest_ms`, the first instant of the businesses
+    that have some."""
 
     deadline_ms: int
+    begun_ms: int
     settler: Settler
     hold: Hold | None
     occurrences: list[Task]
@@ -88,7 +90,6 @@ class BusinessRun(Struct, frozen=True, kw_only=True):
     business: Business
     secrets: Secrets | None
     call_slots: CallSlots
-    begun_ms: int
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     failures: list[Exception] = field(default_factory=list)  # raised when the calls have ended
     # By flow key in order, while one of its tasks is called: this one, and those that follow it.
@@ -164,7 +165,7 @@ class PauseGate(Gate, Struct, frozen=True, kw_only=True):
         return []
 
     async def confirm(self, call: Call, instant_ms: int, run: BusinessRun) -> Call | None:
-        if instant_ms - max(call.task.next_ms, run.begun_ms) < WAITED_MS:
+        if instant_ms - max(call.task.next_ms, run.page.begun_ms) < WAITED_MS:
             return call
         await self.clock.sleep_until_ms(instant_ms - AHEAD_MS)
         business = await self._read(run)

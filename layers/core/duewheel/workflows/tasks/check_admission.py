@@ -29,7 +29,7 @@ from duewheel.rules.tasks.effective_callback import (
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.rules.tolerance import Window
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.businesses.rate_limits import CREATES, RateLimitStore
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.dynamodb import unavailable_when_throttled
 
 BLOCK_SECONDS = 0.25  # what a block holds of the rate
@@ -87,7 +87,7 @@ class LimitCreateRate:
 
         def reserve(count: int) -> ReservedTurns | RateLimited:
             ahead_us = burst * rate.interval_us
-            return self._turns.reserve(CREATES, biz_type, rate, count, now_ms * US_PER_MS, ahead_us)
+            return self._turns.reserve(biz_type, rate, count, now_ms * US_PER_MS, ahead_us)
 
         reserved = reserve(block)
         if isinstance(reserved, RateLimited) and reserved.free:
