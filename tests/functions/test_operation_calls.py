@@ -163,6 +163,7 @@ def test_a_stopped_operation_is_answered_again(wired: ManualClock) -> None:
         ({**CANCEL, "filter": {"status": "dead"}}, "filter.status"),
         ({**CANCEL, "filter": {"state": "pending"}}, "filter.state"),
         ({**CANCEL, "filter": {"due_from": "yesterday"}}, "filter.due_from"),
+        ({**CANCEL, "filter": {"due_to": "9999-12-31T23:59:59.9999Z"}}, "filter.due_to"),
         ({**CANCEL, "filter": {"labels": {"team": 1}}}, "filter.labels.team"),
         ({**CANCEL, "filter": {"key_prefix": ""}}, "filter.key_prefix"),
         ({**CANCEL, "shift_seconds": 5}, "shift_seconds"),
@@ -175,6 +176,10 @@ def test_a_stopped_operation_is_answered_again(wired: ManualClock) -> None:
         ({**REDRIVE}, "filter.status"),
         ({**REDRIVE, "filter": {"status": "pending"}}, "filter.status"),
         ({**REDRIVE, "filter": {"status": "cancelled"}}, "filter.due_from"),
+        (
+            {**REDRIVE, "filter": {"status": "dead", "since": "0001-01-01T00:00:00+01:00"}},
+            "filter.since",
+        ),
         ({**CANCEL, "per_second": 0}, "per_second"),
         ({**CANCEL, "per_second": 1_001}, "per_second"),
         ({**CANCEL, "dry_run": "yes"}, "dry_run"),

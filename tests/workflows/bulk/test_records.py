@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from duewheel.interface.bulk.operation_view import operations_text
 from duewheel.rules.access.grants import ANYTHING
 from duewheel.rules.bulk.operation import OPEN_MAX, Operation, State
 from duewheel.rules.bulk.requests import OperationsQuery
@@ -17,6 +18,7 @@ from tests.support.operations import ALL, as_it_is, asked_for, numbers, worked_o
 from tests.support.world import World
 
 HOUR_MS = 3_600_000
+DEAD = {"status": "dead"}
 
 
 def overwrite(world: World, operation: Operation, name: str, value: dict[str, Any]) -> None:
@@ -50,11 +52,29 @@ def test_a_damaged_operation_does_not_stop_the_others(
     assert world.invocations == [], "a worker could do nothing"
 
 
-def test_a_damaged_operation_is_left_out_of_lists(world: World) -> None:
-    damaged, sound = (asked_for(world, "cancel", filter=ALL) for _ in range(2))
-    overwrite(world, damaged, "changed", {"S": "x"})
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("changed", {"S": "x"}),
+        ("expires_at", {"S": "x"}),
+        ("position", {"S": "x"}),
+        ("position", {"S": f"1 {10**30} x"}),
+        ("wish", {"S": '{"action":"cancel","filter":{"due_to_ms":1000000000000000000}}'}),
+        ("wish", {"S": '{"action":"redrive","filter":{"death":{"since_ms":-1000000000000000}}}'}),
+        ("wish", {"S": '{"action":"reschedule","due_ms":1000000000000000000}'}),
+    ],
+)
+def test_a_damaged_operation_is_left_out_of_lists(
+    world: World, name: str, value: dict[str, Any]
+) -> None:
+    damaged, sound = (asked_for(world, "redrive", filter=DEAD) for _ in range(2))
+    overwrite(world, damaged, name, value)
     page = world.read_operations.page(OperationsQuery(biz_type="orders"), "orders")
-    assert [one.operation_id for one in page.operations] == [sound.operation_id]
+    assert [one["operation_id"] for one in json.loads(operations_text(page))["operations"]] == [
+        sound.operation_id
+    ]
+    with pytest.raises(UnreadableItem):
+        as_it_is(world, damaged)
 
 
 @pytest.mark.parametrize(

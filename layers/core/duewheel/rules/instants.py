@@ -4,6 +4,9 @@ are rounded up, so no instant becomes earlier than it was written.
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from typing import Annotated
+
+from msgspec import Meta
 
 _RFC_3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]"
@@ -12,6 +15,10 @@ _RFC_3339 = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = _EPOCH.toordinal()
+_EARLIEST_MS = -62_135_596_800_000  # the first one of the year 1
+_LATEST_MS = 253_402_300_799_999  # the last one of the year 9999
+
+WrittenMs = Annotated[int, Meta(ge=_EARLIEST_MS, le=_LATEST_MS)]  # of any instant as text
 
 
 class NoInstant(ValueError):
@@ -35,7 +42,10 @@ def ms_from_rfc3339(text: str) -> int:
         raise NoInstant("names a time that is on no clock")
     offset_minutes = _offset_minutes(sign, offset_hour, offset_minute)
     minutes = days * 1440 + hour * 60 + minute - offset_minutes
-    return (minutes * 60 + second) * 1000 + _ms_rounded_up(fraction or "")
+    instant_ms = (minutes * 60 + second) * 1000 + _ms_rounded_up(fraction or "")
+    if not _EARLIEST_MS <= instant_ms <= _LATEST_MS:
+        raise NoInstant("is in no year from 1 to 9999 of UTC")
+    return instant_ms
 
 
 def rfc3339(instant_ms: int) -> str:

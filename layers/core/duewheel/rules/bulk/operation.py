@@ -11,6 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from duewheel.rules.instants import WrittenMs
 from duewheel.rules.labels import Labels
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.dead_tasks import DeadFilter
@@ -63,8 +64,8 @@ class Filter(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     """The tasks that are meant. `due_to_ms` is exclusive. Stored."""
 
     status: Status | None = None
-    due_from_ms: int | None = None
-    due_to_ms: int | None = None
+    due_from_ms: WrittenMs | None = None
+    due_to_ms: WrittenMs | None = None
     key_prefix: str | None = None
     flow_key: str | None = None
     timer_id: str | None = None
@@ -89,7 +90,7 @@ class Wish(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     """What is to be done. Stored as it is. `total`: the number of ids."""
 
     action: Action
-    due_ms: int | None = None
+    due_ms: WrittenMs | None = None
     shift_seconds: int | None = None
     filter: Filter | None = None
     total: int | None = None

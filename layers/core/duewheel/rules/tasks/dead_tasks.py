@@ -16,6 +16,7 @@ from msgspec.structs import astuple, replace
 
 from duewheel.rules import cursors
 from duewheel.rules.fields import Instant, To, period, says
+from duewheel.rules.instants import WrittenMs
 from duewheel.rules.query_string import LIMIT_DEFAULT, PageQuery, read_query
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import (
@@ -33,8 +34,8 @@ TEXT_CHARACTERS_MAX = 120
 class DeadFilter(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """None: any value. `until_ms` is exclusive. Stored."""
 
-    since_ms: int | None = None
-    until_ms: int | None = None
+    since_ms: WrittenMs | None = None
+    until_ms: WrittenMs | None = None
     reason: str | None = None
     status_code: int | None = None
     last_error: str | None = None  # what it contains

@@ -14,7 +14,9 @@ from duewheel.rules.bulk.operation import (
     RefusedItem,
     State,
     Wish,
+    reached_ms,
 )
+from duewheel.rules.instants import WrittenMs
 from duewheel.rules.names import BizType
 from duewheel.rules.wheel.addresses import Second
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
@@ -28,6 +30,7 @@ from duewheel.stores.item_attributes import (
     Source,
     Text,
     attributes,
+    built,
     decoded,
     reported,
 )
@@ -117,7 +120,7 @@ def operation_from(item: Item) -> Operation:
     """Raises UnreadableItem, and reports it, for a damaged one."""
     try:
         row = attributes(item, _Row)
-        return Operation(
+        operation = Operation(
             biz_type=_biz_type_of(row),
             mark=row.record.S,
             wish=_wish_from(row.wish.S),
@@ -141,8 +144,10 @@ def operation_from(item: Item) -> Operation:
             owner=row.owner and row.owner.S,
             lease_until_ms=row.lease_until_ms.N if row.lease_until_ms else 0,
         )
+        built(item, "position", lambda: convert(reached_ms(operation), WrittenMs | None))
     except InvalidAttribute as error:
         raise reported(item, error.attribute) from error
+    return operation
 
 
 def _biz_type_of(row: _Row) -> str:

@@ -60,7 +60,7 @@ class OperationStore(Struct, frozen=True):
     def read(self, biz_type: str, mark: str) -> Operation | None:
         """Raises UnreadableItem, and reports it, if the record is damaged."""
         item = self._item(registry_keys.operation(biz_type, mark))
-        return None if item is None or self._is_gone(item) else codec.operation_from(item)
+        return None if item is None else self._unless_gone(codec.operation_from(item))
 
     def ids(self, operation: Operation) -> tuple[str, ...]:
         item = self._item(registry_keys.operation_ids(operation.operation_id))
@@ -86,10 +86,7 @@ class OperationStore(Struct, frozen=True):
             **start,
         )
         found = [
-            (
-                str(item["record"]["S"]),
-                None if self._is_gone(item) else _readable(item),
-            )
+            (str(item["record"]["S"]), self._unless_gone(_readable(item)))
             for item in answer["Items"]
         ]
         return found, "LastEvaluatedKey" in answer
@@ -256,10 +253,11 @@ class OperationStore(Struct, frozen=True):
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         return answer.get("Item")
 
-    def _is_gone(self, item: Item) -> bool:
+    def _unless_gone(self, operation: Operation | None) -> Operation | None:
         """TTL deletes within days; an expired record counts as deleted."""
-        expires_at = item.get("expires_at")
-        return expires_at is not None and int(expires_at["N"]) * 1000 <= self.clock.now_ms()
+        if operation is None or operation.expires_at is None:
+            return operation
+        return None if operation.expires_at * 1000 <= self.clock.now_ms() else operation
 
     def _kept(self) -> dict[str, Any]:
         return {"expires_at": {"N": str(self.clock.now_ms() // 1000 + PARTS_KEPT_SECONDS)}}
