@@ -10,7 +10,6 @@ from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.order_items import OrderItemStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.stores.wheel.pointers import RefreshAwsTime
 from duewheel.stores.wheel.sharding import HeaderCache, HeaderStore, LoadStore
 from duewheel.wiring.process import (
     aws_time,
@@ -28,7 +27,7 @@ from duewheel.wiring.process import (
 from duewheel.workflows.sweep.read_second import ReadSecond
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.tell_outcome import TellOutcome
-from duewheel.workflows.tasks.write_entries import EntryWriter, ReserveShards
+from duewheel.workflows.tasks.write_entries import EntryWriter, RefreshAwsTime, ReserveShards
 
 
 @once

@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from duewheel.clock import Clock
 from duewheel.rules.wheel.leader_election import LEASE_MS, Pointer, Step, standby_after_claim
 from duewheel.rules.wheel.open_places import OpenPlace
 from duewheel.settings import SettingsError
@@ -274,23 +273,3 @@ def _pointer_from(item: Item) -> Pointer:
         notes=tuple((seen, at) for seen, at in notes),
         open_places=open_places_from(item),
     )
-
-
-_READ_EVERY_MS = 10_000
-
-
-class RefreshAwsTime:
-    """Reads the time pointer if this process has not for ten seconds. AWS's time comes with the
-    answer, so a writer whose clock is far behind never trusts an older one."""
-
-    def __init__(self, store: PointerStore, clock: Clock, origin: int) -> None:
-        self._store = store
-        self._clock = clock
-        self._origin = origin
-        self._read_ms: int | None = None
-
-    def __call__(self) -> None:
-        now_ms = self._clock.now_ms()
-        if self._read_ms is None or not 0 <= now_ms - self._read_ms < _READ_EVERY_MS:
-            self._store.read(TIME, self._origin, strongly=False)
-            self._read_ms = now_ms

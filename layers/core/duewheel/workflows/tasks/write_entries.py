@@ -30,6 +30,7 @@ from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage
 from duewheel.rules.wheel.sharding import Placement, is_looked_at, sampled, shards_for
 from duewheel.stores.dynamodb import Throttled, chunks
 from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.stores.wheel.pointers import TIME, PointerStore
 from duewheel.stores.wheel.sharding import HeaderCache, HeaderStore, LoadStore
 from duewheel.workflows.wheel.send_messages import MessageSender
 
@@ -38,7 +39,25 @@ Wanted = tuple[Window, bytes]  # when an entry may fall due, and its random byte
 Tolerances = Mapping[str, int]  # of businesses that have one
 NO_TOLERANCES: Tolerances = {}
 _CROWDED_SHARDS = 2
+_TIME_READ_EVERY_MS = 10_000
 Announcements = Mapping[DirectMessage | PageMessage, int]  # with the first instant of each
+
+
+class RefreshAwsTime:
+    """Reads the time pointer if this process has not for ten seconds. AWS's time comes with the
+    answer, so a writer whose clock is far behind never trusts an older one."""
+
+    def __init__(self, store: PointerStore, clock: Clock, origin: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._origin = origin
+        self._read_ms: int | None = None
+
+    def __call__(self) -> None:
+        now_ms = self._clock.now_ms()
+        if self._read_ms is None or not 0 <= now_ms - self._read_ms < _TIME_READ_EVERY_MS:
+            self._store.read(TIME, self._origin, strongly=False)
+            self._read_ms = now_ms
 
 
 class ReserveShards(Struct, frozen=True):
