@@ -168,6 +168,7 @@ def test_timers_are_listed_by_name_and_prefix_in_pages(store: TimerStore) -> Non
     [
         ("rules", {"S": "nonsense"}),
         ("rules", {"S": '{"name":"x","schedule":{}}'}),
+        ("rules", {"S": r'{"name":"\ud800","schedule":{"every_seconds":5}}'}),
         ("rules", {"S": '{"name":"x","schedule":{"cron":"* * * * *","every_seconds":5}}'}),
         ("rules", {"S": '{"name":"x","schedule":{"cron":"* * * * *"},"colour":1}'}),
         ("rules", {"S": '{"name":"x","schedule":{"every_seconds":0}}'}),

@@ -5,11 +5,11 @@ the change. A damaged record gives a business that is marked as damaged, so that
 called without its settings.
 """
 
-import json
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, convert, field
+from msgspec.json import decode
 from msgspec.structs import asdict, replace
 
 from duewheel.clock import Clock
@@ -219,7 +219,7 @@ def _attributes(own: Own) -> dict[str, Any]:
 
 
 def _own(item: Item) -> Own:
-    row = json.loads(item["settings"]["S"])
+    row = decode(item["settings"]["S"])
     if None in row.values():
         raise ValueError("left out if it has no value")
     if "flow" in row:

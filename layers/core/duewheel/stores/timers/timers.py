@@ -5,11 +5,11 @@ condition that the definition is as it was read. The mark that a timer has ended
 version, and has a condition of its own.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, convert
+from msgspec import Struct
+from msgspec.json import decode
 
 from duewheel.clock import Clock
 from duewheel.rules.history.changes import Change, deleted
@@ -181,16 +181,16 @@ def timer_from(item: Item) -> Timer:
         return Timer(
             timer_id=registry_keys.timer_id_of(item),
             biz_type=_biz_type(item["biz_type"]["S"]),
-            rules=rules_of_row(json.loads(item["rules"]["S"]), _payload(item)),
+            rules=rules_of_row(decode(item["rules"]["S"]), _payload(item)),
             enabled=flag(item["enabled"]["BOOL"]),
             version=integer(int(item["version"]["N"]), smallest=1),
             created_ms=integer(int(item["created_ms"]["N"])),
             updated_ms=integer(int(item["updated_ms"]["N"])),
             chain=address_named(item["chain"]["S"]) if "chain" in item else None,
             numbered=integer(int(item["numbered"]["N"]), _COUNT_MAX),
-            sizes=sizes_from(json.loads(item["sizes"]["S"])) if "sizes" in item else UNSIZED,
+            sizes=sizes_from(decode(item["sizes"]["S"])) if "sizes" in item else UNSIZED,
             ended="ended" in item,
-            gaps=convert(json.loads(item["gaps"]["S"]), tuple[Gap, ...]) if "gaps" in item else (),
+            gaps=decode(item["gaps"]["S"], type=tuple[Gap, ...]) if "gaps" in item else (),
             disabled_reason=_disabled_reason(item),
         )
     except NOT_UNDERSTOOD as error:
