@@ -11,7 +11,6 @@ from tests.support.clock import ManualClock
 from tests.support.two_businesses import asked
 
 OPERATOR, PEER = "duewheel-admin", "duewheel-admin-orders"
-BY_OPERATOR = f"arn:aws:sts::123456789012:assumed-role/{OPERATOR}"
 
 
 def key(right: str, businesses: str) -> Any:

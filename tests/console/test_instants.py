@@ -14,7 +14,6 @@ from tests.support.service import Service
 
 # Between two and three o'clock in the viewer's morning, in the second of the two hours.
 NOW = datetime(2030, 10, 27, 1, 30, tzinfo=UTC)
-HOUR_BEFORE = "2030-10-27T00:30:00.000Z"
 SHOWN = "2030-10-27T02:30"
 
 

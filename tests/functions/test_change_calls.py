@@ -2,23 +2,13 @@
 
 from typing import Any
 
-from tests.functions.conftest import call
+from tests.functions.conftest import call, created
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
-URL = "https://receiver.example/"
-
-
-def create(**fields: Any) -> dict[str, Any]:
-    body = {"biz_type": "orders", "delay_seconds": 600, "callback": {"url": URL}, **fields}
-    status, task = call("POST", "/v1/tasks", body)
-    assert status == 201
-    made: dict[str, Any] = task
-    return made
-
 
 def test_a_patch_changes_only_the_named_fields(wired: ManualClock) -> None:
-    task = create(payload={"order": 17})
+    task = created(payload={"order": 17})
     path = f"/v1/tasks/{task['task_id']}"
     status, moved = call("PATCH", path, {"due_at": "2030-01-01T00:00:00Z"})
     assert status == 200
@@ -45,7 +35,7 @@ def test_a_patch_changes_only_the_named_fields(wired: ManualClock) -> None:
 def test_an_invalid_patch_is_refused_with_its_field(
     wired: ManualClock, body: Any, field: str | None
 ) -> None:
-    task = create()
+    task = created()
     path = f"/v1/tasks/{task['task_id']}"
     status, problem = call("PATCH", path, body)
     assert 400 <= status < 500
@@ -54,7 +44,7 @@ def test_an_invalid_patch_is_refused_with_its_field(
 
 
 def test_a_patch_after_the_cut_off_is_refused_with_its_instant(wired: ManualClock) -> None:
-    task = create(delay_seconds=2)
+    task = created(delay_seconds=2)
     for method, path in (("PATCH", ""), ("POST", "/run"), ("DELETE", "")):
         body = {"delay_seconds": 60} if method == "PATCH" else None
         status, problem = call(method, f"/v1/tasks/{task['task_id']}{path}", body)
@@ -63,7 +53,7 @@ def test_a_patch_after_the_cut_off_is_refused_with_its_instant(wired: ManualCloc
 
 
 def test_run_brings_the_call_forward(wired: ManualClock) -> None:
-    task = create()
+    task = created()
     status, running = call("POST", f"/v1/tasks/{task['task_id']}/run")
     assert status == 200
     assert (running["due_at"], running["status"]) == (task["due_at"], "pending")
@@ -71,14 +61,14 @@ def test_run_brings_the_call_forward(wired: ManualClock) -> None:
 
 
 def test_only_dead_tasks_are_redriven(wired: ManualClock) -> None:
-    task = create()
+    task = created()
     status, problem = call("POST", f"/v1/tasks/{task['task_id']}/redrive")
     assert (status, problem["type"]) == (409, "urn:duewheel:problem:not-redrivable")
     assert call("POST", "/v1/tasks/AAAA/redrive")[0] == 400
 
 
 def test_a_task_is_paused_and_resumed_however_often_it_is_requested(wired: ManualClock) -> None:
-    task = create()
+    task = created()
     path = f"/v1/tasks/{task['task_id']}"
     status, paused = call("POST", f"{path}/pause", {"until": "2027-02-01T00:00:00Z"})
     assert status == 200
@@ -112,7 +102,7 @@ def test_a_task_is_paused_and_resumed_however_often_it_is_requested(wired: Manua
 def test_an_invalid_pause_is_refused_with_its_field(
     wired: ManualClock, body: Any, field: str | None
 ) -> None:
-    task = create()
+    task = created()
     path = f"/v1/tasks/{task['task_id']}"
     status, problem = call("POST", f"{path}/pause", body)
     assert 400 <= status < 500

@@ -12,7 +12,7 @@ from duewheel.rules.wheel.addresses import Address, address_of_task
 from duewheel.wiring import wheel as wheel_wiring
 from duewheel.workflows.tasks.redrive import RedriveTask
 from functions.bulk import app as bulk
-from tests.functions.conftest import Context, call
+from tests.functions.conftest import Context, call, created
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
@@ -25,12 +25,10 @@ GONE, BUSY = (
 
 def died(clock: ManualClock, *outcomes: Outcome, biz_type: str = "orders") -> list[str]:
     """Tasks with these last outcomes, which died a second apart; returns their ids."""
-    hook = {"url": "https://receiver.example/"}
-    body = {"biz_type": biz_type, "delay_seconds": 600, "callback": hook}
     ids = []
     for outcome in outcomes:
         clock.advance_ms(1_000)
-        task_id = call("POST", "/v1/tasks", body)[1]["task_id"]
+        task_id = created(biz_type=biz_type)["task_id"]
         die(task_id, outcome, clock.now_ms())
         ids.append(task_id)
     return ids
@@ -214,9 +212,7 @@ def test_dead_tasks_are_listed_in_order_page_by_page(wired: ManualClock) -> None
 
 
 def test_dead_tasks_of_one_millisecond_are_listed_once_each(wired: ManualClock) -> None:
-    hook = {"url": "https://receiver.example/"}
-    body = {"biz_type": "orders", "delay_seconds": 600, "callback": hook}
-    ids = [call("POST", "/v1/tasks", body)[1]["task_id"] for _ in range(24)]
+    ids = [created()["task_id"] for _ in range(24)]
     for task_id in ids:
         die(task_id, GONE, wired.now_ms())
     shown = [task_id for page in pages_of(5) for task_id in page]

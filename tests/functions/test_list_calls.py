@@ -5,19 +5,9 @@ from typing import Any
 import pytest
 
 from duewheel.wiring import process
-from tests.functions.conftest import call
+from tests.functions.conftest import call, created
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
-
-CALLBACK = {"url": "https://receiver.example/"}
-
-
-def create(**fields: Any) -> dict[str, Any]:
-    body = {"biz_type": "orders", "delay_seconds": 600, "callback": CALLBACK, **fields}
-    status, task = call("POST", "/v1/tasks", body)
-    assert status == 201
-    made: dict[str, Any] = task
-    return made
 
 
 def listed(query: str) -> dict[str, Any]:
@@ -28,7 +18,7 @@ def listed(query: str) -> dict[str, Any]:
 
 
 def test_a_list_shows_tasks_in_the_form_of_a_read(wired: ManualClock) -> None:
-    tasks = [create(delay_seconds=seconds, payload={"n": seconds}) for seconds in (30, 10, 20)]
+    tasks = [created(delay_seconds=seconds, payload={"n": seconds}) for seconds in (30, 10, 20)]
     tasks.sort(key=lambda task: str(task["due_at"]))
 
     whole = listed("biz_type=orders")
@@ -45,7 +35,7 @@ def test_a_list_shows_tasks_in_the_form_of_a_read(wired: ManualClock) -> None:
 
 
 def test_a_cursor_is_valid_in_any_process_of_the_deployment(wired: ManualClock) -> None:
-    tasks = [create(delay_seconds=seconds) for seconds in (10, 20)]
+    tasks = [created(delay_seconds=seconds) for seconds in (10, 20)]
     first = listed("biz_type=orders&limit=1")
     process.start_anew(wired)
     second = listed(f"biz_type=orders&limit=1&cursor={first['cursor']}")
@@ -54,7 +44,7 @@ def test_a_cursor_is_valid_in_any_process_of_the_deployment(wired: ManualClock) 
 
 
 def test_an_instant_written_in_another_way_is_the_same_query(wired: ManualClock) -> None:
-    tasks = [create(delay_seconds=seconds) for seconds in (10, 20)]
+    tasks = [created(delay_seconds=seconds) for seconds in (10, 20)]
     first = listed("biz_type=orders&limit=1&due_to=2040-01-01T00:00:00Z")
     cursor = first["cursor"]
     second = listed(f"biz_type=orders&due_to=2040-01-01T02:00:00%2B02:00&cursor={cursor}")
@@ -94,7 +84,7 @@ def test_without_the_list_index_the_problem_shows_how_to_enable_it(
 def test_another_bucket_count_is_reported_instead_of_an_empty_list(
     wired: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create()
+    created()
     monkeypatch.setenv("BUCKETS", "5000")
     process.start_anew(wired)
     status, problem = call("GET", "/v1/tasks", query="biz_type=orders")

@@ -6,20 +6,15 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import wheel as wheel_wiring
-from tests.functions.conftest import call
+from tests.functions.conftest import call, created
 from tests.support.clock import ManualClock
-
-PATH = "/v1/businesses/orders/redrive"
-RANGE = {"due_from": "2027-01-15T00:00:00Z", "due_to": "2027-01-16T00:00:00Z"}
 
 
 def cancelled(clock: ManualClock, number: int) -> list[str]:
-    hook = {"url": "https://receiver.example/"}
     ids = []
     for _ in range(number):
         clock.advance_ms(1_000)
-        body = {"biz_type": "orders", "delay_seconds": 600, "callback": hook}
-        ids.append(call("POST", "/v1/tasks", body)[1]["task_id"])
+        ids.append(created()["task_id"])
         assert call("DELETE", f"/v1/tasks/{ids[-1]}")[0] == 200
     return ids
 

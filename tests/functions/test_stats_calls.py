@@ -1,34 +1,19 @@
 """Statistics and the forecast over HTTP."""
 
-from typing import Any
-
 import pytest
 
-from tests.functions.conftest import call
+from tests.functions.conftest import call, created
 from tests.support.clock import ManualClock
 
 STATS = "/v1/businesses/orders/stats"
 
 
-def create(**fields: Any) -> dict[str, Any]:
-    body = {
-        "biz_type": "orders",
-        "delay_seconds": 0,
-        "callback": {"url": "https://receiver.example/"},
-        **fields,
-    }
-    status, task = call("POST", "/v1/tasks", body)
-    assert status == 201
-    made: dict[str, Any] = task
-    return made
-
-
 def test_tasks_are_counted_by_the_minute_of_their_due_instant(wired: ManualClock) -> None:
-    create()
-    create()
-    create(biz_type="invoices")
-    create(delay_seconds=3_600)
-    cancelled = create(delay_seconds=30)
+    created(delay_seconds=0)
+    created(delay_seconds=0)
+    created(delay_seconds=0, biz_type="invoices")
+    created(delay_seconds=3_600)
+    cancelled = created(delay_seconds=30)
     assert call("DELETE", f"/v1/tasks/{cancelled['task_id']}")[0] == 200
     wired.advance_ms(40_000)
     status, answer = call("GET", STATS)

@@ -1,24 +1,15 @@
-"""The tolerance of tasks over HTTP and by messages: what answers show, and which values are
-refused."""
+"""The shared seconds of tasks with a tolerance."""
 
 from typing import Any
 
 from duewheel.rules.instants import ms_from_rfc3339, rfc3339
 from duewheel.rules.tolerance import Window, shared_ms
 from duewheel.stores.businesses.cache import KEPT_MS
-from tests.functions.conftest import call
-from tests.functions.ingest_poller import TASK, poll, send, tasks_stored
-from tests.support.cases import each_case
+from tests.functions.conftest import call, created
 from tests.support.clock import ManualClock
 
 DUE = "2027-01-15T09:00:00.123Z"
 NEW = {"biz_type": "orders", "due_at": DUE, "callback": {"url": "https://receiver.example/"}}
-
-
-def create(**fields: Any) -> Any:
-    status, task = call("POST", "/v1/tasks", {**NEW, **fields})
-    assert status == 201, task
-    return task
 
 
 def shared(tolerance: int, due_at: str = DUE) -> str:
@@ -36,14 +27,14 @@ def times(task: Any) -> tuple[str, str, int | None]:
 
 
 def test_an_answer_shows_the_due_instant_and_the_shared_second(wired: ManualClock) -> None:
-    task = create(tolerance_seconds=60)
+    task = created(due_at=DUE, tolerance_seconds=60)
     assert times(task) == (DUE, shared(60), 60)
     assert call("GET", f"/v1/tasks/{task['task_id']}")[1] == task
-    assert times(create()) == (DUE, DUE, None)
+    assert times(created(due_at=DUE)) == (DUE, DUE, None)
 
 
 def test_a_change_moves_the_task_to_another_shared_second(wired: ManualClock) -> None:
-    task = create(tolerance_seconds=60)
+    task = created(due_at=DUE, tolerance_seconds=60)
     later = "2027-01-15T10:00:00.001Z"
     assert times(change(task, due_at=later)) == (later, shared(60, later), 60)
     assert times(change(task, tolerance_seconds=900)) == (later, shared(900, later), 900)
@@ -53,8 +44,8 @@ def test_a_change_moves_the_task_to_another_shared_second(wired: ManualClock) ->
 def test_the_setting_of_a_business_is_for_tasks_without_a_tolerance(wired: ManualClock) -> None:
     assert call("PUT", "/v1/businesses/orders", {"tolerance_seconds": 300})[0] == 201
     wired.advance_ms(KEPT_MS)
-    assert times(create()) == (DUE, shared(300), None)
-    assert times(create(tolerance_seconds=0)) == (DUE, DUE, 0)
+    assert times(created(due_at=DUE)) == (DUE, shared(300), None)
+    assert times(created(due_at=DUE, tolerance_seconds=0)) == (DUE, DUE, 0)
     status, batch = call("POST", "/v1/tasks/batch", {"tasks": [NEW, NEW]})
     assert status == 200
     assert [times(one["task"]) for one in batch["results"]] == [(DUE, shared(300), None)] * 2
@@ -64,27 +55,9 @@ def test_the_setting_of_a_business_is_for_tasks_without_a_tolerance(wired: Manua
 
 
 def test_a_list_is_in_the_order_of_the_shared_seconds(wired: ManualClock) -> None:
-    late = create(tolerance_seconds=3_600)
-    exact = create(due_at="2027-01-15T09:00:00.124Z")
+    late = created(due_at=DUE, tolerance_seconds=3_600)
+    exact = created(due_at="2027-01-15T09:00:00.124Z")
     _, page = call("GET", "/v1/tasks", query="biz_type=orders")
     assert [task["task_id"] for task in page["tasks"]] == [exact["task_id"], late["task_id"]]
     _, page = call("GET", "/v1/tasks", query=f"biz_type=orders&due_to={late['next_at']}")
     assert [task["task_id"] for task in page["tasks"]] == [exact["task_id"]]
-
-
-def test_a_message_may_have_a_tolerance(wired: ManualClock) -> None:
-    send({**TASK, "delay_seconds": 600, "tolerance_seconds": 60})
-    assert poll() == 0
-    (item,) = tasks_stored()
-    assert int(item["due_ms"]["N"]) % 1000 == 0
-    assert item["tolerance"]["S"].startswith("[60")
-
-
-@each_case("value", [-1, 3_601, 1.5, "60", None])
-def test_a_tolerance_out_of_its_range_is_refused(value: Any, wired: ManualClock) -> None:
-    for method, path, body in (
-        ("POST", "/v1/tasks", NEW),
-        ("PATCH", f"/v1/tasks/{create()['task_id']}", {}),
-    ):
-        status, problem = call(method, path, {**body, "tolerance_seconds": value})
-        assert (status, problem["field"]) == (422, "tolerance_seconds")

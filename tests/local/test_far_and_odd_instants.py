@@ -11,7 +11,6 @@ from local.stack import LocalStack
 from tests.support.service import Service, ms_of
 
 TEN_YEARS_SECONDS = 3_653 * 86_400
-DAY_MS = 86_400_000
 
 
 @pytest.fixture

@@ -195,9 +195,6 @@ def test_the_calls_in_flight_of_all_runs_are_held_against_the_limit() -> None:
     ]
 
 
-A_RUN = Invocation("notifier", 7, Environment("notifier"), 0)
-
-
 def test_calls_one_after_the_other_are_not_in_flight_at_once() -> None:
     run = Invocation("notifier", 7, Environment("notifier"), 0)
     began = [Call(ID, NARROW, 1, "", at, NOON_MS, run, OK, at + 1.0) for at in range(9)]

@@ -103,11 +103,6 @@ class Governor:
         """The used write units of a table."""
         return self._bucket("write", self.table_write_units, table).used
 
-    def used_by_partition(self, table: str) -> list[float]:
-        """The used write units of the table's partition keys, the busiest first."""
-        used = [b.used for name, b in self._buckets.items() if name[:2] == ("write", table)]
-        return sorted(used, reverse=True)
-
     # Writes
 
     def _write_one(self, request: Any, asked: Any, handle: Handle) -> Reply | None:

@@ -28,7 +28,6 @@ import pytest
 # the two are the differences of the clocks, and the time after which a probe sees a write.
 FAR, NEAR, AHEAD, OPEN = range(4)
 WRITER, LEADER, NOTIFIER = "writer", "leader", "notifier"
-ACTORS = WRITER, LEADER, NOTIFIER
 NOTIFIERS = 2
 T = TypeVar("T")
 

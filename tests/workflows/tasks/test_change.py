@@ -21,13 +21,6 @@ def move(world: World, task: Task, due_ms: int) -> Task:
     return world.change(task.task_id, Change(due_ms=due_ms))
 
 
-def deliver_until(world: World, due_ms: int) -> None:
-    """Dispatch and deliver each second up to this instant, one after the other."""
-    for second in range(world.clock.now_ms() // 1000 + 1, due_ms // 1000 + 2):
-        world.dispatch_until(second)
-        world.drain()
-
-
 def test_a_later_instant_costs_one_write_and_no_entry_until_the_old_entry_falls_due(
     world: World,
 ) -> None:

@@ -36,11 +36,6 @@ def shards_of(world: World, second: int) -> int:
     return world.headers.read([second]).get(second, 1)
 
 
-def in_another_process(world: World) -> None:
-    """One that knows of no header yet."""
-    world.reserve_shards.known._headers.clear()
-
-
 def batch(world: World, number: int, in_ms: int = MINUTE_MS) -> list[Task]:
     results = world.create([world.new(in_ms=in_ms) for _ in range(number)])
     return [made.task for made in results if isinstance(made, Made)]
