@@ -60,9 +60,7 @@ def digest_of(build: Path) -> str:
 
 
 def settle_digest(template: Path, digest: str) -> None:
-    text, count = re.subn(
-        r"^([ -]*- )unbuilt$", rf"\g<1>{digest}", template.read_text("utf-8"), flags=re.MULTILINE
-    )
+    text, count = re.subn(r"\bunbuilt\b", digest, template.read_text("utf-8"))
     if count != _PLACES_OF_THE_DIGEST:
         raise SystemExit(f"{template} has not two places for what it was built from, but {count}")
     template.write_text(text, encoding="utf-8")

@@ -65,7 +65,6 @@ def test_outputs_contain_the_ids_of_resources(whole: Deployment) -> None:
     names = {
         "WheelTable": "Wheel",
         "RegistryTable": "Registry",
-        "SecretsTable": "Secrets",
         "SliceQueueUrl": "SliceQueue",
         "SlowQueueUrl": "SlowQueue",
         "DeadLetterQueueUrl": "DeadLetterQueue",
