@@ -10,6 +10,7 @@ from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.priority import Priority
 from duewheel.rules.refusals import UnreadableItem
+from duewheel.rules.tasks.task import Sizes
 from duewheel.rules.timers.schedule import Dialect, DstGap, DstOverlap, Schedule
 from duewheel.rules.timers.timer import Gap, Misfire, Overlap, Rules, Timer
 from duewheel.rules.wheel.addresses import Address, address_at
@@ -78,7 +79,17 @@ def lines(store: TimerStore, prefix: str = "") -> list[TimerLine]:
 @pytest.mark.parametrize("rules", [HOURLY, EVERYTHING, INTERVAL], ids=lambda rules: rules.name)
 def test_a_timer_is_read_as_it_was_stored(store: TimerStore, rules: Rules) -> None:
     gaps = (Gap(NOON_MS // 1000, NOON_MS // 1000 + 1), Gap(NOON_MS // 1000 + 7))
-    made = timer(rules, enabled=True, chain=chain(), numbered=12, ended=True, gaps=gaps)
+    second = NOON_MS // 1000
+    made = timer(
+        rules,
+        enabled=True,
+        chain=chain(),
+        numbered=12,
+        sizes=Sizes(second + 90, {(second + 30, second + 30): 8, (second + 60, second + 71): 2}),
+        last_second=second + 60,
+        ended=True,
+        gaps=gaps,
+    )
     assert store.create(made, CALLER, [])
     assert store.read(made.timer_id) == made
     assert store.read_many([made.timer_id, "17", made.timer_id]) == {made.timer_id: made}
@@ -179,6 +190,8 @@ def test_timers_are_listed_by_name_and_prefix_in_pages(store: TimerStore) -> Non
         ("payload", {"S": "{"}),
         ("biz_type", {"S": "NO"}),
         ("numbered", {"N": "-1"}),
+        ("last_second", {"N": "-1"}),
+        ("sizes", {"S": "[1,2,3]"}),
         ("gaps", {"S": "[[1,2,3]]"}),
         ("gaps", {"S": '[["1",2]]'}),
     ],

@@ -97,10 +97,21 @@ def should_disable_timer(timer: Timer, outcome: Outcome) -> bool:
 
 def _is_contained(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
     rules = timer.rules
-    if rules.max_runs is not None and occurrence.number > rules.max_runs:
+    if _behind_last_run(occurrence, timer) > 0:
         return False
     due = due_second_of(timer, occurrence.second)
     return due * 1000 == task.due_ms and contains(rules.schedule, occurrence.second)
+
+
+def _behind_last_run(occurrence: Occurrence, timer: Timer) -> int:
+    """Above zero if it is behind the last run that `max_runs` permits, which has zero. The number
+    of one that an earlier chain may have planned does not show that."""
+    if timer.rules.max_runs is None:
+        return -1
+    begun = 0 if timer.chain is None else timer.chain.second
+    if begun < occurrence.second < timer.sizes.until_second:
+        return -1 if timer.last_second is None else occurrence.second - timer.last_second
+    return occurrence.number - timer.rules.max_runs
 
 
 def _is_in_gap(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
@@ -115,8 +126,8 @@ def _is_in_gap(task: Task, occurrence: Occurrence, timer: Timer) -> bool:
 def _is_later_one_due(occurrence: Occurrence, timer: Timer, now: int) -> bool:
     """With jitter a later one may be due before an earlier one is; all of a nominal second that
     is older than the jitter and the tolerance are."""
-    schedule, max_runs = timer.rules.schedule, timer.rules.max_runs
-    if max_runs is not None and occurrence.number >= max_runs:
+    schedule = timer.rules.schedule
+    if _behind_last_run(occurrence, timer) >= 0:
         return False
     following = next_second(schedule, occurrence.second)
     while following is not None and (over := timer.gap_of(following)) is not None:

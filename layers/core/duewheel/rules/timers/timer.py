@@ -92,9 +92,10 @@ class Gap(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 class Timer(Struct, frozen=True, kw_only=True):
     """The stored record. `chain` is the home of the planning entry that plans it, as long as it is
     enabled; `numbered` is the number of occurrences before those that this chain plans. `sizes` are
-    the shard counts of occurrences that an earlier chain may have written. `ended`: enabled, but
-    its definition contains nothing more. `gaps`: the latest ones. `disabled_reason`: None if it is
-    enabled, or was disabled by a caller."""
+    the shard counts of occurrences that an earlier chain may have written. `last_second`: of the
+    last one that `max_runs` permits, if it is among these. `ended`: enabled, but its definition
+    contains nothing more. `gaps`: the latest ones. `disabled_reason`: None if it is enabled, or was
+    disabled by a caller."""
 
     timer_id: str
     biz_type: str
@@ -106,6 +107,7 @@ class Timer(Struct, frozen=True, kw_only=True):
     chain: Address | None = None
     numbered: int = 0
     sizes: Sizes = UNSIZED
+    last_second: Second | None = None
     ended: bool = False
     gaps: tuple[Gap, ...] = ()
     disabled_reason: DisabledReason | None = None

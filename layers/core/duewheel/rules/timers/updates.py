@@ -159,7 +159,20 @@ def planned_by(timer: Timer, chain: Address, now_second: int) -> Timer:
     gaps = timer.gaps
     if gaps and gaps[-1].until is None:
         gaps = (*gaps[:-1], replace(gaps[-1], until=now_second))
-    return replace(timer, chain=chain, gaps=gaps)
+    return replace(timer, chain=chain, gaps=gaps, last_second=_last_second(timer, now_second))
+
+
+def _last_second(timer: Timer, now_second: int) -> int | None:
+    """Occurrences that an earlier chain has planned keep their numbers, by which one may be called
+    beyond `max_runs`, or one within it not."""
+    if timer.rules.max_runs is None:
+        return None
+    left = max(0, timer.rules.max_runs - timer.numbered)
+    until = timer.sizes.until_second - 1
+    found = seconds_from(timer.rules.schedule, now_second + 1, left, until)
+    if len(found) < left:
+        return None
+    return found[-1] if found else now_second
 
 
 def numbered_until(timer: Timer, plan: Plan | None, now_second: int) -> int:

@@ -22,7 +22,7 @@ from duewheel.rules.timers.change_records import (
     timer_named,
 )
 from duewheel.rules.timers.timer import DisabledReason, Gap, Timer
-from duewheel.rules.wheel.addresses import Address, address_named
+from duewheel.rules.wheel.addresses import SECOND_MAX, Address, address_named
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Refused, get_batch, write_if
@@ -189,6 +189,9 @@ def timer_from(item: Item) -> Timer:
             chain=address_named(item["chain"]["S"]) if "chain" in item else None,
             numbered=integer(int(item["numbered"]["N"]), _COUNT_MAX),
             sizes=sizes_from(decode(item["sizes"]["S"])) if "sizes" in item else UNSIZED,
+            last_second=integer(int(item["last_second"]["N"]), SECOND_MAX)
+            if "last_second" in item
+            else None,
             ended="ended" in item,
             gaps=decode(item["gaps"]["S"], type=tuple[Gap, ...]) if "gaps" in item else (),
             disabled_reason=_disabled_reason(item),
@@ -216,6 +219,8 @@ def _item(timer: Timer) -> dict[str, Any]:
         item["chain"] = {"S": timer.chain.name}
     if timer.sizes.until_second:
         item["sizes"] = {"S": compact(sizes_row(timer.sizes))}
+    if timer.last_second is not None:
+        item["last_second"] = {"N": str(timer.last_second)}
     if timer.ended:
         item["ended"] = {"BOOL": True}
     if timer.gaps:
