@@ -80,6 +80,33 @@ def test_a_timer_that_is_enabled_again_finds_its_occurrences_in_crowded_seconds(
     check_each_is_called_once(story, timer)
 
 
+def test_runs_that_are_due_in_other_seconds_after_a_change_are_in_shards_that_are_read(
+    world: World,
+) -> None:
+    """Only the seconds of the schedule are crowded. Jitter moves runs out of them, and back."""
+    story, begins = Story(world), now(world)
+    for n in range(1, RUNS + 1):
+        world.headers.raise_to(begins + EVERY * n, SHARDS)
+    timer = made(world, EVERY, max_runs=RUNS)
+    world.drain()
+    planned = shards(world, timer)
+    assert len(set(planned)) > 1
+    patched(world, timer, jitter_seconds=EVERY - 1)
+    world.drain()
+    jittered = [task for task in occurrences(world, timer) if task.due_ms // 1000 % EVERY]
+    assert {task.home.shard for task in jittered} == {0}
+    patched(world, timer, jitter_seconds=0)
+    world.drain()
+    back = [task for task in occurrences(world, timer) if task not in jittered]
+    assert [task.home.shard for task in back] == planned
+    patched(world, timer, jitter_seconds=EVERY - 1)
+    story.settle_all()
+    story.check()
+    changed = len(back) + len(jittered) - RUNS
+    assert fates(world, timer) == {"delivered": RUNS, "timer changed": changed}
+    assert len(world.receiver.received) == RUNS
+
+
 @pytest.mark.soak
 def test_sizes_of_past_seconds_are_not_kept(world: World) -> None:
     story = Story(world)
@@ -90,4 +117,4 @@ def test_sizes_of_past_seconds_are_not_kept(world: World) -> None:
     chain = chain_of(world, timer)
     assert chain is not None
     assert chain.plan is not None
-    assert min(chain.plan.sizes.shards) > now(world) - PLANNED_SECONDS
+    assert min(chain.plan.sizes.shards)[0] > now(world) - PLANNED_SECONDS

@@ -124,17 +124,18 @@ class Occurrence(Struct, frozen=True):
 
 class Sizes(Struct, frozen=True):
     """Among how many shards the occurrences of a timer are placed. It holds for all seconds of the
-    schedule before `until_second`; `shards` has those with more than one."""
+    schedule before `until_second`; `shards` has those with more than one, each with the second in
+    which it is due: with another jitter or tolerance it is due in another one, of other shards."""
 
     until_second: int = 0
-    shards: Mapping[int, int] = field(default_factory=dict)
+    shards: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
-    def of(self, second: int) -> int:
-        return self.shards.get(second, 1)
+    def of(self, second: int, due_second: int) -> int:
+        return self.shards.get((second, due_second), 1)
 
     def kept_from(self, first_second: int) -> "Sizes":
         """Without the sizes of earlier seconds, which are not planned again."""
-        kept = {second: n for second, n in self.shards.items() if second >= first_second}
+        kept = {key: n for key, n in self.shards.items() if key[0] >= first_second}
         return Sizes(self.until_second, kept)
 
 

@@ -124,7 +124,7 @@ def without_shards(timer: Timer, plan: Plan, step: Step) -> dict[int, int]:
 
 
 def with_shards(
-    chain: Task, plan: Plan, step: Step, shards: Mapping[int, int], now_ms: int
+    chain: Task, plan: Plan, step: Step, shards: Mapping[tuple[int, int], int], now_ms: int
 ) -> tuple[Task, Step]:
     """The chain with the shard counts of all that the step writes, to be written before the first
     occurrence; and the step with these counts."""
@@ -169,7 +169,7 @@ def occurrence_task(
     """The task of an occurrence, its own entry. Its timer decides at the call what is called.
     Priority, labels and who is told of its outcome are those of the timer until then."""
     due = due_second_of(timer, occurrence.second)
-    home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second))
+    home = occurrence_home(timer.timer_id, occurrence.second, due, sizes.of(occurrence.second, due))
     task = Task.at(home, timer.biz_type, home.instant_ms, now_ms)
     requested_ms = _jittered_second(timer, occurrence.second) * 1000
     return replace(

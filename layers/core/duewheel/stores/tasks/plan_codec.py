@@ -69,21 +69,23 @@ def plan_from(source: str) -> Plan:
 
 
 def sizes_row(sizes: Sizes) -> list[Any]:
-    """The seconds by their distance to the one before, each followed by its shard count."""
+    """The seconds by their distance to the one before, each followed by how much later it is due,
+    and by its shard count."""
     row, before = [sizes.until_second], 0
-    for second, shards in sorted(sizes.shards.items()):
-        row += [second - before, shards]
+    for (second, due_second), shards in sorted(sizes.shards.items()):
+        row += [second - before, due_second - second, shards]
         before = second
     return row
 
 
 def sizes_from(row: list[Any]) -> Sizes:
-    until, *pairs = row
-    shards: dict[int, int] = {}
+    until, *parts = row
+    shards: dict[tuple[int, int], int] = {}
     second = 0
-    for ahead, count in zip(pairs[::2], pairs[1::2], strict=True):
+    for ahead, late, count in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         second = integer(second + integer(ahead, SECOND_MAX), SECOND_MAX)
-        shards[second] = integer(count, SHARDS_MAX, smallest=1)
+        due_second = integer(second + integer(late, SECOND_MAX), SECOND_MAX)
+        shards[second, due_second] = integer(count, SHARDS_MAX, smallest=1)
     return Sizes(integer(until, SECOND_MAX), shards)
 
 

@@ -117,7 +117,7 @@ class PlanTimers(Struct, frozen=True, kw_only=True):
         placement = self.entry_writer.placement()
         far = {of: due for of, due in due_seconds.items() if not placement.is_near(due)}
         by_due = self.entry_writer.reserve_shards(far.values(), surely=True)
-        shards = {of: by_due[due] for of, due in far.items() if due in by_due}
+        shards = {(of, due): by_due[due] for of, due in far.items() if due in by_due}
         changed, step = planning.with_shards(chain, plan, step, shards, self.clock.now_ms())
         return (changed, step) if changed_or_logged(self.tasks, chain, changed) else None
 
