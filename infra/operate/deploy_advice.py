@@ -109,14 +109,7 @@ def notified(watched: Watched, stack: str) -> list[str]:
     if silenced:
         lines.append(f"  Their actions are disabled: {', '.join(silenced)}")
     for topic in sorted({topic for alarm in watched.alarms for topic in alarm.topics}):
-        lines += _subscribers(topic, watched.subscriptions[topic])
-    without = sorted(alarm.name for alarm in watched.alarms if not alarm.topics)
-    if without:
-        which = "They have" if without == names else f"{', '.join(without)}: they have"
-        lines.append(
-            f" {which} no recipient. To get a mail: put AlarmEmail=you@example.com into "
-            f"{stack}.parameters, and deploy again."
-        )
+        lines += _subscribers(topic, watched.subscriptions[topic], stack)
     return lines
 
 
@@ -130,12 +123,11 @@ def rolled_back_by(configuration: Mapping[str, Any]) -> list[str]:
     return [f"Updates: undone if an alarm goes off, until {minutes} minutes later: {names}"]
 
 
-def _subscribers(topic: str, subscriptions: Sequence[Subscription]) -> list[str]:
+def _subscribers(topic: str, subscriptions: Sequence[Subscription], stack: str) -> list[str]:
     if not subscriptions:
         return [
-            f"  They notify {topic}, which has no subscriber. To get a mail:",
-            f"  aws sns subscribe --topic-arn {topic} --protocol email "
-            "--notification-endpoint you@example.com",
+            f"  They notify {topic}, which has no subscriber. To get a mail: put "
+            f"AlarmEmail=you@example.com into {stack}.parameters, and deploy again."
         ]
     lines = [f"  They notify {topic}, and so:"]
     for each in subscriptions:

@@ -19,22 +19,13 @@ def alarms(stack: Deployment) -> dict[str, dict[str, Any]]:
 
 
 def test_each_alarm_notifies_the_printed_topic_of_its_start_and_its_end(
-    whole: Deployment,
+    stack: Deployment,
 ) -> None:
-    actions = {name: (one["AlarmActions"], one["OKActions"]) for name, one in alarms(whole).items()}
+    actions = {name: (one["AlarmActions"], one["OKActions"]) for name, one in alarms(stack).items()}
 
-    topic = [whole.outputs["AlarmTopic"]]
-    assert actions == dict.fromkeys(whole.of_type(ALARM), (topic, topic))
-    assert "TasksPerDayGuard" in actions
-
-
-def test_without_observability_alarms_notify_the_stacks_own_topic(plain: Deployment) -> None:
-    actions = {name: (one["AlarmActions"], one["OKActions"]) for name, one in alarms(plain).items()}
-
-    topic = [plain.outputs["AlarmTopic"]]
-    assert plain.outputs["AlarmTopic"] == plain.id("AlarmTopic")
-    assert actions == dict.fromkeys(plain.of_type(ALARM), (topic, topic))
-    assert actions
+    topic = [stack.outputs["AlarmTopic"]]
+    assert actions == dict.fromkeys(stack.of_type(ALARM), (topic, topic))
+    assert "DeadLettersAlarm" in actions
 
 
 def test_a_subscriber_of_the_topic_is_notified_of_an_alarm(

@@ -159,7 +159,7 @@ def test_there_is_no_other_way_in_than_the_routes(template: Template) -> None:
     types = {resource.type for resource in template.resources.values()}
     permissions = [r.properties for r in template.of_type("AWS::Lambda::Permission")]
 
-    assert not types & {"AWS::Lambda::Url", "AWS::ApiGateway::RestApi", "AWS::SNS::Topic"}
+    assert not types & {"AWS::Lambda::Url", "AWS::ApiGateway::RestApi", "AWS::SNS::Subscription"}
     assert {p["Principal"] for p in permissions} == {
         "apigateway.amazonaws.com",
         "events.amazonaws.com",
