@@ -8,7 +8,7 @@ import pytest
 
 from duewheel.rules.timers.timer import Misfire, Timer
 from tests.support.stories import Story
-from tests.support.timers import called_seconds, fates, made, now, patched
+from tests.support.timers import called_seconds, fates, made, now, occurrences, patched
 from tests.support.world import World
 
 Change = Callable[[World, Timer], object]
@@ -58,3 +58,16 @@ def test_the_last_run_of_the_new_definition_is_not_superseded_by_one_that_is_ove
     assert fates(world, timer)["delivered"] == 1
     assert fates(world, timer)["superseded"] == 1
     assert len(world.receiver.received) == 1
+
+
+def test_runs_that_were_planned_late_and_last_are_counted_as_well(world: World) -> None:
+    """All that is planned ahead has passed when the chain is planned: it ends in that step."""
+    story, begins = Story(world), now(world)
+    timer = made(world, 60, max_runs=60)
+    story.idle(60 * 60 + 1)
+    story.settle_all()
+    assert len(called_seconds(world)) == 60
+    patched(world, timer, max_runs=62)
+    story.settle_all()
+    assert len(called_seconds(world)) == 62
+    assert len(occurrences(world, timer)) == 62

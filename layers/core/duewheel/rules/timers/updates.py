@@ -177,8 +177,8 @@ def _last_second(timer: Timer, now_second: int) -> int | None:
 
 def numbered_until(timer: Timer, plan: Plan | None, now_second: int) -> int:
     """How many occurrences the timer has had, the second that has begun included. `plan` is its
-    chain's."""
-    if plan is None:
+    chain's, which does not know the last ones of a timer that has ended late."""
+    if plan is None or timer.ended:
         return timer.numbered
     schedule, last = timer.rules.schedule, plan.planned_until_second - 1
     return plan.numbered - len(seconds_from(schedule, now_second + 1, plan.numbered, last))
