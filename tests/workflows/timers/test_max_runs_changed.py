@@ -62,7 +62,7 @@ def test_the_last_run_of_the_new_definition_is_not_superseded_by_one_that_is_ove
 
 def test_runs_that_were_planned_late_and_last_are_counted_as_well(world: World) -> None:
     """All that is planned ahead has passed when the chain is planned: it ends in that step."""
-    story, begins = Story(world), now(world)
+    story = Story(world)
     timer = made(world, 60, max_runs=60)
     story.idle(60 * 60 + 1)
     story.settle_all()
