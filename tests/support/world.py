@@ -318,6 +318,21 @@ class World:
         self.clock.set_ms(max(self.clock.now_ms(), task.due_ms - timing.WAKE_MS))
         self.drain()
 
+    def fall_due(self, *tasks: Task) -> Task:
+        """Dispatch and deliver everything up to the next instants of these tasks; returns the first
+        one as it is then."""
+        next_ms = max(task.next_ms for task in tasks)
+        self.dispatch_until(next_ms // 1000)
+        self.clock.set_ms(max(self.clock.now_ms(), next_ms))
+        self.drain()
+        return self.read(tasks[0])
+
+    def let_pass(self, seconds: int, stride: int = 1) -> None:
+        """Dispatch and deliver for so long, `stride` seconds at a time."""
+        for _ in range(0, seconds, stride):
+            self.dispatch_until(self.clock.now_ms() // 1000 + stride)
+            self.drain()
+
     def dispatched(self, task: Task) -> dict[str, Any]:
         """Dispatch up to the task's second; returns the message of its page."""
         self.dispatch_until(task.due_ms // 1000)

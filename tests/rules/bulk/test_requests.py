@@ -26,6 +26,9 @@ ONE, OTHER = (address_at(NOON_MS, bytes([n] * 8)).task_id for n in range(2))
 PERIOD = {"due_from": "2030-01-01T12:00:00Z", "due_to": "2030-01-01T12:00:01Z"}
 
 
+YEAR_ONE = "0001-01-01T00:00:00+01:00"
+
+
 def asked(action: str, **members: Any) -> NewOperation:
     body = {"biz_type": "orders", "action": action, **members}
     return operation_request(json.dumps(body), NOON_MS)
@@ -86,6 +89,11 @@ def test_ids_are_kept_in_their_order_and_counted() -> None:
             "filter.due_to",
         ),
         ("cancel", {"filter": {"state": "dead"}}, "filter.state"),
+        ("cancel", {"filter": {"due_to": "9999-12-31T23:59:59.9999Z"}}, "filter.due_to"),
+        ("cancel", {"filter": {"labels": {"team": 1}}}, "filter.labels.team"),
+        ("cancel", {"filter": {"key_prefix": ""}}, "filter.key_prefix"),
+        ("cancel", {"filter": {}, "dry_run": "yes"}, "dry_run"),
+        ("redrive", {"filter": {"status": "dead", "since": YEAR_ONE}}, "filter.since"),
         ("cancel", {"filter": {}, "per_second": 0}, "per_second"),
         ("cancel", {"filter": {}, "per_second": 1_001}, "per_second"),
         ("remake", {"filter": {}}, "action"),

@@ -10,7 +10,7 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import InvalidField, UnreadableItem
-from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.task import Status
 from duewheel.rules.tasks.updates import Change
 from duewheel.stores.businesses.cache import KEPT_MS
 from tests.support.receiver import BUSY, GONE, OK
@@ -39,13 +39,6 @@ def called(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[HttpCall
     return calls
 
 
-def fall_due(world: World, task: Task) -> Task:
-    world.dispatch_until(world.read(task).next_ms // 1000)
-    world.clock.set_ms(max(world.clock.now_ms(), world.read(task).next_ms))
-    world.drain()
-    return world.read(task)
-
-
 Calls = list[tuple[HttpCallback, float]]
 
 
@@ -57,7 +50,7 @@ def test_a_callback_is_filled_in_when_it_is_called(world: World, called: Calls) 
     new = HttpCallback("https://new.example/", "", (("A", "3"), ("B", "4")))
     configure(world, callback=new)
     world.clock.advance_ms(1)
-    fall_due(world, nothing)
+    world.fall_due(nothing)
 
     made = {callback.headers: callback for callback, _ in called}
     assert made[(("A", "3"), ("B", "4"))].url == "https://new.example/"
@@ -102,7 +95,7 @@ def test_a_task_dies_with_a_reason_when_its_business_has_no_callback_any_more(wo
     configure(world, callback=HttpCallback(URL))
     task = world.created(callback=None)
     configure(world, callback=None)
-    dead = fall_due(world, task)
+    dead = world.fall_due(world.read(task))
     assert (dead.status, dead.attempts) == (Status.DEAD, 1)
     assert dead.last_error == "neither the task nor its business says where to call"
     assert world.receiver.received == []
@@ -111,7 +104,7 @@ def test_a_task_dies_with_a_reason_when_its_business_has_no_callback_any_more(wo
 def test_a_host_that_is_no_longer_allowed_is_not_called(world: World) -> None:
     task, other = world.created(), world.created(biz_type="devices")
     configure(world, allowed_hosts=("other.example",))
-    dead = fall_due(world, task)
+    dead = world.fall_due(world.read(task))
     assert (dead.status, dead.reason) == (Status.DEAD, "stopped")
     assert dead.last_error == "host-not-allowed: its business does not allow this host"
     assert world.read(other).status is Status.DELIVERED
@@ -124,7 +117,7 @@ def test_the_retry_policy_of_a_task_takes_precedence_over_that_of_its_business(
     usual, other = world.created(), world.created(biz_type="devices")
     configure(world, retry=ONCE)
     world.receiver.answer = lambda received: BUSY
-    fall_due(world, own)
+    world.fall_due(own)
     assert world.read(usual).status is Status.DEAD
     assert world.read(own).next_ms == world.clock.now_ms() + 7_000
     assert world.read(other).next_ms == world.clock.now_ms() + 3_000  # the default
@@ -136,8 +129,8 @@ def test_a_failed_task_past_its_maximum_age_is_not_retried_until_it_is_redriven(
     configure(world, retry=RetryPolicy(delays_seconds=(40.0,), max_age_seconds=60.0))
     task = world.created()
     world.receiver.answer = lambda received: BUSY
-    assert fall_due(world, task).attempts == 1
-    dead = fall_due(world, task)
+    assert world.fall_due(world.read(task)).attempts == 1
+    dead = world.fall_due(world.read(task))
     assert (dead.attempts, dead.reason) == (2, "older than max_age_seconds")
     world.redrive(task.task_id)
     world.drain()
@@ -244,7 +237,7 @@ def test_damaged_settings_stop_no_other_business_and_lose_no_task(
     damaged = {**item, "settings": {"S": "nonsense"}}
     world.unrecorded.put_item(TableName=world.settings.registry_table, Item=damaged)
     world.business_cache.forget("orders")
-    waiting = fall_due(world, task)
+    waiting = world.fall_due(world.read(task))
     assert (waiting.status, waiting.attempts) == (Status.PENDING, 1)
     assert waiting.last_error == "the settings of its business cannot be read"
     assert world.read(other).status is Status.DELIVERED
@@ -252,7 +245,7 @@ def test_damaged_settings_stop_no_other_business_and_lose_no_task(
         configure(world, retention_days=4)
     world.unrecorded.put_item(TableName=world.settings.registry_table, Item=item)
     world.clock.advance_ms(KEPT_MS)
-    assert fall_due(world, task).status is Status.DELIVERED
+    assert world.fall_due(world.read(task)).status is Status.DELIVERED
 
 
 def test_two_concurrent_updates_both_take_effect(world: World) -> None:

@@ -10,7 +10,7 @@ from duewheel.rules.businesses.requests import DeleteQuery
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import InvalidField, Unavailable, VersionMismatch
-from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.task import Status
 from duewheel.stores.businesses.cache import KEPT_MS
 from tests.support.recorder import Call, Death
 from tests.support.world import CALLER, World
@@ -31,13 +31,6 @@ def _table(world: World) -> dict[str, Any]:
 
 def set_token(world: World, text: str | None, biz_type: str = "orders") -> None:
     world.configured(biz_type, callback=OWN, secrets={"token": text})
-
-
-def fall_due(world: World, task: Task) -> Task:
-    world.dispatch_until(task.next_ms // 1000)
-    world.clock.set_ms(max(world.clock.now_ms(), task.next_ms))
-    world.drain()
-    return world.read(task)
 
 
 def sent(world: World) -> list[str]:
@@ -77,7 +70,7 @@ def test_a_crash_at_a_write_leaves_a_record_whose_secrets_open(world: World, wri
         set_token(world, SECOND)
     world.recorder.before = None
     world.clock.advance_ms(KEPT_MS)
-    assert fall_due(world, task).status is Status.DELIVERED
+    assert world.fall_due(task).status is Status.DELIVERED
     assert sent(world) == [SECOND if writes == 3 else FIRST]
 
 
@@ -149,7 +142,7 @@ def test_a_secret_of_another_business_does_not_open(world: World) -> None:
     theirs = world.businesses.read_whole("other").own.secrets
     copied = replace(damaged, own=replace(damaged.own, secrets=theirs), version=damaged.version + 1)
     assert world.businesses.write(damaged, copied, CALLER)
-    task = fall_due(world, world.created(callback=WITH_TOKEN))
+    task = world.fall_due(world.created(callback=WITH_TOKEN))
     assert (task.status, task.attempts) == (Status.PENDING, 1)
     assert task.last_error == "cannot be filled in: the secrets do not open"
     assert sent(world) == []
@@ -161,12 +154,12 @@ def test_a_call_waits_for_lost_secrets_and_is_made_when_they_are_set_again(world
     world.configured("orders", signing_secrets=("whsec_" + 32 * "A",))
     for item in world.unrecorded.scan(**_table(world))["Items"]:
         world.unrecorded.delete_item(**_table(world), Key={"id": item["id"]})
-    task = fall_due(world, world.created())
+    task = world.fall_due(world.created())
     assert (task.status, task.attempts) == (Status.PENDING, 1)
     assert task.last_error == "cannot be signed: the secrets do not open"
     world.configured("orders", signing_secrets=("whsec_" + 32 * "A",))
     world.clock.advance_ms(KEPT_MS)
-    assert fall_due(world, task).status is Status.DELIVERED
+    assert world.fall_due(task).status is Status.DELIVERED
 
 
 def test_a_change_names_no_secret_that_was_deleted_with_its_business(world: World) -> None:

@@ -17,7 +17,7 @@ from duewheel.rules.callbacks.types import Callback, HttpCallback, OnOutcome, To
 from duewheel.rules.delivery import permits as rules
 from duewheel.rules.delivery.circuit_breaker import SETTLE_MS
 from duewheel.rules.delivery.permits import Holding, Wanted
-from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.task import Status
 from duewheel.stores.businesses.permits import PermitStore
 from duewheel.targets.aws.calls import AwsCalls
 from duewheel.workflows.delivery.attempt_call import SETTLE_RESERVE_MS
@@ -30,12 +30,6 @@ HOOK = HttpCallback("https://receiver.example/paid", timeout_seconds=25)
 BUS = "arn:aws:events:us-east-1:123456789012:event-bus/b"
 
 
-def fall_due(world: World, *tasks: Task) -> None:
-    world.dispatch_until(max(task.next_ms for task in tasks) // 1000)
-    world.clock.set_ms(max(world.clock.now_ms(), *(task.next_ms for task in tasks)))
-    world.drain()
-
-
 def test_a_task_is_called_with_the_timeout_of_its_callback_and_others_with_the_setting(
     world: World,
 ) -> None:
@@ -45,7 +39,7 @@ def test_a_task_is_called_with_the_timeout_of_its_callback_and_others_with_the_s
         world.created(FAR_MS, callback=replace(HOOK, timeout_seconds=0.5)),
         world.created(FAR_MS),
     )
-    fall_due(world, slow, quick, usual)
+    world.fall_due(slow, quick, usual)
     found = {received.task_id: received.timeout_seconds for received in world.receiver.received}
     assert found == {slow.task_id: 25, quick.task_id: 0.5, usual.task_id: 4}
 
@@ -74,14 +68,14 @@ def test_a_call_to_aws_has_the_timeout_of_its_callback(
 
     monkeypatch.setattr(AwsCalls, "__call__", called)
     task = world.created(FAR_MS, callback=callback)
-    fall_due(world, task)
+    world.fall_due(task)
     assert seconds == [3]
     assert world.read(task).attempts == 1
 
 
 def test_a_notice_is_called_with_the_timeout_of_its_own_callback(world: World) -> None:
     told = OnOutcome((Told.DELIVERED,), replace(HOOK, url="https://told.example"))
-    fall_due(world, world.created(FAR_MS, on_outcome=told))
+    world.fall_due(world.created(FAR_MS, on_outcome=told))
     world.clock.advance_ms(1_000)
     world.drain()
     found = [(one.url, one.timeout_seconds) for one in world.receiver.received]
@@ -92,10 +86,10 @@ def test_a_run_is_called_with_the_timeout_that_its_timer_has_at_the_call(world: 
     timer = timers.made(world, 200, callback=HOOK)
     world.drain()
     runs = timers.occurrences(world, timer)
-    fall_due(world, runs[0])
+    world.fall_due(runs[0])
     timers.patched(world, timer, callback=replace(HOOK, timeout_seconds=2))
     world.clock.set_ms(runs[1].next_ms - 60_000)
-    fall_due(world, runs[1])
+    world.fall_due(runs[1])
     assert [one.timeout_seconds for one in world.receiver.received] == [25, 2]
 
 
@@ -132,7 +126,7 @@ def test_a_permit_is_leased_for_the_timeout_of_its_call(
         return OK
 
     world.receiver.answer = answer
-    fall_due(world, world.created(FAR_MS, callback=replace(HOOK, timeout_seconds=seconds)))
+    world.fall_due(world.created(FAR_MS, callback=replace(HOOK, timeout_seconds=seconds)))
     timeout_ms = 8_000 if seconds is None else round(seconds * 1000)
     (held,) = held_ms
     assert timeout_ms <= held <= timeout_ms + rules.BEGIN_MS
@@ -176,5 +170,5 @@ def test_a_probe_claims_its_breaker_for_the_timeout_of_its_call(world: World) ->
         return OK
 
     world.receiver.answer = answer
-    fall_due(world, world.created(FAR_MS, callback=HOOK))
+    world.fall_due(world.created(FAR_MS, callback=HOOK))
     assert claimed_ms == [25_000 + SETTLE_MS]

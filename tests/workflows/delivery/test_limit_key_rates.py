@@ -20,12 +20,6 @@ def limited(world: World, per_second: float = 1.0, **own: object) -> None:
     world.configured("orders", flow=flow, **own)
 
 
-def let_pass(world: World, seconds: int) -> None:
-    for _ in range(seconds):
-        world.dispatch_until(world.clock.now_ms() // 1000 + 1)
-        world.drain()
-
-
 def called_ms(world: World, since_ms: int = 0) -> dict[str | None, list[int]]:
     """When the tasks of each key were called, in order."""
     found: dict[str | None, list[int]] = defaultdict(list)
@@ -53,7 +47,7 @@ def test_tasks_of_one_key_take_turns_and_those_of_others_are_on_time(world: Worl
     limited(world)
     created(world, *["a"] * 6, "b", None, "free/1", "free/1")
     due_ms = tasks_of(world)[0].due_ms
-    let_pass(world, 75)
+    world.let_pass(75)
     called = called_ms(world)
     assert [at - due_ms for at in called["a"]] == [0, 1_000, 2_000, 3_000, 4_000, 5_000]
     assert called["b"] == called[None] == [due_ms]
@@ -63,7 +57,7 @@ def test_tasks_of_one_key_take_turns_and_those_of_others_are_on_time(world: Worl
 def test_a_key_that_waits_takes_no_turns_of_its_business(world: World) -> None:
     limited(world, calls_per_second=2.0)
     created(world, *["a"] * 20, "b", "c", "d")
-    let_pass(world, 120)
+    world.let_pass(120)
     due_ms = tasks_of(world)[0].due_ms
     called = called_ms(world)
     assert all(called[key][0] < due_ms + 4_000 for key in "bcd")
@@ -78,7 +72,7 @@ def test_calls_of_a_key_that_wait_for_turns_of_the_business_do_not_come_together
     tenth apart."""
     limited(world, 3.0, calls_per_second=10.0)
     created(world, *[None] * 10, *["a"] * 4)
-    let_pass(world, 75)
+    world.let_pass(75)
     called = called_ms(world)["a"]
     assert len(called) == 4
     assert are_apart(called, 1_000 / 3)
@@ -87,7 +81,7 @@ def test_calls_of_a_key_that_wait_for_turns_of_the_business_do_not_come_together
 def test_a_task_without_a_limited_key_takes_no_turn(world: World) -> None:
     limited(world)
     created(world, None, "free/1")
-    let_pass(world, 65)
+    world.let_pass(65)
     assert called_ms(world).keys() == {None, "free/1"}
     assert not any("turns#" in str(call.request) for call in world.recorder.calls)
 
@@ -96,7 +90,7 @@ def test_a_page_writes_the_turns_of_a_key_once(world: World) -> None:
     limited(world, 10.0)
     created(world, *["a"] * 5)
     before = len(world.recorder.calls)
-    let_pass(world, 65)
+    world.let_pass(65)
     record = registry_keys.turns(CALLS, "orders#a")
     writes = [
         call
@@ -111,7 +105,7 @@ def test_the_turns_of_a_key_expire_a_week_after_the_last_instant_and_those_of_a_
 ) -> None:
     limited(world, 0.01, calls_per_second=50.0)
     created(world, *["a"] * 5)
-    let_pass(world, 62)
+    world.let_pass(62)
     item = turns_of(world, "orders#a")
     assert item is not None
     last_us = max(int(item[name]["N"]) for name in ("free_us", "line_us", "late_us"))  # type: ignore[index]
@@ -164,7 +158,7 @@ def test_no_window_of_a_key_has_more_calls_than_its_rate_allows(
     for number, key in enumerate(keys):
         created(world, key, in_ms=20_000 + number * apart_ms)
     for _ in range(40):
-        let_pass(world, 5)
+        world.let_pass(5)
         if all(task.status is Status.DELIVERED for task in tasks_of(world, since_ms)):
             break
     called = called_ms(world, since_ms)

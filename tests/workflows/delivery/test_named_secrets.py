@@ -6,7 +6,7 @@ import pytest
 
 from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, RetryPolicy, Told
 from duewheel.rules.refusals import InvalidField, Unavailable
-from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.task import Status
 from duewheel.stores.businesses.secret_store import NewSecrets, SecretUnavailable
 from tests.support.receiver import GONE, OK
 from tests.support.timers import made, occurrences
@@ -28,20 +28,13 @@ def store_secrets(world: World, **settings: Any) -> None:
     world.clock.advance_ms(5_000)
 
 
-def fall_due(world: World, task: Task) -> Task:
-    world.dispatch_until(task.next_ms // 1000)
-    world.clock.set_ms(max(world.clock.now_ms(), task.next_ms))
-    world.drain()
-    return world.read(task)
-
-
 def test_a_header_gets_the_secret_that_is_current_at_the_call(
     world: World, called: list[HttpCallback]
 ) -> None:
     store_secrets(world, secrets={"token": "old", "other": "another"})
     task = world.created(callback=AUTHORIZED)
     store_secrets(world, secrets={"token": CANARY, "other": None})
-    assert fall_due(world, task).status is Status.DELIVERED
+    assert world.fall_due(task).status is Status.DELIVERED
     assert called[0].headers == (("authorization", f"Bearer {CANARY}"),)
     assert [one.name for one in world.businesses.read_whole("orders").own.secrets or ()] == [
         "token"
@@ -52,7 +45,7 @@ def test_only_the_table_of_secrets_holds_one_and_no_message_does(
     world: World, called: list[HttpCallback]
 ) -> None:
     store_secrets(world, secrets={"token": CANARY})
-    fall_due(world, world.created(callback=AUTHORIZED))
+    world.fall_due(world.created(callback=AUTHORIZED))
     assert CANARY in str(called)
     tables = [world.emulator.items(name) for name in ("duewheel-Registry", "duewheel-Wheel")]
     assert CANARY not in repr(tables)
@@ -69,7 +62,7 @@ def test_default_headers_notices_and_timers_may_refer_to_secrets(
     world.configured("orders", callback=AUTHORIZED)
     world.clock.advance_ms(5_000)
     world.receiver.answer = lambda received: GONE
-    fall_due(world, world.created(callback=None))
+    world.fall_due(world.created(callback=None))
     world.dispatch_until(world.clock.now_ms() // 1000 + 1)
     world.clock.advance_ms(1_000)
     world.drain()
@@ -82,7 +75,7 @@ def test_default_headers_notices_and_timers_may_refer_to_secrets(
     world.drain()  # plans the chain
     world.receiver.answer = lambda received: OK
     called.clear()
-    fall_due(world, occurrences(world, timer)[0])
+    world.fall_due(occurrences(world, timer)[0])
     assert called[0].headers == (("authorization", f"Bearer {CANARY}"),)
 
 
@@ -96,7 +89,7 @@ def test_a_missing_secret_is_refused_and_ends_a_waiting_task(
     store_secrets(world, secrets={"token": None})
     with pytest.raises(InvalidField, match="no secret of the business"):
         world.created(callback=AUTHORIZED)
-    assert fall_due(world, task).status is Status.DEAD
+    assert world.fall_due(task).status is Status.DEAD
     assert called == []
 
 
@@ -111,9 +104,9 @@ def test_no_call_is_made_and_no_settings_are_written_while_the_table_of_secrets_
     with monkeypatch.context() as patched:
         patched.setattr(type(world.secret_store), "open", closed)
         patched.setattr(NewSecrets, "add", closed)
-        task = fall_due(world, task)
+        task = world.fall_due(task)
         with pytest.raises(Unavailable):
             world.configured("orders", secrets={"token": "new"})
     assert (task.status, task.attempts, called) == (Status.PENDING, 1, [])
-    assert fall_due(world, task).status is Status.DELIVERED
+    assert world.fall_due(task).status is Status.DELIVERED
     assert CANARY in str(called)

@@ -52,13 +52,6 @@ def fall_due(world: World, *tasks: Task) -> None:
         world.drain()
 
 
-def let_pass(world: World, seconds: int, stride: int = 1) -> None:
-    """All functions run, for `stride` seconds at a time."""
-    for _ in range(0, seconds, stride):
-        world.dispatch_until(world.clock.now_ms() // 1000 + stride)
-        world.drain()
-
-
 def parked_items_of(world: World) -> list[str]:
     return [i["slot"]["S"] for i in world.items() if i["slot"]["S"].startswith("parked#")]
 
@@ -80,7 +73,7 @@ def test_tasks_that_fall_due_during_a_pause_are_called_once_after_it_in_due_orde
 
     resume(world)
     assert world.receiver.received == []  # they get new entries a few seconds ahead
-    let_pass(world, 15)
+    world.let_pass(15)
     in_due_order = sorted(tasks, key=lambda task: task.due_ms)
     assert world.receiver.task_ids == [task.task_id for task in in_due_order]
     settled = [world.read(task) for task in tasks]
@@ -127,7 +120,7 @@ def test_a_pause_of_days_loses_no_task_while_the_sweep_moves_on(world: World) ->
         assert world.read(held).parked
         assert is_audited_clean(world, held)
     resume(world)
-    let_pass(world, 10)
+    world.let_pass(10)
     called = world.read(held)
     assert called.status is Status.DELIVERED
     assert called.lateness_ms is not None
@@ -149,7 +142,7 @@ def test_a_limit_of_calls_holds_in_a_release_and_keeps_the_order(world: World) -
     tasks = [world.created(in_ms=60_000 + 10 * n) for n in range(40)]
     fall_due(world, *tasks)
     resume(world)
-    let_pass(world, 25)
+    world.let_pass(25)
     assert world.receiver.task_ids == [task.task_id for task in tasks]
     by_second = Counter(one.at_ms // 1000 for one in world.receiver.received)
     assert max(by_second.values()) <= 5
@@ -193,7 +186,7 @@ def test_a_release_is_requested_again_when_no_cache_contains_the_pause_any_more(
     resume_elsewhere(world)
     fall_due(world, late)
     assert world.read(late).parked
-    let_pass(world, 20, stride=5)
+    world.let_pass(20, stride=5)
     assert world.read(late).status is Status.DELIVERED
 
 
@@ -238,7 +231,7 @@ def test_a_cancel_of_a_parked_task_is_never_too_late_and_is_counted(world: World
     assert (tally.created, tally.cancelled, tally.pending) == (1, 1, 0)
 
     resume(world)
-    let_pass(world, 12)
+    world.let_pass(12)
     assert world.receiver.received == []
     assert parked_items_of(world) == []
 
@@ -250,7 +243,7 @@ def test_a_changed_task_stays_parked_and_is_called_at_its_new_instant(world: Wor
     assert (changed.parked, changed.next_ms, changed.entry) == (True, due_ms, held.entry)
     assert is_audited_clean(world, held)
     resume(world)
-    let_pass(world, 35)
+    world.let_pass(35)
     (call,) = world.receiver.received
     assert (call.at_ms, call.body) == (due_ms, b"18")
 
@@ -259,10 +252,10 @@ def test_a_changed_task_stays_parked_and_is_called_at_its_new_instant(world: Wor
 def test_a_parked_task_that_is_run_stays_parked_until_the_pause_is_over(world: World) -> None:
     held = parked(world)
     assert world.change.run(held.task_id).parked
-    let_pass(world, 10)
+    world.let_pass(10)
     assert world.receiver.received == []
     resume(world)
-    let_pass(world, 10)
+    world.let_pass(10)
     assert world.receiver.task_ids == [held.task_id]
 
 
@@ -276,7 +269,7 @@ def test_a_beat_of_a_parked_watchdog_moves_it_to_later(world: World) -> None:
     assert (beaten.task_id, beaten.parked) == (made.task_id, True)
     assert is_audited_clean(world, made)
     resume(world)
-    let_pass(world, 65)
+    world.let_pass(65)
     assert [one.at_ms for one in world.receiver.received] == [beaten.next_ms]
 
 
@@ -296,7 +289,7 @@ def test_a_parked_task_whose_grace_ran_out_expires_after_the_pause_and_takes_no_
     held = parked(world, expires_after_seconds=30.0)
     world.clock.advance_ms(60_000)
     resume(world)
-    let_pass(world, 8)
+    world.let_pass(8)
     assert world.read(held).status is Status.EXPIRED
     assert world.receiver.received == []
 
@@ -314,7 +307,7 @@ def test_a_retry_that_falls_due_during_a_pause_is_parked_and_keeps_its_attempts(
     assert (held.parked, held.attempts) == (True, 1)
     world.receiver.answer = lambda received: OK
     resume(world)
-    let_pass(world, 10)
+    world.let_pass(10)
     assert (world.read(task).status, world.read(task).attempts) == (Status.DELIVERED, 2)
 
 
@@ -330,7 +323,7 @@ def test_a_redriven_task_of_a_paused_business_waits_for_the_end_of_the_pause(
     world.drain()
     assert world.read(task).parked
     resume(world)
-    let_pass(world, 10)
+    world.let_pass(10)
     assert world.read(task).status is Status.DELIVERED
 
 
@@ -433,7 +426,7 @@ def test_a_damaged_parked_item_is_reported_and_delays_no_other_task(
     edit(world, parked_items.key_of(world.read(tasks[0])), task={"S": "nowhere"})
     edit(world, key_of(world, tasks[1]), next_ms={"S": "then"})
     resume(world)
-    let_pass(world, 20)
+    world.let_pass(20)
     assert world.receiver.task_ids == [task.task_id for task in tasks[2:]]
     assert world.read(tasks[0]).parked
     with pytest.raises(UnreadableItem):
@@ -462,7 +455,7 @@ def test_ending_a_pause_by_put_releases_the_tasks(world: World) -> None:
     held = parked(world)
     world.configured("orders", paused=False)
     world.drain()
-    let_pass(world, 10)
+    world.let_pass(10)
     assert world.read(held).status is Status.DELIVERED
 
 
@@ -474,7 +467,7 @@ def test_the_parked_tasks_of_a_deleted_business_are_cancelled_with_it(world: Wor
     assert delete_business(
         "orders", DeleteQuery(cancel_pending="true"), Precondition(), by=CALLER
     ).done
-    let_pass(world, 15)
+    world.let_pass(15)
     assert world.read(held).status is Status.CANCELLED
     assert (parked_items_of(world), world.receiver.received) == ([], [])
 
@@ -485,5 +478,5 @@ def test_parked_tasks_of_a_business_without_settings_are_released(world: World) 
     world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
     world.send_releases()
     world.drain()
-    let_pass(world, 10)
+    world.let_pass(10)
     assert world.read(held).status is Status.DELIVERED

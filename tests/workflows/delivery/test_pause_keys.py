@@ -36,15 +36,9 @@ def pause(world: World, *, paused: bool) -> None:
         world.drain()
 
 
-def let_pass(world: World, seconds: int, stride: int = 1) -> None:
-    for _ in range(0, seconds, stride):
-        world.dispatch_until(world.clock.now_ms() // 1000 + stride)
-        world.drain()
-
-
 def sweep_for(world: World, minutes: int) -> None:
     for _ in range(minutes):
-        let_pass(world, 60, 10)
+        world.let_pass(60, 10)
         world.sweep_once()
         world.drain()
 
@@ -74,7 +68,7 @@ def is_clean(world: World, tasks: list[Task]) -> bool:
 def test_tasks_of_a_paused_key_wait_and_the_others_are_called_on_time(world: World) -> None:
     pause_keys(world, "a")
     tasks = created(world, "a", "b", None, "a")
-    let_pass(world, 65)
+    world.let_pass(65)
     assert state(world, tasks) == ["parked", "delivered", "delivered", "parked"]
     assert [world.read(tasks[n]).history[0].at_ms for n in (1, 2)] == [
         tasks[1].due_ms,
@@ -87,9 +81,9 @@ def test_after_the_pause_each_is_called_once_in_due_order(world: World) -> None:
     pause_keys(world, "a", "b")
     tasks = created(world, *["a"] * 6)
     others = created(world, "b")
-    let_pass(world, 65)
+    world.let_pass(65)
     resume_keys(world, "a")
-    let_pass(world, 10)
+    world.let_pass(10)
     assert attempts(world, tasks) == [1] * 6
     assert called_order(world, tasks) == [task.task_id for task in tasks]
     assert state(world, others) == ["parked"]
@@ -98,10 +92,10 @@ def test_after_the_pause_each_is_called_once_in_due_order(world: World) -> None:
 def test_resuming_all_keys_at_once_releases_them(world: World) -> None:
     pause_keys(world, "a", "b")
     tasks = created(world, "a", "b")
-    let_pass(world, 65)
+    world.let_pass(65)
     world.configured("orders", paused_flow_keys=None)
     world.drain()
-    let_pass(world, 10)
+    world.let_pass(10)
     assert attempts(world, tasks) == [1, 1]
 
 
@@ -109,9 +103,9 @@ def test_released_tasks_of_a_limited_key_are_called_at_its_rate(world: World) ->
     world.configured("orders", flow=Flow(FlowLimits(calls_per_second=2.0)))
     pause_keys(world, "a")
     tasks = created(world, *["a"] * 5)
-    let_pass(world, 65)
+    world.let_pass(65)
     resume_keys(world, "a")
-    let_pass(world, 20)
+    world.let_pass(20)
     instants = [world.read(task).history[0].at_ms for task in tasks]
     assert all(b - a >= 499 for a, b in zip(instants, instants[2:], strict=False))
     assert instants == sorted(instants)
@@ -128,11 +122,11 @@ def test_a_pause_of_the_business_and_one_of_the_key_end_in_any_order(
     for one in begin if is_key_first else reversed(begin):
         one()
         tasks += created(world, "a", "b")
-        let_pass(world, 62)
+        world.let_pass(62)
     for one in end if is_key_resumed_first else reversed(end):
         assert "parked" in state(world, [tasks[0], tasks[2]])
         one()
-        let_pass(world, 10)
+        world.let_pass(10)
     sweep_for(world, 2)
     assert attempts(world, tasks) == [1] * 4
     assert is_clean(world, tasks)
@@ -144,7 +138,7 @@ def test_the_sweeper_releases_a_key_whose_messages_were_lost_and_then_forgets_it
 ) -> None:
     pause_keys(world, "a")
     tasks = created(world, "a")
-    let_pass(world, 65)
+    world.let_pass(65)
     world.configured("orders", paused_flow_keys={"a": None})
     for message in world.receive():  # lost
         world.sqs.delete_message(
@@ -174,7 +168,7 @@ def test_a_run_that_crashes_between_parked_item_and_home_parks_the_task_once(
     sweep_for(world, 3)
     assert state(world, [task]) == ["parked"]
     resume_keys(world, "a")
-    let_pass(world, 10)
+    world.let_pass(10)
     assert attempts(world, [task]) == [1]
 
 
@@ -183,15 +177,15 @@ def test_an_item_of_another_pause_is_dropped_and_does_not_end_this_one(world: Wo
     paused."""
     pause_keys(world, "a")
     (task,) = created(world, "a")
-    let_pass(world, 65)
+    world.let_pass(65)
     parked = world.read(task)
     world.release.parked.put([replace(parked, parked_key=None)])
     pause(world, paused=True)
     pause(world, paused=False)
-    let_pass(world, 10)
+    world.let_pass(10)
     assert state(world, [task]) == ["parked"]
     resume_keys(world, "a")
-    let_pass(world, 10)
+    world.let_pass(10)
     assert attempts(world, [task]) == [1]
 
 
@@ -201,19 +195,19 @@ def test_a_task_that_waits_for_its_turn_is_parked_if_its_key_is_paused_meanwhile
     world.configured("orders", calls_per_second=0.05)
     pause_keys(world, "other")
     tasks = created(world, *["a"] * 6)
-    let_pass(world, 61)
+    world.let_pass(61)
     pause_keys(world, "a")
-    let_pass(world, 30)
+    world.let_pass(30)
     assert state(world, tasks).count("parked") == 1
     resume_keys(world, "a", "other")
-    let_pass(world, 200, 10)
+    world.let_pass(200, 10)
     assert attempts(world, tasks) == [1] * 6
 
 
 def test_tasks_of_a_key_are_released_when_its_business_is_deleted(world: World) -> None:
     pause_keys(world, "a")
     tasks = created(world, "a")
-    let_pass(world, 65)
+    world.let_pass(65)
     deleted = world.delete_business(
         "orders", DeleteQuery(cancel_pending="true"), Precondition(), by=CALLER
     )
@@ -231,7 +225,7 @@ def test_a_message_of_a_release_names_the_key() -> None:
 def test_a_release_of_the_business_leaves_tasks_of_a_paused_key_parked(world: World) -> None:
     pause_keys(world, "a")
     tasks = created(world, "a")
-    let_pass(world, 65)
+    world.let_pass(65)
     world.release(ReleaseMessage("orders"), "me", world.clock.now_ms() + 60_000)
     assert state(world, tasks) == ["parked"]
 
@@ -241,7 +235,7 @@ def test_a_repeated_pause_of_a_key_does_not_lose_its_tasks(world: World) -> None
     for _ in range(3):
         pause_keys(world, "a")
         tasks += created(world, "a")
-        let_pass(world, 62, 31)
+        world.let_pass(62, 31)
         world.configured("orders", paused_flow_keys={"a": None})  # its messages come later
         pause_keys(world, "a")
         world.drain()
@@ -263,7 +257,7 @@ def test_a_task_that_waits_in_a_notifier_is_parked_if_its_key_is_paused_meanwhil
         world, lambda world: world.configured("orders", paused_flow_keys={"a": True})
     )
     world.drain()
-    let_pass(world, 10)
+    world.let_pass(10)
     assert max(one.at_ms for one in world.receiver.received) <= paused_at[0] + KEPT_MS
     assert "parked" in state(world, tasks)
     assert is_clean(world, tasks)
@@ -277,5 +271,5 @@ def test_an_occurrence_is_parked_by_the_key_of_its_timer(world: World) -> None:
     parked = world.read(first)
     assert (parked.parked, parked.parked_key) == (True, "a")
     resume_keys(world, "a")
-    let_pass(world, 20)
+    world.let_pass(20)
     assert attempts(world, [first]) == [1]

@@ -15,7 +15,6 @@ from tests.support.world import CALLER, World
 from tests.workflows.delivery.test_pause import (
     fall_due,
     is_audited_clean,
-    let_pass,
     parked_items_of,
     resume,
 )
@@ -68,7 +67,7 @@ def test_no_waiting_call_begins_later_than_five_seconds_after_a_pause(
     tasks = crowd(world)
     paused_at = slow_calls(world, pause_now)
     fall_due(world, *tasks)
-    let_pass(world, 30)
+    world.let_pass(30)
     (paused_ms,) = paused_at
     assert max(one.at_ms for one in world.receiver.received) <= paused_ms + KEPT_MS
     called = set(world.receiver.task_ids)
@@ -78,7 +77,7 @@ def test_no_waiting_call_begins_later_than_five_seconds_after_a_pause(
     assert len(parked_items_of(world)) == len(held)
     assert is_audited_clean(world, *tasks)
     resume(world)
-    let_pass(world, 60)
+    world.let_pass(60)
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
@@ -90,7 +89,7 @@ def test_a_task_with_a_later_turn_is_not_called_during_a_pause(world: World) -> 
     world.clock.advance_ms(20_000)
     paused_at = slow_calls(world, pause_now)
     world.drain()
-    let_pass(world, 10)
+    world.let_pass(10)
     assert max(one.at_ms for one in world.receiver.received) <= paused_at[0] + KEPT_MS
 
 
@@ -130,7 +129,7 @@ def test_waiting_tasks_whose_business_is_deleted_are_rescheduled_and_checked_aga
     fall_due(world, *tasks)
     assert len(world.receiver.received) <= 2
     world.receiver.answer = lambda _: OK
-    let_pass(world, 90, stride=10)
+    world.let_pass(90, stride=10)
     statuses = {world.read(task).status for task in tasks}
     assert statuses == {Status.DELIVERED, Status.DEAD}
     assert len(world.receiver.received) <= 2

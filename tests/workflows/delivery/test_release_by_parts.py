@@ -17,7 +17,7 @@ from duewheel.workflows.delivery.park_tasks import BLOCK
 from duewheel.workflows.tasks.reschedule import WRITERS
 from tests.support.stories import End, Interruption, Story
 from tests.support.world import CALLER, World
-from tests.workflows.delivery.test_pause import fall_due, let_pass, parked_items_of, pause, resume
+from tests.workflows.delivery.test_pause import fall_due, parked_items_of, pause, resume
 
 REQUEST_MS = 10  # duration of each request, in the count below
 SMALL_REQUEST_CPU_MS = 1.4  # of an UpdateItem by boto3, as measured by `make bench-cpu`
@@ -93,7 +93,7 @@ def test_a_release_of_many_tasks_sends_one_message_for_each_slot(
         world.release(ReleaseMessage("orders", part), "me", world.clock.now_ms() + 60_000)
     assert parked_items_of(world) == []
     handle_pages(world, received)
-    let_pass(world, 12)
+    world.let_pass(12)
     assert Counter(world.receiver.task_ids) == Counter(task.task_id for task in tasks)
 
 
@@ -206,7 +206,7 @@ def test_lost_messages_of_slots_are_sent_again_by_the_sweeper(
     world.send_releases()
     work_off_parts(world)
     assert parked_items_of(world) == []
-    let_pass(world, 12)
+    world.let_pass(12)
     assert Counter(world.receiver.task_ids) == Counter(task.task_id for task in tasks)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from duewheel.rules.callbacks.signature import signatures
 from duewheel.rules.refusals import Unavailable
-from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.task import Status
 from duewheel.stores.businesses.secret_store import NewSecrets, SecretUnavailable
 from tests.support.receiver import Received
 from tests.support.world import World
@@ -26,15 +26,9 @@ def sign_with(world: World, *secrets: bytes) -> None:
 
 
 def call_of(world: World, **fields: Any) -> Received:
-    task = fall_due(world, world.created(**fields))
+    task = world.fall_due(world.created(**fields))
     assert task.status is Status.DELIVERED
     return world.receiver.received[-1]
-
-
-def fall_due(world: World, task: Task) -> Task:
-    world.dispatch_until(task.next_ms // 1000)
-    world.drain()
-    return world.read(task)
 
 
 def signed(call: Received, *secrets: bytes, body: bytes = BODY) -> str:
@@ -85,12 +79,12 @@ def test_no_call_is_made_while_secrets_cannot_be_read(
     task = world.created()
     with monkeypatch.context() as patched:
         patched.setattr(type(world.secret_store), "open", closed)
-        task = fall_due(world, task)
+        task = world.fall_due(task)
     assert (task.status, task.attempts) == (Status.PENDING, 1)
     assert task.last_error == "cannot be signed: the secrets do not open"
     assert world.receiver.received == []
 
-    assert fall_due(world, task).status is Status.DELIVERED
+    assert world.fall_due(task).status is Status.DELIVERED
     (call,) = world.receiver.received
     assert call.headers["webhook-signature"] == signed(call, NEW)
 
