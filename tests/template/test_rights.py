@@ -209,7 +209,6 @@ def test_a_policy_that_is_not_understood_is_no_right(emulator: Emulator, tmp_pat
 RECORDS = {
     "an API key": registry_keys.api_key("k"),
     "a business with its secrets": registry_keys.business("orders"),
-    "a secret of the service": registry_keys.secret("cursors"),
     "who changed an API key": registry_keys.changes("api-key", "k"),
     "who changed a business": registry_keys.changes("business", "orders"),
 }

@@ -105,10 +105,7 @@ def test_all_businesses_are_listed_by_name_however_small_the_pages(world: World)
     assert versions == [1, 0, 1, 0, 1]
 
 
-def test_a_list_reads_on_while_one_of_its_two_parts_has_more(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("duewheel.workflows.filtered_page.READ_AT_ONCE", 2)
+def test_a_list_reads_on_while_one_of_its_two_parts_has_more(world: World) -> None:
     for number in range(5):
         world.configured(f"a{number}")
         seen(world).note(f"b{number}", world.clock.now_ms() // 60_000)

@@ -12,10 +12,14 @@ from typing import overload
 
 from duewheel.rules.fields import invalid
 
-SECRET_BYTES = 32
 _SEAL_BYTES = 16
 
 Question = Sequence[str | int | None]
+
+
+def secret_of(wheel_secret: bytes) -> bytes:
+    """The secret of cursors. It opens nothing else that the wheel's secret seals."""
+    return hmac.digest(wheel_secret, b"cursors", "sha256")
 
 
 @overload

@@ -102,10 +102,6 @@ def open_operation(operation_id: str) -> dict[str, Any]:
     return key(OPEN_OPERATIONS_KIND, operation_id)
 
 
-def secret(name: str) -> dict[str, Any]:
-    return key("secret", name)
-
-
 def turns(limit: str, scope: str) -> dict[str, Any]:
     """`scope`: a business, or one of its flow keys."""
     return key(f"turns#{scope}", limit)

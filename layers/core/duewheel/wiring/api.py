@@ -8,15 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from duewheel.rules.access.api_keys import ID_RANGE
-from duewheel.rules.access.api_keys import SECRET_BYTES as API_KEY_BYTES
+from duewheel.rules import cursors
+from duewheel.rules.access.api_keys import ID_RANGE, SECRET_BYTES
 from duewheel.rules.access.grants import Access, Callers
 from duewheel.rules.bulk.requests import RANDOM_BYTES
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
-from duewheel.rules.cursors import SECRET_BYTES
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.history.change_records import ChangeRecords
-from duewheel.stores.secrets import CURSOR, read_or_record
 from duewheel.stores.sweep.audit_reads import AuditStore
 from duewheel.wiring.access import api_keys
 from duewheel.wiring.businesses import (
@@ -39,6 +37,7 @@ from duewheel.wiring.process import (
     pointers,
     random_bytes,
     settings,
+    shape,
 )
 from duewheel.wiring.timers import change_timer, counters, made_once, run_list, timers
 from duewheel.wiring.wheel import (
@@ -113,8 +112,7 @@ def list_tasks() -> ListTasks:
 
 @once
 def cursor_secret() -> bytes:
-    fresh = secrets.token_bytes(SECRET_BYTES)
-    return read_or_record(dynamodb(), settings().registry_table, CURSOR, fresh)
+    return cursors.secret_of(shape().secret)
 
 
 @once
@@ -201,7 +199,7 @@ def issue_keys() -> IssueKeys:
         keys=api_keys(),
         changes=ApiKeyChanges(dynamodb(), settings().registry_table),
         random_number=lambda: secrets.randbelow(ID_RANGE),
-        random_bytes=lambda: secrets.token_bytes(API_KEY_BYTES),
+        random_bytes=lambda: secrets.token_bytes(SECRET_BYTES),
     )
 
 
@@ -272,7 +270,7 @@ def read_timers() -> ReadTimers:
         counters=counters(),
         run_list=run_list(),
         all_businesses=AllBusinesses(known_businesses()),
-        secret=cursor_secret,
+        secret=cursor_secret(),
     )
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-COMPLETION_SECRET_BYTES = 32
+WHEEL_SECRET_BYTES = 32
 
 _clock: Clock = SystemClock()
 _write_line: Callable[[str], None] = print
@@ -143,7 +143,7 @@ def origin() -> int:
 
 @once
 def shape() -> WheelShape:
-    fresh = secrets.token_bytes(COMPLETION_SECRET_BYTES)
+    fresh = secrets.token_bytes(WHEEL_SECRET_BYTES)
     return pointers().shape(settings().buckets, clock().now_ms(), fresh)
 
 

@@ -149,10 +149,6 @@ class Operation(Struct, frozen=True, kw_only=True):
         """A page takes about a second at most, where a pace is given: so a stop takes effect."""
         return min(PAGE_MAX, self.wish.per_second or PAGE_MAX)
 
-    @property
-    def is_ended_by_page(self) -> bool:
-        return self.page is not None and self.page.behind is None
-
     def is_free(self, now_ms: int) -> bool:
         return self.state.is_open and self.lease_until_ms <= now_ms
 

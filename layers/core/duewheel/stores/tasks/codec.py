@@ -54,12 +54,12 @@ from duewheel.stores.tasks.attempt_codec import (
 )
 from duewheel.stores.tasks.plan_codec import TimerId, Version, plan_from, timer_attributes
 from duewheel.stores.tasks.revival_codec import revivals_from, revivals_text
-from duewheel.stores.tasks.running_codec import running_from
 from duewheel.stores.tasks.waiting_codec import (
     in_line_from,
     paused_from,
     postponement_from,
     reservation_from,
+    running_from,
     waiting_attributes,
 )
 

@@ -7,17 +7,21 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.json import Decoder, encode
 
+from duewheel.rules.callbacks.completion import WITHIN_SECONDS_MAX
 from duewheel.rules.tasks.task import (
     InLine,
     Paused,
     PostponedBy,
     Postponement,
     Reservation,
+    Running,
     Task,
 )
 from duewheel.stores.item_attributes import InstantMs, Text
+from duewheel.stores.tasks.attempt_codec import AttemptRow, attempt_row
 from duewheel.stores.tasks.plan_codec import Version
-from duewheel.stores.tasks.running_codec import running_text
+
+_SCOPES_MAX = 2
 
 
 class _PausedRow(Struct, array_like=True, frozen=True):
@@ -29,10 +33,19 @@ class _PausedRow(Struct, array_like=True, frozen=True):
     by: Text
 
 
+class _RunningRow(Struct, array_like=True, frozen=True, kw_only=True):
+    until_ms: InstantMs
+    within_seconds: Annotated[int, Meta(ge=1, le=WITHIN_SECONDS_MAX)]
+    call: AttemptRow
+    scopes: Annotated[tuple[Text, ...], Meta(max_length=_SCOPES_MAX)] = ()
+    note: Text | None = None
+
+
 _place = Decoder(tuple[InstantMs, Version, Annotated[int, Meta(ge=0, le=1)]])
 _waits_for = Decoder(tuple[PostponedBy, InstantMs])
 _in_line = Decoder(tuple[InstantMs, InstantMs])
 _paused = Decoder(_PausedRow)
+_running = Decoder(_RunningRow)
 
 
 def waiting_attributes(task: Task) -> dict[str, Any]:
@@ -74,3 +87,25 @@ def in_line_from(source: str) -> InLine:
 def paused_from(source: str) -> Paused:
     row = _paused.decode(source)
     return Paused(since_ms=row.since_ms, by=row.by, until_ms=row.until_ms, from_ms=row.from_ms)
+
+
+def running_text(running: Running) -> str:
+    row = _RunningRow(
+        until_ms=running.until_ms,
+        within_seconds=running.within_seconds,
+        call=attempt_row(running.call),
+        scopes=running.scopes,
+        note=running.note,
+    )
+    return encode(row).decode()
+
+
+def running_from(source: str) -> Running:
+    row = _running.decode(source)
+    return Running(
+        call=row.call.attempt,
+        until_ms=row.until_ms,
+        within_seconds=row.within_seconds,
+        scopes=row.scopes,
+        note=row.note,
+    )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TIME = "time"
 SWEEP = "sweep"
-_SECRET = "completion_secret"
+_SECRET = "secret"
 # The first writer's clock may be ahead of the next one's: start before any instant to which they
 # write.
 _ORIGIN_MARGIN_SECONDS = 10
@@ -29,7 +29,8 @@ _open_places = Decoder(tuple[OpenPlace, ...])
 
 
 class WheelShape(Struct, frozen=True):
-    """`origin`: the second at which both pointers start. `secret`: of completion tokens."""
+    """`origin`: the second at which both pointers start. `secret`: of completion tokens and of
+    cursors."""
 
     origin: int
     secret: bytes

@@ -6,6 +6,7 @@ secret from before a rotation. So a caller's own key is read again before it mak
 """
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -22,12 +23,14 @@ from duewheel.rules.refusals import ApiKeyEnded, NotPermitted, TooManyApiKeys, U
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.access.api_keys import ApiKeyStore
 from duewheel.stores.dynamodb import unavailable_when_throttled
-from duewheel.workflows.filtered_page import within_reach
 from duewheel.workflows.tries import until_won
 
 KEYS_MAX = 1_000
+_READ_AT_ONCE = 100
 # A random id is taken once in 10^18 times; a lost race shows that another writer was first.
 _TRIES = 3
+
+T = TypeVar("T")
 
 
 class Issued(Struct, frozen=True):
@@ -158,7 +161,7 @@ class ListKeys(Struct, frozen=True):
         if not by.administers:
             return ApiKeyPage([], None)
         now_ms = self.clock.now_ms()
-        found, last = within_reach(
+        found, last = _within_reach(
             self.keys.page,
             lambda key: by.may_grant(key.grants) and not key.is_gone(now_ms),
             lambda key: key.key_id,
@@ -166,3 +169,23 @@ class ListKeys(Struct, frozen=True):
             query.limit,
         )
         return ApiKeyPage(found, cursors.sealed(last, _QUESTION, self.secret))
+
+
+def _within_reach(
+    read: Callable[[str | None, int], tuple[list[T], str | None]],
+    reaches: Callable[[T], bool],
+    name_of: Callable[[T], str],
+    after: str | None,
+    limit: int,
+) -> tuple[list[T], str | None]:
+    """At most `limit` items, and the name of the last one if there are more. `read`: the items
+    behind a position, and the position reached, or None at the end.
+
+    Neither the number of items nor the cursor shows what was left out: the cursor, which its holder
+    can read, names the last item shown, and there is one only if there is more to show."""
+    shown: list[T] = []
+    while True:
+        found, after = read(after, _READ_AT_ONCE)
+        shown += [one for one in found if reaches(one)]
+        if len(shown) > limit or after is None:
+            return shown[:limit], name_of(shown[limit - 1]) if len(shown) > limit else None

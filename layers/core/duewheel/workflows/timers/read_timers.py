@@ -2,7 +2,7 @@
 instants of one, and its runs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct, field
 
@@ -57,7 +57,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
     counters: CounterStore
     run_list: OccurrenceIndex
     all_businesses: AllBusinesses
-    secret: Callable[[], bytes]  # of cursors; only lists read it
+    secret: bytes
 
     def one(self, timer_id: str, permit: Permit) -> ShownTimer:
         timer = self.find(timer_id, permit)
@@ -91,12 +91,12 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         return self._page(query, part.found, part.position, looked_at)
 
     def _position(self, query: TimersQuery) -> str | None:
-        return cursors.opened(query.cursor, query.question, self.secret())
+        return cursors.opened(query.cursor, query.question, self.secret)
 
     def _page(
         self, query: TimersQuery, timers: list[ShownTimer], last: str | None, looked_at: LookedAt
     ) -> TimerPage:
-        cursor = cursors.sealed(last, query.question, self.secret())
+        cursor = cursors.sealed(last, query.question, self.secret)
         return TimerPage(timers, cursor, looked_at)
 
     def _part(
@@ -135,7 +135,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
         """Its occurrences up to now, the latest first, each by its record as it is now."""
         self.find(timer_id, permit)
         question = ("runs", timer_id, query.status)
-        position = cursors.opened(query.cursor, question, self.secret())
+        position = cursors.opened(query.cursor, question, self.secret)
         before = position or addresses.second_range(self._now_second())[1]
         count = query.limit if query.status is None else LIMIT_MAX
         homes, goes_on = self.run_list.page(timer_id, newest_first=True, behind=before, limit=count)
@@ -153,7 +153,7 @@ class ReadTimers(Struct, frozen=True, kw_only=True):
             Room(query.limit),
             goes_on=goes_on,
         )
-        return Page(found, cursors.sealed(last, question, self.secret()))
+        return Page(found, cursors.sealed(last, question, self.secret))
 
     def _current(self, lines: Sequence[TimerLine]) -> dict[str, ShownTimer]:
         with unavailable_when_throttled():
