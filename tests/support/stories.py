@@ -10,6 +10,7 @@ from enum import Enum
 from functools import partial
 from itertools import count
 from math import inf
+from typing import TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -225,6 +226,37 @@ def is_write(call: Call) -> bool:
         call.operation in ("PutItem", "UpdateItem", "DeleteItem")
         and "slot" in call.request.get("Key", call.request.get("Item", {}))
     )
+
+
+OneStory = TypeVar("OneStory", bound=Story)
+
+
+def after_each_write(
+    begun: Callable[[], OneStory],
+    step: Callable[[OneStory], object],
+    by: Callable[[OneStory], Interruption],
+    is_counted: Callable[[Call], bool] = is_write,
+    every: int = 1,
+) -> Iterator[OneStory]:
+    """The same story for each write of `step`, interrupted after that write."""
+    story = begun()
+    writes: list[bool] = []
+
+    def note(call: Call) -> None:
+        writes.append(is_counted(call))
+
+    story.world.recorder.after = note
+    step(story)
+    story.world.recorder.after = None
+    numbers = [number for number, is_one in enumerate(writes, start=1) if is_one]
+    for number in numbers[::every]:
+        story = begun()
+        interruption = by(story)
+        interruption.number, interruption.moment = number, "after"
+        assert story.interrupted(lambda story=story: step(story), interruption)
+        story.settle_all()
+        story.check()
+        yield story
 
 
 def delivered_ms(call: Call) -> float:

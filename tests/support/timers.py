@@ -10,7 +10,7 @@ from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.timer import Misfire, Rules, Timer
 from duewheel.stores import registry_keys
 from duewheel.stores.tasks import codec
-from tests.support.world import CALLER, World
+from tests.support.world import CALLER, LAMBDA_MS, World
 
 CALLBACK = HttpCallback("https://receiver.example/closing")
 
@@ -47,6 +47,24 @@ def chain_of(world: World, timer: Timer) -> Task | None:
     current = world.timers.read(timer.timer_id)
     home = timer.chain if current is None else current.chain
     return None if home is None else world.tasks.get(home)
+
+
+def plan(world: World, timer: Timer) -> None:
+    """The work of a notifier on the due entry of the chain."""
+    chain = chain_of(world, timer)
+    if chain is not None and chain.plan is not None and chain.is_live:
+        deadline_ms = world.clock.now_ms() + LAMBDA_MS
+        world.deliver.deliver_entries.plan_timers([(chain, chain.plan)], deadline_ms)
+
+
+def run_for(world: World, seconds: int) -> None:
+    """All functions run, second by second."""
+    until = now(world) + seconds
+    while now(world) < until:
+        world.dispatch_until(now(world))
+        world.drain()
+        world.clock.advance_ms(1_000)
+    world.drain()
 
 
 def fates(world: World, timer: Timer) -> Counter[str]:

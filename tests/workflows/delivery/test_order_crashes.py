@@ -1,7 +1,7 @@
 """A flow key in order is interrupted at each write, by a death or by another request: its tasks are
 called in order all the same."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -11,8 +11,7 @@ from duewheel.rules.tasks.flow_order import place_of
 from duewheel.stores.tasks import codec
 from tests.support.in_order import keep_in_order
 from tests.support.receiver import BUSY, GONE, OK, Received
-from tests.support.recorder import Call
-from tests.support.stories import End, Interruption, Story, is_write
+from tests.support.stories import End, Interruption, Story, after_each_write
 from tests.support.world import World
 
 FAR = 9  # seconds: read with its slice
@@ -80,35 +79,13 @@ def deliver_all(story: InOrder) -> None:
     story.pass_time(FAR + 30)
 
 
-def stories(
-    world: World,
-    answers: tuple[Outcome, ...],
-    before: Step,
-    step: Step,
-    by: Callable[[InOrder], Interruption],
-    every: int = 1,
-) -> Iterator[InOrder]:
-    """The same story for each write of `step`, interrupted after that write."""
-    story = InOrder(world, *answers)
-    before(story)
-    writes: list[bool] = []
-
-    def note(call: Call) -> None:
-        writes.append(is_write(call))
-
-    world.recorder.after = note
-    step(story)
-    world.recorder.after = None
-    numbers = [number for number, is_one in enumerate(writes, start=1) if is_one]
-    for number in numbers[::every]:
+def begun(world: World, answers: tuple[Outcome, ...], before: Step) -> Callable[[], InOrder]:
+    def begin() -> InOrder:
         story = InOrder(world, *answers)
         before(story)
-        interruption = by(story)
-        interruption.number, interruption.moment = number, "after"
-        assert story.interrupted(lambda story=story: step(story), interruption)
-        story.settle_all()
-        story.check()
-        yield story
+        return story
+
+    return begin
 
 
 def by_death(_: InOrder) -> Interruption:
@@ -129,12 +106,14 @@ STEPS = {
 @pytest.mark.parametrize("name", STEPS)
 def test_a_death_after_any_write_changes_no_order(world: World, name: str) -> None:
     answers, before, step = STEPS[name]
-    assert sum(1 for _ in stories(world, answers, before, step, by_death)) > 1
+    assert sum(1 for _ in after_each_write(begun(world, answers, before), step, by_death)) > 1
 
 
 def test_a_death_at_some_writes_changes_no_order(world: World) -> None:
     answers, before, step = STEPS["delivering what waited"]
-    assert sum(1 for _ in stories(world, answers, before, step, by_death, every=6)) > 1
+    assert (
+        sum(1 for _ in after_each_write(begun(world, answers, before), step, by_death, every=6)) > 1
+    )
 
 
 @pytest.mark.exhaustive
@@ -153,4 +132,4 @@ def test_a_concurrent_request_changes_no_order(
         story.check_order = nothing  # type: ignore[method-assign]
         return Interruption(0, lambda: between(story))
 
-    assert sum(1 for _ in stories(world, (BUSY,), before, step, by_another)) > 1
+    assert sum(1 for _ in after_each_write(begun(world, (BUSY,), before), step, by_another)) > 1

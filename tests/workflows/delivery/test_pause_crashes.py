@@ -1,13 +1,13 @@
 """A pause is interrupted at each of its writes, by a death or by another request: every task is
 called afterwards, and once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from tests.support.promises import Told
 from tests.support.recorder import Call
-from tests.support.stories import End, Interruption, Story
+from tests.support.stories import End, Interruption, Story, after_each_write
 from tests.support.world import World
 
 Step = Callable[[Story], object]
@@ -42,31 +42,17 @@ def first(story: Story) -> Told:
     return next(iter(story.told.values()))
 
 
-def stories(
-    world: World, before: Step, step: Step, by: Callable[[Story], Interruption]
-) -> Iterator[Story]:
-    """The same story for each write of `step` that is not refused, interrupted after that write."""
-    story = Story(world)
-    before(story)
-    operations: list[str] = []
-
-    def note(call: Call) -> None:
-        operations.append(call.operation)
-
-    world.recorder.after = note
-    step(story)
-    world.recorder.after = None
-    for number, operation in enumerate(operations, start=1):
-        if operation in READS:
-            continue
+def begun(world: World, before: Step) -> Callable[[], Story]:
+    def begin() -> Story:
         story = Story(world)
         before(story)
-        interruption = by(story)
-        interruption.number, interruption.moment = number, "after"
-        assert story.interrupted(lambda story=story: step(story), interruption)
-        story.settle_all()
-        story.check()
-        yield story
+        return story
+
+    return begin
+
+
+def is_no_read(call: Call) -> bool:
+    return call.operation not in READS
 
 
 def interruption_by_death(_: Story) -> Interruption:
@@ -88,7 +74,7 @@ def test_a_death_after_any_write_loses_nothing_and_calls_nothing_twice(
     world: World, before: Step, step: Step
 ) -> None:
     deaths = 0
-    for story in stories(world, before, step, interruption_by_death):
+    for story in after_each_write(begun(world, before), step, interruption_by_death, is_no_read):
         deaths += 1
         assert {len(outcomes) for outcomes in story.outcomes.values()} == {1}
     assert deaths > 1
@@ -118,4 +104,4 @@ def test_a_concurrent_request_in_between_takes_effect(
     def by_another(story: Story) -> Interruption:
         return Interruption(0, lambda: between(story))
 
-    assert sum(1 for _ in stories(world, before, step, by_another)) > 0
+    assert sum(1 for _ in after_each_write(begun(world, before), step, by_another, is_no_read)) > 0

@@ -28,7 +28,11 @@ from duewheel.rules.timers.timer import Timer
 from duewheel.stores import registry_keys
 from tests.support.conflicts import A_MOMENT, conflicts, of_transactions
 from tests.support.recorder import Death
-from tests.support.timers import made, now, patched
+from tests.support.timers import (
+    made,
+    patched,
+    run_for,
+)
 from tests.support.world import CALLER, World
 
 OTHER = "arn:aws:iam::123456789012:user/other"
@@ -284,7 +288,7 @@ def test_a_crash_leaves_neither_a_change_without_record_nor_a_record_without_cha
 def test_a_timer_that_its_receiver_stops_records_the_service_as_the_caller(world: World) -> None:
     timer = made(world, 60, disable_on_stop=True)
     world.receiver.answer = lambda _: GONE
-    run(world, 62)
+    run_for(world, 62)
     assert not at(world, timer.timer_id).enabled
     assert summaries(of_timer(world, timer))[1:] == [(2, "disabled", THE_SERVICE)]
 
@@ -292,19 +296,10 @@ def test_a_timer_that_its_receiver_stops_records_the_service_as_the_caller(world
 @pytest.mark.exhaustive
 def test_the_end_of_a_timer_by_itself_records_no_change(world: World) -> None:
     timer = made(world, 20, max_runs=3)
-    run(world, 90)
+    run_for(world, 90)
     assert len(world.receiver.received) == 3
     assert at(world, timer.timer_id).ended
     assert summaries(of_timer(world, timer)) == [(1, "created", CALLER)]
-
-
-def run(world: World, seconds: int) -> None:
-    until = now(world) + seconds
-    while now(world) < until:
-        world.dispatch_until(now(world))
-        world.drain()
-        world.clock.advance_ms(1_000)
-    world.drain()
 
 
 def test_timers_deleted_with_their_business_record_the_caller(world: World) -> None:

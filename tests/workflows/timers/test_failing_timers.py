@@ -18,7 +18,14 @@ from duewheel.wiring.long_work import reported_work
 from duewheel.wiring.notifier import plan_timers
 from tests.support.receiver import BUSY, GONE, OK, WORKS_ON, Received
 from tests.support.recorder import Death
-from tests.support.timers import chain_of, made, now, occurrences, patched
+from tests.support.timers import (
+    chain_of,
+    made,
+    now,
+    occurrences,
+    patched,
+    run_for,
+)
 from tests.support.world import CALLER, LAMBDA_MS, World
 
 ONE_ATTEMPT = RetryPolicy(1, delays_seconds=())
@@ -31,15 +38,6 @@ def failing(world: World, failures: int = 3, /, **rules: Any) -> Timer:
         EVERY,
         **{"pause_on_failures": failures, "retry": ONE_ATTEMPT, "max_runs": 30, **rules},
     )
-
-
-def run(world: World, seconds: int) -> None:
-    until = now(world) + seconds
-    while now(world) < until:
-        world.dispatch_until(now(world))
-        world.drain()
-        world.clock.advance_ms(1_000)
-    world.drain()
 
 
 def at(world: World, timer: Timer) -> Timer:
@@ -67,9 +65,9 @@ FAILED = (False, DisabledReason.FAILURES)
 def test_a_timer_is_disabled_after_so_many_runs_in_a_row_that_ended_dead(world: World) -> None:
     timer = failing(world, 3)
     world.receiver.answer = lambda _: BUSY
-    run(world, 25)
+    run_for(world, 25)
     assert state(world, timer) == (True, None)
-    run(world, 60)
+    run_for(world, 60)
     assert len(world.receiver.received) == 3
     assert state(world, timer) == FAILED
     assert disabling(world, timer) == [THE_SERVICE]
@@ -79,9 +77,9 @@ def test_a_success_begins_the_count_anew(world: World) -> None:
     timer = failing(world, 2)
     answers = iter([BUSY, OK, BUSY, OK])
     world.receiver.answer = lambda _: next(answers, BUSY)
-    run(world, 52)
+    run_for(world, 52)
     assert state(world, timer) == (True, None)
-    run(world, 20)
+    run_for(world, 20)
     assert len(world.receiver.received) == 6
     assert state(world, timer) == FAILED
 
@@ -89,14 +87,14 @@ def test_a_success_begins_the_count_anew(world: World) -> None:
 def test_enabling_begins_the_count_anew_and_takes_the_reason_away(world: World) -> None:
     timer = failing(world, 2)
     world.receiver.answer = lambda _: BUSY
-    run(world, 25)
+    run_for(world, 25)
     assert state(world, timer) == FAILED
     world.change_timer.enable(timer.timer_id, by=CALLER)
     assert state(world, timer) == (True, None)
-    run(world, 11)
+    run_for(world, 11)
     assert len(world.receiver.received) == 3
     assert state(world, timer) == (True, None)
-    run(world, 11)
+    run_for(world, 11)
     assert state(world, timer) == FAILED
     assert disabling(world, timer) == [THE_SERVICE] * 2
 
@@ -106,7 +104,7 @@ def test_other_changes_of_a_disabled_timer_keep_its_reason_and_disabling_it_is_n
 ) -> None:
     timer = failing(world, 1)
     world.receiver.answer = lambda _: BUSY
-    run(world, 12)
+    run_for(world, 12)
     version = at(world, timer).version
     world.change_timer.disable(timer.timer_id, by=CALLER)
     assert at(world, timer).version == version
@@ -123,7 +121,7 @@ def test_a_timer_that_a_caller_disables_has_no_reason(world: World) -> None:
 def test_a_stop_gives_its_own_reason(world: World) -> None:
     timer = failing(world, 1, disable_on_stop=True)
     world.receiver.answer = lambda _: GONE
-    run(world, 12)
+    run_for(world, 12)
     assert state(world, timer) == (False, DisabledReason.STOPPED)
     assert disabling(world, timer) == [THE_SERVICE]
 
@@ -137,9 +135,9 @@ def test_a_run_that_is_tried_again_for_long_counts_when_it_has_ended(world: Worl
         return GONE if received.at_ms // 1000 - begins == 3 * EVERY else BUSY
 
     world.receiver.answer = answer
-    run(world, 50)
+    run_for(world, 50)
     assert state(world, timer) == (True, None)
-    run(world, 10)
+    run_for(world, 10)
     assert [task.status for task in occurrences(world, timer)] == [Status.DEAD] * 3
     assert state(world, timer) == FAILED
 
@@ -152,7 +150,7 @@ def test_a_failure_that_ends_behind_a_later_success_does_not_disable(world: Worl
         return OK if received.at_ms // 1000 - begins == 3 * EVERY else BUSY
 
     world.receiver.answer = answer
-    run(world, 70)
+    run_for(world, 70)
     ends = [task.status for task in occurrences(world, timer)]
     assert ends == [Status.DEAD, Status.DEAD, Status.DELIVERED]
     assert state(world, timer) == (True, None)
@@ -162,7 +160,7 @@ def test_work_that_is_reported_as_failed_counts(world: World) -> None:
     world.receiver.answer = lambda _: WORKS_ON
     timer = failing(world, 2)
     for _ in range(2):
-        run(world, 11)
+        run_for(world, 11)
         (work,) = [task for task in occurrences(world, timer) if task.running]
         assert state(world, timer) == (True, None)
         reported_work().fail(work.home, AttemptName(0, 1), Outcome(Verdict.RETRY, "no paper"))
@@ -174,7 +172,7 @@ def requests_of_three_failures(world: World, timer: Timer) -> Counter[str]:
     world.receiver.answer = lambda _: BUSY
     world.drain()
     world.recorder.calls.clear()
-    run(world, 35)
+    run_for(world, 35)
     assert len(world.receiver.received) == 3
     of_runs = [call for call in world.recorder.calls if timer.timer_id in str(call.request)]
     return Counter(call.operation for call in of_runs)
@@ -192,7 +190,7 @@ def test_a_timer_with_the_setting_makes_no_request_for_runs_that_succeed(world: 
     timer = failing(world, 3)
     world.drain()
     world.recorder.calls.clear()
-    run(world, 35)
+    run_for(world, 35)
     assert len(world.receiver.received) == 3
     of_runs = [call for call in world.recorder.calls if timer.timer_id in str(call.request)]
     assert not [call for call in of_runs if call.operation in ("Query", "GetItem")]
@@ -202,13 +200,13 @@ def test_runs_that_end_at_once_disable_the_timer_once(world: World) -> None:
     """Another process looks while the first one writes."""
     timer = failing(world, 2)
     world.receiver.answer = lambda _: BUSY
-    run(world, 12)
+    run_for(world, 12)
 
     def look_too() -> None:
         world.disable_timer.if_failing(timer.timer_id)
 
     world.recorder.once("TransactWriteItems", look_too, "before", of=DisabledReason.FAILURES.value)
-    run(world, 20)
+    run_for(world, 20)
     assert state(world, timer) == FAILED
     assert disabling(world, timer) == [THE_SERVICE]
 
@@ -221,7 +219,7 @@ def test_a_death_at_any_request_leaves_it_to_the_next_look_and_it_is_disabled_on
     timer = failing(world, 2)
     world.receiver.answer = lambda _: BUSY
     world.recorder.refuse("TransactWriteItems", of=DisabledReason.FAILURES.value, times=99)
-    run(world, 22)
+    run_for(world, 22)
     assert state(world, timer) == (True, None)
     world.recorder.before = None
     world.recorder.die(operation, when)
@@ -236,7 +234,7 @@ def test_planning_makes_up_for_a_death_before_the_timer_was_disabled(world: Worl
     timer = failing(world, 2, max_runs=None)
     world.receiver.answer = lambda _: BUSY
     world.recorder.refuse("TransactWriteItems", of=DisabledReason.FAILURES.value, times=1)
-    run(world, 22)
+    run_for(world, 22)
     assert state(world, timer) == (True, None)
     chain = chain_of(world, timer)
     assert chain is not None
@@ -249,7 +247,7 @@ def test_who_asks_is_told_once_that_a_timer_was_disabled(world: World) -> None:
     told = OnOutcome((Told.DISABLED,), HttpCallback("https://receiver.example/told"))
     timer = failing(world, 2, on_outcome=told)
     world.receiver.answer = lambda received: OK if received.url.endswith("told") else BUSY
-    run(world, 40)
+    run_for(world, 40)
     (notice,) = [one for one in world.receiver.received if one.url.endswith("told")]
     body = json.loads(notice.body or b"")
     assert body["outcome"] == "disabled"

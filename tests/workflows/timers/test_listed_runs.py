@@ -10,20 +10,17 @@ from duewheel.rules.wheel.addresses import Address
 from duewheel.wiring import api
 from duewheel.xtimer.calls import read_xtimer
 from duewheel.xtimer.requests import Paging
-from tests.support.timers import chain_of, made, now, occurrences
-from tests.support.world import LAMBDA_MS, World
+from tests.support.timers import (
+    made,
+    now,
+    occurrences,
+    plan,
+)
+from tests.support.world import World
 
 EVERY = 60
 HOUR = 3_600
 READER = Permit(Access("me", (Grant(Right.READ, ALL),)), Right.READ)
-
-
-def plan(world: World, timer: Timer) -> None:
-    """The work of a notifier on the due entry of the chain."""
-    chain = chain_of(world, timer)
-    if chain is not None and chain.plan is not None and chain.is_live:
-        deadline_ms = world.clock.now_ms() + LAMBDA_MS
-        world.deliver.deliver_entries.plan_timers([(chain, chain.plan)], deadline_ms)
 
 
 def past(world: World) -> None:

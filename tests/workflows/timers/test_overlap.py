@@ -21,7 +21,13 @@ from duewheel.wiring.notifier import keep_apart
 from duewheel.workflows.timers.keep_apart import Entrant, Fate
 from tests.support.receiver import BUSY, OK, WORKS_ON, Received
 from tests.support.stories import End, Interruption, Story
-from tests.support.timers import made, now, occurrences, patched
+from tests.support.timers import (
+    made,
+    now,
+    occurrences,
+    patched,
+    run_for,
+)
 from tests.support.world import CALLER, World
 
 EVERY = 10
@@ -31,15 +37,6 @@ BOTH = pytest.mark.parametrize("overlap", [Overlap.BUFFER_ONE, Overlap.CANCEL_RU
 def one_by_one(world: World, overlap: Overlap, retry_after: float, /, **rules: Any) -> Timer:
     retry = RetryPolicy(3, delays_seconds=(retry_after, retry_after))
     return made(world, EVERY, **{"overlap": overlap, "retry": retry, "max_runs": 4, **rules})
-
-
-def run(world: World, seconds: int) -> None:
-    until = now(world) + seconds
-    while now(world) < until:
-        world.dispatch_until(now(world))
-        world.drain()
-        world.clock.advance_ms(1_000)
-    world.drain()
 
 
 def first_is(answer: Outcome) -> Callable[[Received], Outcome]:
@@ -69,7 +66,7 @@ def numbered(world: World, timer: Timer, number: int) -> Task:
 def test_a_run_waits_for_the_one_before_it_and_is_called_when_that_has_ended(world: World) -> None:
     timer, begins = one_by_one(world, Overlap.BUFFER_ONE, 15.0), now(world)
     world.receiver.answer = first_is(BUSY)
-    run(world, 50)
+    run_for(world, 50)
     assert called(world, begins) == [(1, 10), (1, 25), (2, 25), (3, 30), (4, 40)]
     assert outcomes(world, timer) == ["delivered"] * 4
 
@@ -77,7 +74,7 @@ def test_a_run_waits_for_the_one_before_it_and_is_called_when_that_has_ended(wor
 def test_one_run_alone_waits_and_further_ones_are_skipped(world: World) -> None:
     timer, begins = one_by_one(world, Overlap.BUFFER_ONE, 35.0), now(world)
     world.receiver.answer = first_is(BUSY)
-    run(world, 60)
+    run_for(world, 60)
     assert called(world, begins) == [(1, 10), (1, 45), (2, 45)]
     assert outcomes(world, timer) == ["delivered", "delivered", "skipped", "skipped"]
     assert world.counters.read(timer.timer_id)["skipped"] == 2
@@ -88,7 +85,7 @@ def test_a_run_that_waited_is_not_misfired(world: World, misfire: Misfire) -> No
     rules = {"misfire": misfire, "grace_seconds": 5}
     timer, begins = one_by_one(world, Overlap.BUFFER_ONE, 35.0, **rules), now(world)
     world.receiver.answer = first_is(BUSY)
-    run(world, 60)
+    run_for(world, 60)
     assert called(world, begins)[-1] == (2, 45)
     assert outcomes(world, timer) == ["delivered", "delivered", "skipped", "skipped"]
 
@@ -96,7 +93,7 @@ def test_a_run_that_waited_is_not_misfired(world: World, misfire: Misfire) -> No
 def test_why_a_run_waits_is_shown(world: World) -> None:
     timer = one_by_one(world, Overlap.BUFFER_ONE, 35.0)
     world.receiver.answer = first_is(BUSY)
-    run(world, 22)
+    run_for(world, 22)
     wait = world.why_waiting(numbered(world, timer, 2))
     assert wait is not None
     assert wait.reason is WaitReason.OVERLAP
@@ -105,25 +102,25 @@ def test_why_a_run_waits_is_shown(world: World) -> None:
 def test_runs_wait_for_work_that_goes_on_after_its_call(world: World) -> None:
     timer, begins = one_by_one(world, Overlap.BUFFER_ONE, 5.0), now(world)
     world.receiver.answer = first_is(WORKS_ON)
-    run(world, 16)
+    run_for(world, 16)
     assert called(world, begins) == [(1, 10)]
     reported_work().complete(numbered(world, timer, 1).home, AttemptName(0, 1), None)
-    run(world, 30)
+    run_for(world, 30)
     assert called(world, begins) == [(1, 10), (2, 20), (3, 30), (4, 40)]
 
 
 def test_a_report_of_the_end_wakes_the_run_that_waits(world: World) -> None:
     timer, begins = one_by_one(world, Overlap.BUFFER_ONE, 60.0), now(world)
     world.receiver.answer = first_is(WORKS_ON)
-    run(world, 15)
+    run_for(world, 15)
     home = numbered(world, timer, 1).home
     while now(world) < begins + 36:
         reported_work().progress(home, AttemptName(0, 1), None, 10)
-        run(world, 3)
+        run_for(world, 3)
     assert outcomes(world, timer)[:3] == ["pending", "pending", "skipped"]
     reported_work().complete(home, AttemptName(0, 1), None)
     at = now(world) - begins
-    run(world, 1)
+    run_for(world, 1)
     assert called(world, begins)[:2] == [(1, 10), (2, at)]
 
 
@@ -131,7 +128,7 @@ def test_a_run_that_is_put_aside_before_its_instant_is_not_called_before_it(worl
     """By the clock of another machine: the earlier run ends before its own has come so far."""
     timer, begins = one_by_one(world, Overlap.BUFFER_ONE, 60.0), now(world)
     world.receiver.answer = first_is(WORKS_ON)
-    run(world, 18)
+    run_for(world, 18)
     home = numbered(world, timer, 1).home
     reported_work().progress(home, AttemptName(0, 1), None, 10)
     before_ms = world.clock.now_ms()
@@ -140,24 +137,24 @@ def test_a_run_that_is_put_aside_before_its_instant_is_not_called_before_it(worl
     world.clock.set_ms(before_ms + 500)
     assert numbered(world, timer, 2).postponement is not None
     reported_work().complete(home, AttemptName(0, 1), None)
-    run(world, 4)
+    run_for(world, 4)
     assert called(world, begins) == [(1, 10), (2, 20)]
 
 
 def test_a_cancelled_run_lets_the_next_one_go_on(world: World) -> None:
     timer, begins = one_by_one(world, Overlap.BUFFER_ONE, 300.0), now(world)
     world.receiver.answer = first_is(BUSY)
-    run(world, 23)
+    run_for(world, 23)
     world.cancel.at(numbered(world, timer, 1).home)
     at = now(world) - begins
-    run(world, 1)
+    run_for(world, 1)
     assert called(world, begins) == [(1, 10), (2, at)]
 
 
 def test_a_later_run_takes_the_place_of_one_that_waits_for_a_retry(world: World) -> None:
     timer, begins = one_by_one(world, Overlap.CANCEL_RUNNING, 300.0), now(world)
     world.receiver.answer = first_is(BUSY)
-    run(world, 50)
+    run_for(world, 50)
     assert called(world, begins) == [(1, 10), (2, 20), (3, 30), (4, 40)]
     assert outcomes(world, timer) == ["replaced", *["delivered"] * 3]
     assert world.counters.read(timer.timer_id)["replaced"] == 1
@@ -167,10 +164,10 @@ def test_work_that_is_replaced_can_report_no_more_and_gives_its_permit_back(worl
     world.configured("orders", calls_in_flight=1)
     timer, begins = one_by_one(world, Overlap.CANCEL_RUNNING, 300.0, max_runs=2), now(world)
     world.receiver.answer = first_is(replace(WORKS_ON, complete_within_seconds=600))
-    run(world, 15)
+    run_for(world, 15)
     home = numbered(world, timer, 1).home
     reported_work().progress(home, AttemptName(0, 1), "half", None)
-    run(world, 10)
+    run_for(world, 10)
     assert called(world, begins) == [(1, 10), (2, 20)]
     assert outcomes(world, timer) == ["replaced", "delivered"]
     with pytest.raises(Refusal):
@@ -191,7 +188,7 @@ def test_a_call_that_is_under_way_is_waited_for_and_then_its_run_is_replaced(wor
         return BUSY
 
     world.receiver.answer = answer
-    run(world, 30)
+    run_for(world, 30)
     assert fates == [Fate.WAITS]
     assert outcomes(world, timer) == ["replaced", "delivered"]
 
@@ -201,7 +198,7 @@ def test_who_asks_for_cancelled_is_told_of_a_replaced_run(world: World) -> None:
     timer = one_by_one(world, Overlap.CANCEL_RUNNING, 300.0, max_runs=2, on_outcome=told)
     first = first_is(BUSY)
     world.receiver.answer = lambda one: OK if one.url.endswith("told") else first(one)
-    run(world, 30)
+    run_for(world, 30)
     (notice,) = [one for one in world.receiver.received if one.url.endswith("told")]
     body = json.loads(notice.body or b"")
     assert (body["outcome"], body["reason"]) == ("cancelled", "replaced")
@@ -212,9 +209,9 @@ def test_who_asks_for_cancelled_is_told_of_a_replaced_run(world: World) -> None:
 def test_a_disabled_timer_calls_the_run_that_waits_no_more(world: World, overlap: Overlap) -> None:
     timer, begins = one_by_one(world, overlap, 5.0), now(world)
     world.receiver.answer = first_is(WORKS_ON)
-    run(world, 12)
+    run_for(world, 12)
     world.change_timer.disable(timer.timer_id, by=CALLER)
-    run(world, 60)
+    run_for(world, 60)
     assert called(world, begins) == [(1, 10)]
     assert not [task for task in occurrences(world, timer) if task.is_live]
 
@@ -225,7 +222,7 @@ def test_a_timer_that_lets_its_runs_overlap_reads_no_record_of_the_running_one(
     timer = one_by_one(world, Overlap.ALLOW, 15.0)
     world.receiver.answer = first_is(BUSY)
     world.recorder.calls.clear()
-    run(world, 50)
+    run_for(world, 50)
     record = registry_keys.timer_running(timer.timer_id)["record"]["S"]
     assert not [call for call in world.recorder.calls if f"'{record}'" in str(call.request)]
 
@@ -233,9 +230,9 @@ def test_a_timer_that_lets_its_runs_overlap_reads_no_record_of_the_running_one(
 def test_a_run_that_waits_when_its_timer_lets_runs_overlap_is_called(world: World) -> None:
     timer, begins = one_by_one(world, Overlap.BUFFER_ONE, 25.0, max_runs=2), now(world)
     world.receiver.answer = first_is(BUSY)
-    run(world, 22)
+    run_for(world, 22)
     patched(world, timer, overlap=Overlap.ALLOW)
-    run(world, 40)
+    run_for(world, 40)
     assert called(world, begins)[-1][0] == 2
 
 

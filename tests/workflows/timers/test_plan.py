@@ -27,8 +27,9 @@ from tests.support.timers import (
     now,
     occurrences,
     patched,
+    plan,
 )
-from tests.support.world import CALLER, LAMBDA_MS, World
+from tests.support.world import CALLER, World
 
 HOUR = 3_600
 RUNS = 4
@@ -133,13 +134,13 @@ def test_a_chain_that_is_planned_a_lead_before_the_end_of_its_timer_ends_in_one_
     """That is when the slice of its entry opens. It gets no further entry."""
     story = Story(world)
     timer = not_yet_planned(story)
-    plan(story, timer)
+    plan(story.world, timer)
     chain = chain_of(world, timer)
     assert chain is not None
     assert occurrences(world, timer)[-1].due_ms == chain.next_ms - 1_000
     entries = world.entries_elsewhere()
     world.clock.set_ms(chain.next_ms - world.settings.lead_ms)
-    plan(story, timer)
+    plan(story.world, timer)
     ended = chain_of(world, timer)
     assert ended is not None
     assert (ended.status, ended.version) == (Status.CANCELLED, chain.version + 1)
@@ -166,20 +167,12 @@ def test_the_audit_finds_nothing_while_a_timer_runs_and_each_run_is_counted(worl
     assert world.audit(AuditRequest(first - 10, now(world) + 60)).findings == []
 
 
-def plan(story: Story, timer: Timer) -> None:
-    """The work of a notifier on the due entry of the chain."""
-    chain = chain_of(story.world, timer)
-    if chain is not None and chain.plan is not None and chain.is_live:
-        deadline_ms = story.world.clock.now_ms() + LAMBDA_MS
-        story.world.deliver.deliver_entries.plan_timers([(chain, chain.plan)], deadline_ms)
-
-
 def die(_: Story, __: Timer) -> None:
     raise Death
 
 
 def plan_as_another(story: Story, timer: Timer) -> None:
-    plan(story, timer)
+    plan(story.world, timer)
 
 
 def disable_and_enable(story: Story, timer: Timer) -> None:
@@ -214,7 +207,7 @@ def check_all_is_planned(story: Story, timer: Timer, seconds: list[int]) -> None
     finds nothing."""
     world = story.world
     for _ in range(3):  # at most three of them are ahead
-        plan(story, timer)
+        plan(story.world, timer)
         world.clock.set_ms(max(world.clock.now_ms(), (seconds[0] + 1) * 1000))
     tasks = occurrences(world, timer)
     assert [(t.occurrence.second, t.occurrence.number) for t in tasks if t.occurrence] == list(
@@ -256,14 +249,14 @@ def test_an_interruption_after_any_write_of_a_planning_neither_doubles_nor_loses
 
     story, timer, _ = begin()
     before = len(world.recorder.calls)
-    plan(story, timer)
+    plan(story.world, timer)
     operations = world.recorder.operations()[before:]
     writes = [n for n, operation in enumerate(operations, 1) if operation not in READS]
     happened = 0
     for number in writes:
         story, timer, seconds = begin()
         by = Interruption(number, partial(between, story, timer), "after")
-        happened += story.interrupted(partial(plan, story, timer), by)
+        happened += story.interrupted(partial(plan, story.world, timer), by)
         check_all_is_planned(story, timer, seconds)
     assert happened >= 5  # a message more when the next planning is near
 

@@ -8,7 +8,11 @@ from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers.timer import Timer
 from duewheel.wiring import notifier
-from tests.support.timers import made, now, occurrences
+from tests.support.timers import (
+    made,
+    occurrences,
+    run_for,
+)
 from tests.support.world import World
 from tests.workflows.delivery.test_long_work import accepted, complete
 
@@ -19,15 +23,6 @@ LINE = Line("orders", "ada")
 def timer(world: World) -> Timer:
     world.configured("orders", flow=Flow(FlowLimits(in_order=True), {}))
     return made(world, 10, flow_key="ada", enabled=False)
-
-
-def run(world: World, seconds: int) -> None:
-    until = now(world) + seconds
-    while now(world) < until:
-        world.dispatch_until(now(world))
-        world.drain()
-        world.clock.advance_ms(1_000)
-    world.drain()
 
 
 def working(world: World, timer: Timer) -> list[Task]:
@@ -44,13 +39,13 @@ def test_a_run_by_hand_waits_for_the_run_before_it_and_is_woken_by_its_end(
 ) -> None:
     world.receiver.answer = lambda received: accepted(3_000)
     world.run_timer(timer.timer_id)
-    run(world, 3)
+    run_for(world, 3)
     world.run_timer(timer.timer_id)
-    run(world, 3)
+    run_for(world, 3)
     assert len(world.receiver.received) == 1
     (first,) = working(world, timer)
     complete(first)
-    run(world, 5)
+    run_for(world, 5)
     assert len(world.receiver.received) == 2
 
 
