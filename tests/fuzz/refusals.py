@@ -102,6 +102,12 @@ ROWS: Sequence[Row] = (
     ),
     Row(
         "invalid-field",
+        "one call at a time beside in_order",
+        field=r"flow\.(default|prefixes\..*)\.calls_in_flight",
+        documented="`in_order`: its tasks are called one after the other, so `calls_in_flight` is 1",
+    ),
+    Row(
+        "invalid-field",
         "not less than every_seconds",
         field="jitter_seconds",
         documented="Less than `every_seconds`",

@@ -135,6 +135,21 @@ def meets_throttling(service: Service) -> None:
         assert service.call("POST", "/v1/tasks", service.new_task("ok", delay_seconds=99))[0] == 503
 
 
+def leaves_a_place_open(service: Service) -> None:
+    """The sweep cannot read a slice while its requests fail."""
+    task = service.create("ok", biz_type="unread", delay_seconds=60)
+    slot = codec.key(address_of_task(task["task_id"]), BUCKETS)["slot"]["S"]
+    passes(service, minutes=2)
+
+    def failing(request: Any, handle: Handle) -> Reply | None:
+        if operation_of(request) == "Query" and f'"{slot}"' in str(request.body):
+            return do(Fault.FAILED, request, handle, Random(1))
+        return handle(request)
+
+    with answered_by(failing):
+        passes(service, minutes=4)
+
+
 def statistics_since(service: Service, from_ms: int) -> Counter[str]:
     """The sums of the statistics of all businesses of the sequence."""
     total: Counter[str] = Counter()
@@ -189,6 +204,7 @@ def test_every_metric_is_written(service: Service, story: Story) -> None:
     fails_at_a_message(service)
     meets_throttling(service)
     disables_a_timer(service)
+    leaves_a_place_open(service)
     passes(service, minutes=6)
     assert set(sums(service)) | LARGE == {metric.name for metric in METRICS} | FILTERED
 
