@@ -41,6 +41,38 @@ def test_a_callback_is_read_as_it_was_written(callback: Callback) -> None:
 
 
 @each_case(
+    ("callback", "row"),
+    [
+        (HttpCallback("", ""), {}),
+        (HttpCallback("https://a.example", ""), {"url": "https://a.example"}),
+        (
+            HttpCallback("https://a.example", "PUT", (("x-a", "1"),)),
+            {"url": "https://a.example", "method": "PUT", "headers": (("x-a", "1"),)},
+        ),
+        (HttpCallback(method="", timeout_seconds=2.5), {"timeout_seconds": 2.5}),
+        (
+            SqsCallback("q", timeout_seconds=2.0),
+            {"type": "sqs", "queue": "q", "timeout_seconds": 2.0},
+        ),
+        (LambdaCallback("f"), {"type": "lambda", "function": "f"}),
+        (LambdaCallback("f", is_async=True), {"type": "lambda", "function": "f", "async": True}),
+        (
+            SqsCallback("q", group_id="g", attributes=(("a", "b"),), is_raw=True),
+            {"type": "sqs", "queue": "q", "group": "g", "attributes": (("a", "b"),), "raw": True},
+        ),
+        (SnsCallback("t"), {"type": "sns", "topic": "t"}),
+        (
+            EventBridgeCallback("b", "shop", "due"),
+            {"type": "eventbridge", "bus": "b", "source": "shop", "as": "due"},
+        ),
+        (StepFunctionsCallback("m"), {"type": "stepfunctions", "machine": "m"}),
+    ],
+)
+def test_default_members_are_left_out_of_the_row(callback: Callback, row: dict[str, Any]) -> None:
+    assert callback_row(callback) == row
+
+
+@each_case(
     "row",
     [
         {"type": "mqtt", "url": "a"},
