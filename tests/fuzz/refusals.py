@@ -104,7 +104,7 @@ ROWS: Sequence[Row] = (
         "invalid-field",
         "one call at a time beside in_order",
         field=r"flow\.(default|prefixes\..*)\.calls_in_flight",
-        documented="`in_order`: its tasks are called one after the other, so `calls_in_flight` is 1",
+        documented="called one after the other, so `calls_in_flight` is 1",
     ),
     Row(
         "invalid-field",
