@@ -3,6 +3,8 @@
 from typing import Any
 
 from tests.functions.conftest import call, created
+from tests.functions.ingest_poller import tasks_stored
+from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
 CALLBACK = {"callback": {"url": "https://receiver.example/"}}
@@ -21,6 +23,12 @@ def listed(query: str) -> list[Any]:
     assert status == 200, page
     assert page["cursor"] is None
     return [*page["tasks"]]
+
+
+@each_case("fields", [{}, {"labels": {}}])
+def test_a_task_without_labels_stores_none(wired: ManualClock, fields: dict[str, Any]) -> None:
+    assert "labels" not in created(**fields)
+    assert not any("labels" in item for item in tasks_stored())
 
 
 def test_a_list_has_the_tasks_with_all_labels_of_its_filter(wired: ManualClock) -> None:
