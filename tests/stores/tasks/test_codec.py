@@ -106,7 +106,7 @@ tasks = st.builds(
     expires_after_seconds=st.none() | seconds,
     tolerance_seconds=st.none() | st.integers(0, 3_600),
     priority=st.none() | st.sampled_from(Priority),
-    reservation=st.none() | st.builds(Reservation, counts, counts, is_late=st.booleans()),
+    reservation=st.none() | st.builds(Reservation, numbers, counts, is_late=st.booleans()),
     revivals=st.sampled_from([(), ended_twice]),
     answer=st.none()
     | st.builds(
