@@ -94,13 +94,6 @@ def test_open_places_are_listed_with_their_age_and_reason(viewer: Viewer) -> Non
     assert viewer.page.locator("main img").count() == 0
 
 
-def test_open_places_are_left_out_for_a_service_that_does_not_list_them(viewer: Viewer) -> None:
-    changed(viewer.page, "**/v1/wheel", lambda wheel: wheel.pop("open_places"))
-    viewer.open()
-    expect(viewer.fact("Sweep pointer")).to_be_visible()
-    expect(open_places(viewer.page)).to_have_count(0)
-
-
 def test_the_most_crowded_second_is_shown_first(viewer: Viewer, crowded_at: str) -> None:
     viewer.open()
     expect(readout(viewer.page, "The next hour")).to_contain_text(f"{CROWD} tasks expected")
