@@ -372,3 +372,20 @@ def test_the_sweeper_starts_a_worker_that_is_missing(
     past_the_queue.clear()  # the one of the api is lost
     sweeper.handler({}, Context())
     assert [one.function for one in past_the_queue] == [process.settings().bulk_function]
+
+
+def test_the_notifier_removes_the_order_item_of_a_task_that_is_gone(
+    wired: ManualClock, receiver: str
+) -> None:
+    assert call("PUT", "/v1/businesses/orders", {"flow": {"default": {"in_order": True}}})[0] == 201
+    new = {**HOOK, "flow_key": "customer-7", "callback": {"url": f"{receiver}/200"}}
+    gone = call("POST", "/v1/tasks", {**new, "delay_seconds": 100})[1]["task_id"]
+    later = call("POST", "/v1/tasks", {**new, "delay_seconds": 120})[1]["task_id"]
+    config = process.settings()
+    key = codec.key(address_of_task(gone), config.buckets)
+    boto3.client("dynamodb").delete_item(TableName=config.wheel_table, Key=key)
+    for _ in range(30):
+        tick()
+        drain()
+        wired.advance_ms(5_000)
+    assert call("GET", f"/v1/tasks/{later}")[1]["status"] == "delivered"
