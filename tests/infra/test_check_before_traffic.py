@@ -19,7 +19,7 @@ BROKEN = {"errorType": "SettingsError", "errorMessage": "WHEEL_TABLE is missing"
 
 
 class Aws:
-    """Functions that answer in order, and the stack's state. Keeps what CloudFormation is told."""
+    """Functions that answer in order, and the stack's state. Keeps CloudFormation's answers."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clients = {name: boto3.client(name) for name in ("lambda", "cloudformation")}

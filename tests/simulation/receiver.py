@@ -3,7 +3,7 @@
 How a receiver answers stands in the callback's URL, so that it is known from the task alone: `/ok`,
 `/busy/2` (503 twice, then 200), `/gone`, `/never` (404 for ever: a host at work, which is not
 spared), `/slow/9` (200, after so many seconds), `/works` (202, and the end is reported:
-`workers.py`). While the receiver is down nobody is answered.
+`workers.py`). While the receiver is down no call is answered.
 """
 
 import asyncio
