@@ -13,6 +13,7 @@ WORDS = (
     (r"\bAsyncClient\b", "Client"),
     (r"\bAsyncBaseTransport\b", "BaseTransport"),
     (r"\bAsyncIterator\b", "Iterator"),
+    (r"\basynccontextmanager\b", "contextmanager"),
     (r"\bAsync(?=[A-Z])", ""),
     (r"\b_async\b", "_sync"),
     (r"__aenter__", "__enter__"),

@@ -1,5 +1,6 @@
 """docs/client.md: its code is run, block by block."""
 
+import asyncio
 import base64
 import io
 import re
@@ -67,7 +68,7 @@ def test_the_reminders_of_the_page_are_created(read_along: SimpleNamespace) -> N
     assert client.tasks.get_by_key("orders", "order-9:remind").payload == {"order": 9}
 
 
-def test_the_receiver_of_the_page_accepts_a_callback_once(read_along: SimpleNamespace) -> None:
+def test_the_receivers_of_the_page_accept_a_callback_once(read_along: SimpleNamespace) -> None:
     body, now = b'{"order": 17}', datetime.now(UTC)
     headers = {
         "webhook-id": "AQG5",
@@ -77,12 +78,17 @@ def test_the_receiver_of_the_page_accepts_a_callback_once(read_along: SimpleName
     }
     browser = read_along.app.test_client()
 
-    def status(sent: bytes) -> int:
+    def by_flask(sent: bytes) -> int:
         code: int = browser.post("/orders/close", data=sent, headers=headers).status_code
         return code
 
-    assert [status(body), status(body), status(b"{}")] == [204, 204, 401]
-    assert read_along.closed == [17]
+    def by_async(sent: bytes) -> int:
+        code: int = asyncio.run(read_along.answered(headers, sent))
+        return code
+
+    for status in (by_flask, by_async):
+        assert [status(body), status(body), status(b"{}")] == [204, 204, 401]
+    assert read_along.closed == [17, 17]
 
 
 def test_the_page_names_existing_exceptions() -> None:

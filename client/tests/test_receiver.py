@@ -1,5 +1,6 @@
 """The callbacks that a receiver accepts, and the repeats that it recognises."""
 
+import asyncio
 import base64
 import hmac
 import json
@@ -13,10 +14,11 @@ import pytest
 from hypothesis import strategies as st
 from standardwebhooks import Webhook  # another implementation than ours
 
-from duewheel import Delivery, Duewheel, NotGenuine, Receiver, StillAtWork
+from duewheel import AsyncReceiver, Delivery, Duewheel, NotGenuine, Receiver, StillAtWork
+from duewheel._async.seen import AsyncSeenInMemory
+from duewheel._sync.seen import SeenInMemory
 from duewheel.errors import UnexpectedAnswer
-from duewheel.receiver import TOLERANCE_SECONDS
-from duewheel.seen import SeenInMemory
+from duewheel.verifying import TOLERANCE_SECONDS
 from tests.support import advance, received
 
 OLD, NEW = (f"whsec_{base64.b64encode(bytes([n]) * 24).decode()}" for n in (1, 2))
@@ -267,6 +269,32 @@ def test_a_repeat_is_refused_while_the_first_delivery_is_at_work() -> None:
             pass
         with one.once(delivery_of("b")) as is_first:
             assert is_first
+
+
+def test_async_work_is_done_once_and_again_after_it_failed() -> None:
+    one = AsyncReceiver(NEW)
+
+    async def run() -> list[bool]:
+        firsts = []
+        with pytest.raises(KeyError):
+            async with one.once(delivery_of("a")):
+                raise KeyError
+        for _ in range(2):
+            async with one.once(delivery_of("a")) as is_first:
+                firsts.append(is_first)
+        async with one.once(delivery_of("b")):
+            with pytest.raises(StillAtWork):
+                async with one.once(delivery_of("b")):
+                    pass
+        return firsts
+
+    assert asyncio.run(run()) == [True, False]
+
+
+def test_an_async_record_of_tasks_in_a_sync_receiver_is_refused() -> None:
+    one = Receiver(NEW, AsyncSeenInMemory())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="AsyncReceiver"), one.once(delivery_of("a")):
+        pass
 
 
 def test_memory_is_bounded_and_evicts_the_oldest() -> None:

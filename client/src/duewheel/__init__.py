@@ -11,11 +11,14 @@ from duewheel.version import __version__
 if TYPE_CHECKING:
     from duewheel import errors
     from duewheel._async.client import AsyncDuewheel
+    from duewheel._async.receiver import AsyncReceiver
+    from duewheel._async.seen import AsyncSeen
     from duewheel._sync.client import Duewheel
+    from duewheel._sync.receiver import Receiver
+    from duewheel._sync.seen import Seen
     from duewheel.auth import BearerKey, SigV4
     from duewheel.deliveries import Delivery, StopTask
     from duewheel.errors import DuewheelError, OutcomeUnknown, Problem, Unreachable
-    from duewheel.receiver import NotGenuine, Receiver, StillAtWork
     from duewheel.requests import NewTask
     from duewheel.values import (
         ApiKey,
@@ -28,16 +31,20 @@ if TYPE_CHECKING:
         Task,
         Timer,
     )
+    from duewheel.verifying import NotGenuine, StillAtWork
 else:
     from importlib import import_module
 
     HOMES = {
         "_async.client": ("AsyncDuewheel",),
+        "_async.receiver": ("AsyncReceiver",),
+        "_async.seen": ("AsyncSeen",),
         "_sync.client": ("Duewheel",),
+        "_sync.receiver": ("Receiver",),
+        "_sync.seen": ("Seen",),
         "auth": ("BearerKey", "SigV4"),
         "deliveries": ("Delivery", "StopTask"),
         "errors": ("DuewheelError", "OutcomeUnknown", "Problem", "Unreachable"),
-        "receiver": ("NotGenuine", "Receiver", "StillAtWork"),
         "requests": ("NewTask",),
         "values": (
             "ApiKey",
@@ -50,6 +57,7 @@ else:
             "Task",
             "Timer",
         ),
+        "verifying": ("NotGenuine", "StillAtWork"),
     }
 
     def __getattr__(name: str) -> object:
@@ -64,6 +72,8 @@ else:
 __all__ = [
     "ApiKey",
     "AsyncDuewheel",
+    "AsyncReceiver",
+    "AsyncSeen",
     "Attempt",
     "BearerKey",
     "Business",
@@ -79,6 +89,7 @@ __all__ = [
     "OutcomeUnknown",
     "Problem",
     "Receiver",
+    "Seen",
     "SigV4",
     "StillAtWork",
     "StopTask",

@@ -1,10 +1,11 @@
+# Made of _async/seen.py by make_sync.py; change that.
 """The record of tasks that are done, for receivers that are called at least once."""
 
 from collections import OrderedDict
 from threading import Lock
-from typing import Literal, Protocol
+from typing import Protocol
 
-Claim = Literal["mine", "busy", "done"]
+from duewheel.verifying import Claim
 
 
 class Seen(Protocol):

@@ -1,4 +1,4 @@
-"""Verifies callbacks, and recognises repeated ones.
+"""Verifies callbacks.
 
 Signatures are those of Standard Webhooks (docs/delivery.md). Invariant: a delivery that `verify`
 returns was signed with one of the secrets within five minutes of now, byte for byte, as this call
@@ -11,15 +11,13 @@ import binascii
 import hashlib
 import hmac
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from inspect import iscoroutine
+from typing import Any, Literal, cast, get_args
 
 from duewheel.deliveries import Delivery
 from duewheel.errors import DuewheelError
 from duewheel.instants import instant_from
-from duewheel.seen import Seen, SeenInMemory
 
 TOLERANCE_SECONDS = 300
 SECRET_PREFIX = "whsec_"
@@ -28,6 +26,7 @@ AN_ID = re.compile(r"[A-Za-z0-9_-]+")
 A_TIMESTAMP = re.compile(r"[0-9]{1,12}")
 OF_AN_ENVIRON = frozenset({"REQUEST_METHOD", "wsgi.input"})
 
+Claim = Literal["mine", "busy", "done"]
 Headers = Mapping[str, Any] | Iterable[tuple[bytes | str, bytes | str]]
 
 
@@ -41,29 +40,19 @@ class StillAtWork(DuewheelError):
     again: a 2xx would end the task though that attempt may yet fail."""
 
 
-class Receiver:
-    """`secrets` are those of the business, as they were set: one, or two during a rotation.
+class Verifier:
+    """The half of a receiver that is the same in sync and async code."""
 
-    `seen` records the tasks that are done; by default in this process, the latest 100,000.
-    """
-
-    def __init__(
-        self,
-        secrets: str | Iterable[str],
-        seen: Seen | None = None,
-        *,
-        now: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, secrets: str | Iterable[str], now: Callable[[], float]) -> None:
         self._keys = [
             _key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)
         ]
         if not self._keys:
             raise ValueError("without a secret nothing can be verified")
-        self._seen = seen or SeenInMemory()
         self._now = now
 
     def __repr__(self) -> str:
-        return f"Receiver({len(self._keys)} secrets)"
+        return f"{type(self).__name__}({len(self._keys)} secrets)"
 
     def verify(self, headers: Headers, body: bytes) -> Delivery:
         """`headers` may be a mapping with names in any case, a WSGI environ, or the pairs of ASGI.
@@ -91,24 +80,6 @@ class Receiver:
             completion_token=given.get("duewheel-completion-token"),
         )
 
-    @contextmanager
-    def once(self, delivery: Delivery) -> Iterator[bool]:
-        """True if this task was not done before. It is done when the block ends without an
-        exception, and is given out again when the block raises. Raises `StillAtWork` while another
-        delivery of it is in the block."""
-        claim = self._seen.claim(delivery.task_id)
-        if claim == "busy":
-            raise StillAtWork(f"An earlier attempt of {delivery.task_id} is being carried out")
-        if claim == "done":
-            yield False
-            return
-        try:
-            yield True
-        except BaseException:
-            self._seen.release(delivery.task_id)
-            raise
-        self._seen.done(delivery.task_id)
-
     def _is_signed(self, signed: bytes, signatures: str) -> bool:
         """Compares in constant time."""
         brought = [
@@ -118,6 +89,19 @@ class Receiver:
         ]
         right = [base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in self._keys]
         return any(hmac.compare_digest(one, other) for one in brought for other in right)
+
+
+def checked(claim: object) -> Claim:
+    """Refuses the awaitable of an async `claim` that was not awaited: each repeat would be taken
+    for a first delivery."""
+    if claim not in get_args(Claim):
+        if iscoroutine(claim):
+            claim.close()
+        raise TypeError(
+            f"claim returned {claim!r}, not 'mine', 'busy' or 'done'. "
+            "A Receiver needs a Seen with sync methods; async ones need an AsyncReceiver."
+        )
+    return cast(Claim, claim)
 
 
 def _key(secret: str) -> bytes:
