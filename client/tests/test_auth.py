@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from duewheel import BearerKey, Duewheel, SigV4
+from duewheel.cli.connection import aws_client
 from tests.signatures import SECRET, signed_by_hand
 from tests.support import Script, made
 
@@ -75,6 +76,16 @@ def test_signing_needs_a_region_if_the_address_has_none(script: Script) -> None:
         "https://timers.example", SigV4(region="eu-west-1"), transport=script.transport
     ).tasks.get("AQ")
     assert "/eu-west-1/execute-api/" in script.requests[0].headers["authorization"]
+
+
+@pytest.mark.usefixtures("credentials")
+def test_the_region_is_that_of_the_aws_cli_which_reads_aws_region_first(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    Duewheel("https://timers.example", SigV4(), transport=script.transport).tasks.get("AQ")
+    assert "/eu-west-1/execute-api/" in script.requests[0].headers["authorization"]
+    assert aws_client("cloudformation", None).meta.region_name == "eu-west-1"
 
 
 @pytest.mark.usefixtures("credentials")

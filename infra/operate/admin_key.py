@@ -23,6 +23,7 @@ from duewheel.rules.refusals import Refusal
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.access.api_keys import ApiKeyStore
 from duewheel.workflows.access.api_keys import Issued, IssueKeys
+from infra.operate.region import take_region
 
 _OUTPUT = "RegistryTable"
 
@@ -59,6 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("stack", help="the name of the deployed stack")
     args = parser.parse_args(arguments)
     try:
+        take_region()
         table = registry_of(boto3.client("cloudformation"), args.stack)
         operator = boto3.client("sts").get_caller_identity()["Arn"]
         made = issued(boto3.client("dynamodb"), table, operator, SystemClock())

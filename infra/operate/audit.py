@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from botocore.exceptions import BotoCoreError
+
 from infra.operate.signed_http import Refused, get_json
 
 BACK = timedelta(days=1)
@@ -27,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         first, last = _range(args.url.rstrip("/"), args.first, args.last)
         findings = _walked(args.url.rstrip("/"), first, last)
-    except (Refused, urllib.error.URLError) as error:
+    except (BotoCoreError, Refused, urllib.error.URLError) as error:
         print(f"The audit did not end: {error}", file=sys.stderr)
         return 2
     if not findings:

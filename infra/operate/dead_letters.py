@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 from duewheel.clock import Clock, SystemClock
 from duewheel.rules.callbacks.payload_encoding import ATTEMPT
@@ -29,6 +30,7 @@ from duewheel.rules.wheel.queue_messages import (
     ReleaseMessage,
     decode,
 )
+from infra.operate.region import take_region
 
 BATCH = 10
 HIDDEN_SECONDS = (
@@ -200,12 +202,20 @@ def main(arguments: list[str] | None = None) -> int:
         help="the stack's outputs SliceQueueUrl and SlowQueueUrl",
     )
     args = parser.parse_args(arguments)
-    sqs = boto3.client("sqs")
+    try:
+        take_region()
+        _done(boto3.client("sqs"), args)
+    except (BotoCoreError, ClientError) as error:
+        print(f"The dead letters were not read, or not all: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _done(sqs: Any, args: argparse.Namespace) -> None:
     if args.redrive_to_ingest is not None:
         count = redriven_to_ingest(sqs, args.queue_url, args.redrive_to_ingest)
         print(f"{count} moved to the ingest queue")
-        return 0
-    if args.redrive_to is not None:
+    elif args.redrive_to is not None:
         slice_url, slow_url = args.redrive_to
         urls = {Lane.MAIN: slice_url, Lane.SLOW: slow_url}
         moved, left = redriven(sqs, args.queue_url, urls)
@@ -213,11 +223,10 @@ def main(arguments: list[str] | None = None) -> int:
             f"{moved[Lane.MAIN]} moved to the slice queue, {moved[Lane.SLOW]} to the slow queue, "
             f"{left} left: no messages of this service"
         )
-        return 0
-    lines = listed(sqs, args.queue_url, SystemClock())
-    more = ", and there are more" if len(lines) >= LISTED_MAX else ""
-    print("\n".join([*lines, f"{len(lines)} messages{more}"]))
-    return 0
+    else:
+        lines = listed(sqs, args.queue_url, SystemClock())
+        more = ", and there are more" if len(lines) >= LISTED_MAX else ""
+        print("\n".join([*lines, f"{len(lines)} messages{more}"]))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from infra.operate.deploy_parameters import (
     effective,
     options_of,
 )
+from infra.operate.region import take_region
 
 ROOT = Path(__file__).parents[2]
 SAMCONFIG = ROOT / "samconfig.toml"
@@ -374,12 +375,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         declared = yaml_parse(given.template.read_text("utf-8"))["Parameters"]
         options = options_from(given, declared)
-        session = boto3.Session()
-        if session.region_name is None:
-            raise Stopped(
-                "No Region is set: export AWS_REGION=..., or name one in the AWS profile."
-            )
-        return deployed(Account(session.client, session.region_name), options, declared)
+        region = take_region()
+        return deployed(Account(boto3.Session().client, region), options, declared)
     except (BotoCoreError, ClientError, WrongParameters, Stopped) as error:
         print(f"Nothing was deployed.\n{error}", file=sys.stderr)
         return REFUSED

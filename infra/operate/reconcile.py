@@ -25,14 +25,16 @@ from infra.operate.admin_key import NoSuchStack, outputs_of
 from infra.operate.bring_back import BringBack
 from infra.operate.mend import Mend
 from infra.operate.reconciling import DELIVER, EXPIRE, NotReconciled, Reconciling
+from infra.operate.region import take_region
 from infra.operate.wheel_records import WheelRecords
 
 
 def main(arguments: list[str] | None = None) -> int:
     args = _parsed(arguments)
-    client = boto3.client("dynamodb")
-    retry_conflicts(client)
     try:
+        take_region()
+        client = boto3.client("dynamodb")
+        retry_conflicts(client)
         outputs = outputs_of(boto3.client("cloudformation"), args.stack)
         run = of_stack(client, outputs, SystemClock(), args)
         for line in reconciled(run, args.wheel, args.registry):

@@ -1,5 +1,6 @@
 """Callers' credentials: an API key, or AWS credentials that sign each request (extra `aws`)."""
 
+import os
 import re
 from collections.abc import Generator
 from typing import Any
@@ -8,6 +9,11 @@ import httpx
 
 _HOST_REGION = re.compile(r"\.execute-api\.([a-z0-9-]+)\.")
 SERVICE = "execute-api"
+
+
+def region_of(session: Any) -> str | None:
+    """As the AWS CLI has it. The SDK does not read AWS_REGION."""
+    return os.environ.get("AWS_REGION") or session.get_config_variable("region")
 
 
 class BearerKey(httpx.Auth):
@@ -66,8 +72,7 @@ class SigV4(httpx.Auth):
 
     def _region_of(self, host: str) -> str:
         in_host = _HOST_REGION.search(host)
-        region = self._region or (in_host and in_host[1])
-        region = region or self._session.get_config_variable("region")
+        region = self._region or (in_host and in_host[1]) or region_of(self._session)
         if not region:
             raise ValueError(f"in which Region is {host}? Say SigV4(region=...)")
         return str(region)

@@ -11,7 +11,7 @@ import httpx
 
 from duewheel import whereabouts
 from duewheel._sync.client import Duewheel
-from duewheel.auth import BearerKey, SigV4
+from duewheel.auth import BearerKey, SigV4, region_of
 from duewheel.cli.failures import Failed
 
 PROFILE = "DUEWHEEL_PROFILE"
@@ -83,7 +83,8 @@ def aws_client(service: str, profile: str | None) -> Any:
         import botocore.session
     except ImportError:
         raise Failed("This needs botocore: pip install 'duewheel[aws]'") from None
-    return botocore.session.Session(profile=profile).create_client(service)
+    session = botocore.session.Session(profile=profile)
+    return session.create_client(service, region_name=region_of(session))
 
 
 def _address_in(cloudformation: Any, stack: str) -> str:
