@@ -127,8 +127,8 @@ def test_a_new_timer_is_recorded_with_its_values_other_than_defaults() -> None:
         Difference("name", (None, "close orders")),
         Difference("cron", (None, "0 3 * * *")),
         Difference("dialect", (None, "cron")),
-        Difference("grace_seconds", (None, 5)),
         Difference("callback"),
+        Difference("grace_seconds", (None, 5)),
         Difference("enabled", (None, True)),
     )
 

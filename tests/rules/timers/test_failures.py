@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.tasks.task import Occurrence, Status, Task
-from duewheel.rules.timers.failures import FailuresInARow
+from duewheel.rules.timers.outcome_counts import FailuresInARow
 from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
 
 DEAD, DELIVERED, PENDING = Status.DEAD, Status.DELIVERED, Status.PENDING

@@ -159,12 +159,6 @@ def integer(value: Any, largest: int = INSTANT_MS_MAX, smallest: int = 0) -> int
     return value
 
 
-def decimal(value: Any, largest: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= largest:
-        raise ValueError("no such number")
-    return float(value)
-
-
 def flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("neither true nor false")

@@ -55,8 +55,7 @@ from duewheel.workflows.businesses.all_businesses import AllBusinesses
 from duewheel.workflows.businesses.configure import ConfigureBusiness
 from duewheel.workflows.businesses.known import KnownBusinesses
 from duewheel.workflows.businesses.read import READERS as SIGN_READERS
-from duewheel.workflows.businesses.read import ReadBusinesses, Signs
-from duewheel.workflows.businesses.read_usage import ReadUsage
+from duewheel.workflows.businesses.read import ReadBusinesses, ReadUsage, Signs
 from duewheel.workflows.history.read_changes import ReadChanges
 from duewheel.workflows.sweep.audit import READERS as AUDIT_READERS
 from duewheel.workflows.sweep.audit import Audit

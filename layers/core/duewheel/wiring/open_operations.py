@@ -1,7 +1,7 @@
 """The parts of functions that start workers of bulk operations."""
 
-from duewheel.stores.bulk.invoke import InvokeBulk
 from duewheel.stores.bulk.operations import OperationStore
+from duewheel.stores.wheel.async_invoke import AsyncInvoke
 from duewheel.wiring.process import clock, dynamodb, invoker, once, settings
 from duewheel.workflows.bulk.wake_workers import WakeWorkers
 
@@ -12,8 +12,8 @@ def operations() -> OperationStore:
 
 
 @once
-def invoke_bulk() -> InvokeBulk:
-    return InvokeBulk(invoker, settings().bulk_function)
+def invoke_bulk() -> AsyncInvoke:
+    return AsyncInvoke(invoker, settings().bulk_function)
 
 
 @once

@@ -20,7 +20,7 @@ from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.settings import Settings, settings_from
 from duewheel.stores.aws_clients import AwsTime, dynamodb_client, lambda_client, sqs_client
 from duewheel.stores.sweep.slices import SliceStore
-from duewheel.stores.wheel.async_invoke import InvokeFallback
+from duewheel.stores.wheel.async_invoke import AsyncInvoke
 from duewheel.stores.wheel.page_queue import SliceQueue
 from duewheel.stores.wheel.pointers import PointerStore, WheelShape
 from duewheel.workflows.wheel.send_messages import MessageSender
@@ -168,7 +168,7 @@ def invoker() -> Any:
 
 @once
 def message_sender() -> MessageSender:
-    return MessageSender(queues(), InvokeFallback(invoker, settings().notifier_function))
+    return MessageSender(queues(), AsyncInvoke(invoker, settings().notifier_function))
 
 
 @once

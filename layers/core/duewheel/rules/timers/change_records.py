@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import asdict
+
 from duewheel.rules.history.changes import (
     Change,
     ChangeAction,
@@ -16,6 +18,8 @@ from duewheel.rules.timers.timer import Rules, Timer
 from duewheel.rules.timers.updates import BLANK
 
 TIMER = "timer"
+
+_HIDDEN = {"payload", "callback", "on_outcome"}  # they may contain secrets
 
 
 def timer_named(timer: Timer) -> Subject:
@@ -63,38 +67,17 @@ def _shown(timer: Timer) -> dict[str, Any]:
 
 def _settings(rules: Rules) -> dict[str, Any]:
     """By the names of requests."""
-    schedule = rules.schedule
-    shown = {
-        "name": rules.name,
-        "cron": schedule.cron,
-        "dialect": None if schedule.cron is None else schedule.dialect,
-        "every_seconds": schedule.every_seconds,
-        "timezone": schedule.timezone,
-        "start_at": _instant(schedule.start_second),
-        "end_at": _instant(schedule.end_second),
-        "max_runs": rules.max_runs,
-        "jitter_seconds": rules.jitter_seconds,
-        "retry": rules.retry,
-        "expires_after_seconds": rules.expires_after_seconds,
-        "dst_gap": schedule.dst_gap,
-        "dst_overlap": schedule.dst_overlap,
-        "misfire": rules.misfire,
-        "grace_seconds": rules.grace_seconds,
-        "overlap": rules.overlap,
-        "exclude": schedule.exclude,
-        "disable_on_stop": rules.disable_on_stop,
-        "pause_on_failures": rules.pause_on_failures,
-        "tolerance_seconds": rules.tolerance_seconds,
-        "priority": rules.priority,
-        "flow_key": rules.flow_key,
-        "labels": dict(rules.labels),
-        "managed_by": rules.managed_by,
-    }
+    schedule = asdict(rules.schedule)
+    del schedule["anchor_second"]
+    for end in ("start", "end"):
+        schedule[f"{end}_at"] = _instant(schedule.pop(f"{end}_second"))
+    if rules.schedule.cron is None:
+        schedule["dialect"] = None
+    values = {**schedule, **asdict(rules), "labels": dict(rules.labels)}
+    del values["schedule"]
     return {
-        **{name: plain(value) for name, value in shown.items()},
-        "payload": None if rules.payload is None else Hidden(rules.payload),
-        "callback": None if rules.callback is None else Hidden(rules.callback),
-        "on_outcome": None if rules.on_outcome is None else Hidden(rules.on_outcome),
+        name: Hidden(value) if name in _HIDDEN and value is not None else plain(value)
+        for name, value in values.items()
     }
 
 

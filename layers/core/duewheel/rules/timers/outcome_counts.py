@@ -1,10 +1,14 @@
-"""Outcome counts: what the outcomes of a timer's runs add to its counters. A page counts its runs
-when they have ended."""
+"""Outcome counts: what the outcomes of a timer's runs add to its counters, and how many of its
+latest runs have failed. A page counts its runs when they have ended."""
 
 from enum import StrEnum
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from duewheel.rules.tasks.task import Revival, Status, Task
 from duewheel.rules.timers.occurrence_policy import Reason
+from duewheel.rules.wheel.addresses import Second
 
 
 class Counted(StrEnum):
@@ -43,3 +47,32 @@ def _counted(revival: Revival, what: Counted) -> bool:
     if revival.status is Status.CANCELLED:
         return revival.reason in COUNTED_AS and COUNTED_AS[Reason(revival.reason)] is what
     return OUTCOMES.get(revival.status) is what
+
+
+class FailuresInARow(Struct, frozen=True):
+    """Of the runs behind a second, in the order of their due instants: so it makes no difference in
+    which order they end, and a run that is looked at twice counts once. `last`: the latest one that
+    failed. `is_over`: no earlier run counts."""
+
+    behind: Second
+    count: int = 0
+    last: Task | None = None
+    is_over: bool = False
+
+    def before(self, task: Task) -> "FailuresInARow":
+        """With the next earlier run. One that has not ended, or was never called, says nothing, nor
+        does a run by hand."""
+        if task.occurrence is None or task.occurrence.manual:
+            return self
+        if task.occurrence.second <= self.behind:
+            return replace(self, is_over=True)
+        if task.status is Status.DELIVERED:
+            return replace(self, is_over=True)
+        if not has_failed(task):
+            return self
+        return replace(self, count=self.count + 1, last=self.last or task)
+
+
+def has_failed(task: Task) -> bool:
+    """Whether it was called, and ended undelivered by itself."""
+    return task.status in (Status.DEAD, Status.EXPIRED) and task.attempts > 0

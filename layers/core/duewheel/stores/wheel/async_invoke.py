@@ -1,7 +1,8 @@
-"""The second link: queue messages sent to the notifier by asynchronous invocation.
+"""Asynchronous invocation: of the notifier with queue messages, as the second link, and of the bulk
+function.
 
-Lambda keeps an accepted invocation and retries it, as the EventInvokeConfig of the notifier says.
-There is no delay: a message that is early waits in the notifier.
+Lambda keeps an accepted invocation and retries it, as the function's EventInvokeConfig says. There
+is no delay: a message that is early waits in the notifier.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,29 +17,31 @@ from duewheel.rules.wheel.queue_messages import MESSAGES_PER_RUN, Message, encod
 M = TypeVar("M", bound=Message)
 
 
-class InvokeFallback(Struct, frozen=True):
+class AsyncInvoke(Struct, frozen=True):
     client: Callable[[], Any]  # built at its first use: most processes never need it
     function: str
+
+    def __call__(self, payload: str = "{}") -> bool:
+        """Whether Lambda accepted it; a refusal is logged."""
+        try:
+            self.client().invoke(
+                FunctionName=self.function, InvocationType="Event", Payload=payload.encode()
+            )
+        except (ClientError, BotoCoreError) as error:
+            logger.error(
+                "asynchronous invocation refused",
+                action="not-invoked",
+                function=self.function,
+                error=str(error),
+            )
+            return False
+        return True
 
     def send(self, messages: Iterable[M]) -> list[M]:
         """Send all messages; return those that Lambda did not accept. After the first refusal the
         rest is not tried."""
         waiting = list(messages)
         for start in range(0, len(waiting), MESSAGES_PER_RUN):
-            if not self._invoke(waiting[start : start + MESSAGES_PER_RUN]):
+            if not self(encode_event(waiting[start : start + MESSAGES_PER_RUN])):
                 return waiting[start:]
         return []
-
-    def _invoke(self, messages: list[M]) -> bool:
-        try:
-            self.client().invoke(
-                FunctionName=self.function,
-                InvocationType="Event",
-                Payload=encode_event(messages).encode(),
-            )
-        except (ClientError, BotoCoreError) as error:
-            logger.error(
-                "asynchronous invocation refused", action="second-link-refused", error=str(error)
-            )
-            return False
-        return True

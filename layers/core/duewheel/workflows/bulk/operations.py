@@ -38,7 +38,7 @@ class CreateOperation(Struct, frozen=True, kw_only=True):
     made_once: MadeOnce
     check_list_index: Callable[[], None]
     random_bytes: Callable[[], bytes]
-    wake: Callable[[], None]
+    wake: Callable[[], bool]
 
     def __call__(
         self, new: NewOperation, *, by: str, once: IdempotentRequest | None = None
@@ -187,7 +187,7 @@ class ReadOperations(Struct, frozen=True, kw_only=True):
 
 class StopOperation(Struct, frozen=True):
     read: ReadOperations
-    wake: Callable[[], None]
+    wake: Callable[[], bool]
 
     def __call__(self, operation_id: str, permit: Permit) -> Operation:
         """Its worker ends it before the next page. One that has stopped is answered as it is."""

@@ -13,7 +13,7 @@ WORKERS_MAX = 10  # begun at once
 class WakeWorkers(Struct, frozen=True):
     clock: Clock
     store: OperationStore
-    wake: Callable[[], None]
+    wake: Callable[[], bool]
 
     def __call__(self) -> None:
         now_ms = self.clock.now_ms()

@@ -11,22 +11,28 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.rules import cursors
 from duewheel.rules.access.grants import Access
 from duewheel.rules.businesses.health import NO_HEALTH
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.delivery.usage import Usage
+from duewheel.rules.delivery.permits import Permits
+from duewheel.rules.delivery.usage import Usage, permit_usage, rate_usage
 from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.rules.tasks.listing import ListQuery, Stretch, stretches
+from duewheel.rules.wheel import timing
+from duewheel.rules.wheel.open_places import age_seconds, oldest_first
+from duewheel.stores.businesses.permits import PermitStore
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.sweep.minute_statistics import StatisticsStore
 from duewheel.stores.sweep.seen_businesses import SeenBusinesses
 from duewheel.stores.tasks.indexes import ListIndex
 from duewheel.stores.timers.timers import TimerStore
+from duewheel.stores.wheel.pointers import SWEEP, TIME, PointerStore
 from duewheel.workflows.businesses.known import KnownBusinesses
-from duewheel.workflows.businesses.read_usage import ReadUsage
 
 NOT_CONFIGURED = "The business has no settings of its own; its tasks run by the defaults."
 NO_SIGN = "It has no settings, and no task or timer of it is known; its tasks run by the defaults."
@@ -84,6 +90,41 @@ class Signs(Struct, frozen=True, kw_only=True):
             return bool(index.first_keys(stretch, 1).keys)
 
         return any(fan_out(self.readers, has_some, stretches(ListQuery(biz_type), None)))
+
+
+class ReadUsage(Struct, frozen=True, kw_only=True):
+    """How much of its limits a business uses: a request for its rates and one for its permits, if
+    it has such limits, and two for the pointers."""
+
+    clock: Clock
+    turns: RateLimitStore
+    permits: PermitStore
+    pointers: PointerStore
+    origin: int
+
+    def __call__(self, business: Business) -> Usage:
+        dispatched = self.pointers.read(TIME, self.origin, strongly=False).position
+        places = self.pointers.read(SWEEP, self.origin, strongly=False).open_places
+        now_ms = self.clock.now_ms()
+        return replace(
+            self.of_limits(business),
+            dispatch_lag_seconds=timing.lag_seconds(dispatched, now_ms),
+            oldest_open_seconds=age_seconds(oldest_first(places)[0], now_ms) if places else None,
+        )
+
+    def of_limits(self, business: Business) -> Usage:
+        """Without what is of the whole service."""
+        calls = creates = None
+        if business.call_rate is not None or business.create_rate is not None:
+            calls, creates = self.turns.cursors(business.biz_type)
+        limit = business.own.calls_in_flight
+        permits = Permits() if limit is None else self.permits.read(business.biz_type)
+        now_ms = self.clock.now_ms()
+        return Usage(
+            calls=rate_usage(business.call_rate, calls, now_ms),
+            creates=rate_usage(business.create_rate, creates, now_ms),
+            permits=permit_usage(limit, permits, now_ms),
+        )
 
 
 class ReadBusinesses(Struct, frozen=True, kw_only=True):

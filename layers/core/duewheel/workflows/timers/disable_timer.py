@@ -20,8 +20,8 @@ from duewheel.rules.refusals import Refusal
 from duewheel.rules.tasks.outcome_notice import asked_for_disabled
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.timers import updates
-from duewheel.rules.timers.failures import FailuresInARow
 from duewheel.rules.timers.occurrence_policy import should_disable_timer
+from duewheel.rules.timers.outcome_counts import FailuresInARow
 from duewheel.rules.timers.timer import DisabledReason, Timer
 from duewheel.rules.wheel.addresses import Address, second_range
 from duewheel.stores.businesses.cache import BusinessCache

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from duewheel.log import logger
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.queue_messages import Lane, Message
-from duewheel.stores.wheel.async_invoke import InvokeFallback
+from duewheel.stores.wheel.async_invoke import AsyncInvoke
 from duewheel.stores.wheel.page_queue import SliceQueue, at_once
 
 M = TypeVar("M", bound=Message)
@@ -27,7 +27,7 @@ class SendRefused(Exception):
 
 class MessageSender(Struct):
     queues: Mapping[Lane, SliceQueue]
-    invoke_fallback: InvokeFallback
+    second_link: AsyncInvoke
     refusing: set[Lane] = field(default_factory=set)  # how the last attempts ended
 
     def send(self, messages: Iterable[M], delay_seconds: Callable[[M], int] = at_once) -> list[M]:
@@ -67,7 +67,7 @@ class MessageSender(Struct):
         self.refusing.add(lane)
         soon = [one for one in refused if delay_seconds(one) <= timing.WAIT_SECONDS_MAX]
         later = [one for one in refused if delay_seconds(one) > timing.WAIT_SECONDS_MAX]
-        left = self.invoke_fallback.send(soon)
+        left = self.second_link.send(soon)
         logger.warning(
             "sent by asynchronous invocation",
             action="second-link",
