@@ -73,7 +73,7 @@ def _settings(rules: Rules) -> dict[str, Any]:
         schedule[f"{end}_at"] = _instant(schedule.pop(f"{end}_second"))
     if rules.schedule.cron is None:
         schedule["dialect"] = None
-    values = {**schedule, **asdict(rules), "labels": dict(rules.labels)}
+    values = {"name": rules.name, **schedule, **asdict(rules), "labels": dict(rules.labels)}
     del values["schedule"]
     return {
         name: Hidden(value) if name in _HIDDEN and value is not None else plain(value)
