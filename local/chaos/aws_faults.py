@@ -28,6 +28,7 @@ class Fault(Enum):
     LOST_AFTER = "timed out, and yet done"
     PARTIAL = "a part of the batch left undone"
     CONFLICT = "a transaction holds an item"
+    IN_PROGRESS = "an earlier try of the transaction is under way"
 
 
 _PARTS = {  # operation: the member of the answer with the parts that are left
@@ -41,6 +42,7 @@ _SINGLE_WRITES = {"PutItem", "UpdateItem", "DeleteItem"}
 _OF_SOME = {
     Fault.PARTIAL: set(_PARTS),
     Fault.CONFLICT: {*_SINGLE_WRITES, "TransactWriteItems"},
+    Fault.IN_PROGRESS: {"TransactWriteItems"},
 }
 
 
@@ -82,6 +84,11 @@ def do(fault: Fault, request: Any, handle: Handle, chance: Random) -> Reply | No
             return in_part(request, handle, lambda _: chance.random() < 0.5)
         case Fault.CONFLICT:
             return _conflict(request, chance)
+        case Fault.IN_PROGRESS:
+            if chance.random() < 0.5:  # the earlier try may be carried out, or not
+                handle(request)
+            message = "Transaction token is in progress"
+            return error_reply(400, "TransactionInProgressException", message)
 
 
 def _conflict(request: Any, chance: Random) -> Reply:

@@ -25,7 +25,9 @@ class Conflicts:
 
 
 @contextmanager
-def conflicts(is_wanted: Wanted, times: int = FOR_EVER) -> Iterator[Conflicts]:
+def conflicts(
+    is_wanted: Wanted, times: int = FOR_EVER, fault: Fault = Fault.CONFLICT
+) -> Iterator[Conflicts]:
     """Refuse the first `times` requests that `is_wanted` selects by operation and body."""
     met, numbers = Conflicts(), count()
 
@@ -35,7 +37,7 @@ def conflicts(is_wanted: Wanted, times: int = FOR_EVER) -> Iterator[Conflicts]:
         if not is_wanted(operation, body) or next(numbers) >= times:
             return handle(request)
         met.refused += 1
-        return do(Fault.CONFLICT, request, handle, Random(1))
+        return do(fault, request, handle, Random(1))
 
     def pause(seconds: float) -> None:
         met.paused_seconds += seconds

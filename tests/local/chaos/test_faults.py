@@ -214,6 +214,8 @@ def test_only_single_writes_and_transactions_conflict_with_a_transaction() -> No
     others = ("GetItem", "Query", "BatchGetItem", "BatchWriteItem", "SendMessageBatch", "")
     assert all(Fault.CONFLICT in possible_faults(operation) for operation in operations)
     assert not any(Fault.CONFLICT in possible_faults(operation) for operation in others)
+    met = [one for one in (*operations, *others) if Fault.IN_PROGRESS in possible_faults(one)]
+    assert met == ["TransactWriteItems"]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from duewheel.stores.dynamodb import Conflict, Throttled, is_for_load
 from duewheel.stores.tasks import codec
 from duewheel.stores.wheel import pointers
 from local.aws.functions import Died
+from local.chaos.aws_faults import Fault
 from tests.support.conflicts import (
     A_MOMENT,
     Wanted,
@@ -100,6 +101,19 @@ def test_a_write_that_transactions_keep_blocking_counts_as_throttled(
     assert isinstance(raised.value, Conflict)
     assert is_for_load(raised.value)
     assert world.read(task) == task
+
+
+def test_a_transaction_of_which_an_earlier_try_is_under_way_counts_as_throttled(
+    world: World,
+) -> None:
+    world.receiver.answer = lambda received: GONE
+    dead = keyed(world, in_ms=0)
+    world.drain()
+    with conflicts(of_transactions, fault=Fault.IN_PROGRESS), pytest.raises(Unavailable) as refused:
+        world.redrive(dead.task_id)
+    throttled = refused.value.__cause__
+    assert isinstance(throttled, Throttled)
+    assert not isinstance(throttled, Conflict), "it may be carried out"
 
 
 @pytest.mark.parametrize(

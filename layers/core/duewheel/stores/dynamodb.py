@@ -31,6 +31,7 @@ _THROTTLING = {
     "RequestLimitExceeded",
     "RequestThrottled",
     "ThrottlingException",
+    "TransactionInProgressException",  # an earlier try of the SDK may still be carried out
 }
 
 _THROTTLED_IN_TRANSACTION = {"ThrottlingError", "ProvisionedThroughputExceeded"}
