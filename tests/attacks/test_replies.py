@@ -1,7 +1,12 @@
 """Receivers with hostile answers: each answer becomes one outcome, in bounded time."""
 
 import asyncio
+import base64
 import gzip
+import html
+import json
+from collections.abc import Callable
+from urllib.parse import quote, urlencode
 
 import pytest
 from hypothesis import given
@@ -9,8 +14,13 @@ from hypothesis import strategies as st
 
 from duewheel.rules.callbacks.outcome import NOTE_BYTES_MAX, Outcome, Verdict, outcome_of_answer
 from duewheel.rules.callbacks.retry import RETRY_AFTER_SECONDS_MAX
+from duewheel.rules.callbacks.secret_headers import filled
 from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
+from duewheel.targets.by_type import Targets
 from duewheel.targets.http.connection import REPLY_BYTES_MAX
+from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
 from tests.targets.far_side import SHORT_SECONDS, far_side, in_loop, post, target, until
 
@@ -109,3 +119,48 @@ async def test_a_receiver_that_echoes_a_secret_does_not_reveal_it_to_readers_of_
             outcome = await http.call(callback, {}, b"{}", SHORT_SECONDS)
         assert outcome.status_code == 500
         assert secret[:5] not in outcome.note
+
+
+TASK = Task.at(address_at(0, bytes(TOKEN_BYTES)), "orders", 0, 0)
+NAMED = 'canary/0123="45&67?89'
+IN_BASE64 = base64.b64encode(f"user:{NAMED}".encode()).decode()
+HEADERS = {
+    "bare": ("x-api-key", "{{secret:n}}", NAMED),
+    "of a scheme": ("authorization", "Bearer {{secret:n}}", NAMED),
+    "of an unknown scheme": ("authorization", "Foo {{secret:n}}", NAMED),
+    "a part of a cookie": ("cookie", "session={{secret:n}}", NAMED),
+    "in a list": ("x-signature", "v=1,s:{{secret:n}}", NAMED),
+    "in base64": ("authorization", "Basic {{secret:n}}", IN_BASE64),
+    "in base64, of an unknown scheme": ("authorization", "Foo {{secret:n}}", IN_BASE64),
+}
+REPEATED: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "as JSON": lambda secret: json.dumps({"you sent": secret}),
+    "as JSON with slashes escaped": lambda secret: json.dumps(secret).replace("/", "\\/"),
+    "as JSON within HTML": lambda secret: json.dumps(secret).replace("&", "\\u0026"),
+    "in a URL": lambda secret: quote(secret, safe=""),
+    "in a form": lambda secret: urlencode({"q": secret}).lower(),
+    "as HTML": lambda secret: f"<p>{html.escape(secret)}</p>",
+    "cut off in an escape": lambda secret: quote(secret).partition("3D")[0],
+}
+
+
+@each_case("repeat", REPEATED)
+@each_case("sent", HEADERS)
+@in_loop
+async def test_no_form_in_which_a_receiver_repeats_a_named_secret_is_kept(
+    sent: str, repeat: str
+) -> None:
+    name, value, secret = HEADERS[sent]
+    said = REPEATED[repeat](NAMED)
+    head = f"HTTP/1.1 500 Oops\r\ncontent-length: {len(said)}\r\nx-echo: {said}\r\n\r\n"
+    async with far_side(f"{head}{said}".encode()) as side, target() as http:
+        callback = filled(HttpCallback(side.url(), headers=((name, value),)), {"n": secret})
+        call = Targets(http, {}, lambda: b"seal").call
+        outcome = await call(callback, TASK, 0, SHORT_SECONDS, wants_answer=True)
+    assert side.received[0].headers[name] == value.replace("{{secret:n}}", secret)
+    assert outcome.status_code == 500
+    assert outcome.answer is not None
+    kept = str((outcome.note, outcome.answer.body, outcome.answer.headers["x-echo"]))
+    assert "canary" not in kept
+    assert "(secret)" in kept

@@ -197,6 +197,16 @@ def test_the_payload_of_a_function_is_its_answer(
     assert answer == ReceivedAnswer({}, payload[:ANSWER_BYTES_MAX], is_whole)
 
 
+def test_the_answer_of_a_function_is_read_without_the_completion_token(
+    side: Side, emulator: Emulator
+) -> None:
+    emulator.answer_invocation = lambda invocation: (200, {}, invocation.payload)
+    task = replace(TASK, payload=None)
+    outcome = asyncio.run(side.targets.call(TO_FUNCTION, task, NOON_MS, 20, wants_answer=True))
+    assert outcome.answer is not None
+    assert b'"completion_token": "(secret)"' in outcome.answer.body
+
+
 def test_a_queue_has_no_answer_to_keep(side: Side) -> None:
     call = side.targets.call(TO_QUEUE, TASK, NOON_MS, 20, wants_answer=True)
     assert asyncio.run(call).answer is None

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, RetryPolicy, Told
+from duewheel.rules.callbacks.types import (
+    FilledCallback,
+    HttpCallback,
+    OnOutcome,
+    RetryPolicy,
+    Told,
+)
 from duewheel.rules.refusals import InvalidField, Unavailable
 from duewheel.rules.tasks.task import Status
 from duewheel.stores.businesses.secret_store import NewSecrets, SecretUnavailable
@@ -36,6 +42,8 @@ def test_a_header_gets_the_secret_that_is_current_at_the_call(
     store_secrets(world, secrets={"token": CANARY, "other": None})
     assert world.fall_due(task).status is Status.DELIVERED
     assert called[0].headers == (("authorization", f"Bearer {CANARY}"),)
+    assert isinstance(called[0], FilledCallback)
+    assert called[0].secrets == (CANARY,), "they are searched for in the answer"
     assert [one.name for one in world.businesses.read_whole("orders").own.secrets or ()] == [
         "token"
     ]

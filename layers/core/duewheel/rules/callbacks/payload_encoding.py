@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Protocol, Self
 from msgspec import Struct
 
 from duewheel.rules.callbacks.signature import signatures
-from duewheel.rules.callbacks.types import Callback, HttpCallback
+from duewheel.rules.callbacks.types import Callback, FilledCallback, HttpCallback
 from duewheel.rules.fields import says
 from duewheel.rules.instants import rfc3339
 
@@ -86,9 +86,12 @@ class SentTask(Struct, frozen=True, kw_only=True):
 
 
 def secrets_sent(callback: HttpCallback, headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Headers of a call that may carry a secret, which its receiver may repeat in its answer."""
+    """Headers of a call that may carry a secret, which its receiver may repeat in its answer, and
+    each named secret by itself."""
+    named = callback.secrets if isinstance(callback, FilledCallback) else ()
     token = headers.get(TOKEN_HEADER)
-    return callback.headers if token is None else (*callback.headers, (TOKEN_HEADER, token))
+    also = [*named] if token is None else [*named, token]
+    return (*callback.headers, *((TOKEN_HEADER, secret) for secret in also))
 
 
 def token_of(task_id: str, name: AttemptName, secret: bytes) -> str:

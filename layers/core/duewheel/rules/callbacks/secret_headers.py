@@ -8,13 +8,15 @@ find one by trying. No header can have a shown form as its value.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
-from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.callbacks.types import FilledCallback, HttpCallback
 
 NAMED_SECRETS_MAX = 20
 VALUE_CHARACTERS_MAX = 1_024
@@ -46,6 +48,13 @@ SHOWN_OF_LENGTH_MIN = 24  # the first characters of a shorter one would reveal t
 DIGEST_CHARACTERS = 4
 _ECHOED = b"(secret)"
 _SCHEME = re.compile(rf"((?:{'|'.join(SCHEMES)}) +)(.*)", re.IGNORECASE | re.DOTALL)
+# A header may have several parts, each of which its receiver may repeat without the others.
+_PARTS = re.compile(r'[\s=;,:"]+')
+_PART_CHARACTERS_MIN = 8
+_JSON_ESCAPE = re.compile(rb"\\(?:u00([0-9A-Fa-f]{2})|(.))")
+_HTML_ESCAPE = re.compile(rb"&(?:#([0-9]{2,3})|#[xX]([0-9A-Fa-f]{2})|(amp|lt|gt|quot|apos));")
+_HTML_NAMED = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
+_CUT_ESCAPE = re.compile(rb"(?:%.?|\\(?:u.{0,3})?|&[#0-9A-Za-z]{0,5})\Z")
 _SHOWN = re.compile(rf".*… \(sha256 [0-9a-f]{{{DIGEST_CHARACTERS}}}\)")
 
 
@@ -73,10 +82,11 @@ def names_in(callback: object) -> frozenset[str]:
     return frozenset(reference[2] for reference in found if reference)
 
 
-def filled(callback: HttpCallback, values: Mapping[str, str]) -> HttpCallback:
+def filled(callback: HttpCallback, values: Mapping[str, str]) -> FilledCallback:
     """The callback as it is called; `values` has every name to which it refers."""
     headers = tuple((name, _filled(value, values)) for name, value in callback.headers)
-    return replace(callback, headers=headers)
+    members = {**asdict(callback), "headers": headers}
+    return FilledCallback(**members, secrets=tuple(values.values()))
 
 
 def merged(
@@ -114,24 +124,72 @@ def shown_value(name: str, value: str) -> str:
 
 def without_secrets(body_start: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
     """The beginning of a reply, with the secrets of the call removed; one may be cut off at the
-    end."""
-    for secret in _secrets(headers):
-        body_start = body_start.replace(secret, _ECHOED)
-        for length in range(min(len(secret), len(body_start)), SHOWN_CHARACTERS, -1):
-            if body_start.endswith(secret[:length]):
-                body_start = body_start[:-length] + _ECHOED
+    end. Nothing is left of a reply that has one of them as JSON, URLs or HTML escape it."""
+    secrets = _secrets(headers)
+    plain = _cut_out(body_start, secrets)
+    for text in _unescaped(plain):
+        if text != plain and _cut_out(text, secrets) != text:
+            return _ECHOED
+    return plain
+
+
+def _cut_out(text: bytes, secrets: Iterable[bytes]) -> bytes:
+    for secret in secrets:
+        text = text.replace(secret, _ECHOED)
+        for length in range(min(len(secret), len(text)), SHOWN_CHARACTERS, -1):
+            if text.endswith(secret[:length]):
+                text = text[:-length] + _ECHOED
                 break
-    return body_start
+    return text
+
+
+def _unescaped(text: bytes) -> Iterator[bytes]:
+    """As JSON, as a URL or a form, and as HTML; an escape that is cut off is left out."""
+    text = _CUT_ESCAPE.sub(b"", text)
+    yield _JSON_ESCAPE.sub(
+        lambda found: bytes.fromhex((found[1] or b"").decode()) or found[2], text
+    )
+    yield unquote_to_bytes(text.replace(b"+", b" "))
+    yield _HTML_ESCAPE.sub(_of_html, text)
+
+
+def _of_html(found: re.Match[bytes]) -> bytes:
+    if found[3] is not None:
+        return _HTML_NAMED[found[3]]
+    code = int(found[1]) if found[1] is not None else int(found[2], 16)
+    return chr(code).encode()
 
 
 def _secrets(headers: Iterable[tuple[str, str]]) -> list[bytes]:
-    """Without their schemes, the longest first, in case one contains another."""
-    found = set()
-    for name, value in headers:
-        if carries_secret(name, value):
-            scheme = _SCHEME.fullmatch(value)
-            found.add((scheme[2] if scheme else value).encode())
-    return sorted((one for one in found if len(one) > SHOWN_CHARACTERS), key=len, reverse=True)
+    """The longest first, in case one contains another."""
+    found = {
+        text.encode()
+        for name, value in headers
+        if carries_secret(name, value)
+        for text in _texts_of(value)
+        if len(text) > SHOWN_CHARACTERS
+    }
+    return sorted(found, key=len, reverse=True)
+
+
+def _texts_of(value: str) -> Iterator[str]:
+    """The secret without its scheme, its parts, and what it is if it was sent in base64."""
+    scheme = _SCHEME.fullmatch(value)
+    secret = scheme[2] if scheme else value
+    clear = _from_base64(secret)
+    for text in (secret, clear):
+        yield text
+        yield from (part for part in _PARTS.split(text) if len(part) >= _PART_CHARACTERS_MIN)
+    yield clear.partition(":")[2]
+
+
+def _from_base64(text: str) -> str:
+    """Empty if it is no text in base64."""
+    padded = text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4)
+    try:
+        return b64decode(padded.replace("-", "+").replace("_", "/"), validate=True).decode()
+    except ValueError:
+        return ""
 
 
 def is_shown_form(value: str) -> bool:

@@ -28,6 +28,12 @@ class AwsCallback(Struct, frozen=True, tag_field="type", omit_defaults=True, kw_
     timeout_seconds: Annotated[float, Meta(ge=0)] | None = None
 
 
+class FilledCallback(HttpCallback, frozen=True):
+    """As it is called, with the named secrets that are in its headers. Never stored."""
+
+    secrets: tuple[str, ...] = ()
+
+
 # Where and what to deliver: data, not a function.
 Callback = HttpCallback | AwsCallback
 

@@ -26,7 +26,8 @@ from duewheel.rules.callbacks.outcome import (
     note_from,
     received,
 )
-from duewheel.rules.callbacks.payload_encoding import TaskData
+from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER, TaskData
+from duewheel.rules.callbacks.secret_headers import without_secrets
 from duewheel.rules.callbacks.types import AwsCallback
 
 CALLS_AT_ONCE = 100
@@ -51,7 +52,9 @@ class AwsCalls:
         wants_answer: bool = False,
     ) -> Outcome:
         request = self._target.request(callback, task)
-        work = partial(self._outcome, request, wants_answer=wants_answer)
+        token = task.completion_token
+        secrets = () if token is None else ((TOKEN_HEADER, token),)
+        work = partial(self._outcome, request, secrets, wants_answer=wants_answer)
         loop = asyncio.get_running_loop()
         self.calls_in_flight += 1
         try:
@@ -62,15 +65,24 @@ class AwsCalls:
         finally:
             self.calls_in_flight -= 1
 
-    def _outcome(self, request: dict[str, Any], *, wants_answer: bool) -> Outcome:
+    def _outcome(
+        self,
+        request: dict[str, Any],
+        secrets: tuple[tuple[str, str], ...],
+        *,
+        wants_answer: bool,
+    ) -> Outcome:
         answer = self._answer(request)
         if isinstance(answer, Outcome):
             return answer
-        outcome = self._target.outcome(answer, self._clock.now_ms())
         payload = answer.get("Payload")
-        if not wants_answer or not isinstance(payload, bytes):
-            return outcome
+        if not isinstance(payload, bytes):
+            return self._target.outcome(answer, self._clock.now_ms())
         is_whole = len(payload) < ANSWER_BYTES_MAX
+        payload = without_secrets(payload, secrets)
+        outcome = self._target.outcome({**answer, "Payload": payload}, self._clock.now_ms())
+        if not wants_answer:
+            return outcome
         return replace(outcome, answer=received({}, payload, is_whole=is_whole))
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any] | Outcome:
