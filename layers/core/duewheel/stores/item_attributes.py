@@ -11,9 +11,11 @@ from functools import wraps
 from typing import Annotated, Any, Generic, TypeVar, final
 
 from msgspec import Meta, Raw, Struct, ValidationError, convert, to_builtins
-from msgspec.json import Decoder
+from msgspec.json import Decoder, encode
 
 from duewheel.log import report_unreadable
+from duewheel.rules.fields import whole_text
+from duewheel.rules.labels import LABELS_MAX, NAME, VALUE_CHARACTERS_MAX, Labels
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
@@ -26,6 +28,10 @@ SOURCE_BYTES_MAX = 32_768  # of JSON: twice what a create can bring
 InstantMs = Annotated[int, Meta(ge=0, le=INSTANT_MS_MAX)]
 Text = Annotated[str, Meta(max_length=TEXT_BYTES_MAX)]
 Source = Annotated[str, Meta(max_length=SOURCE_BYTES_MAX)]
+_LabelName = Annotated[str, Meta(pattern=whole_text(NAME))]
+_LabelValue = Annotated[str, Meta(min_length=1, max_length=VALUE_CHARACTERS_MAX)]
+StoredLabels = Annotated[dict[_LabelName, _LabelValue], Meta(min_length=1, max_length=LABELS_MAX)]
+_labels = Decoder(StoredLabels)
 
 T = TypeVar("T")
 
@@ -190,3 +196,15 @@ def is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+# Labels: an attribute of JSON text, absent without labels.
+
+
+def labels_attribute(labels: Labels) -> dict[str, Any]:
+    return {"labels": {"S": encode(dict(labels)).decode()}} if labels else {}
+
+
+def labels_of_text(source: str) -> Labels:
+    """Raises one of `NOT_UNDERSTOOD` for a text that is never written here."""
+    return tuple(sorted(_labels.decode(source).items()))

@@ -42,9 +42,10 @@ from duewheel.stores.item_attributes import (
     Source,
     Text,
     decoded,
+    labels_attribute,
+    labels_of_text,
     reads_an_item,
 )
-from duewheel.stores.labels import labels_attribute, labels_of_text
 from duewheel.stores.tasks import plan_codec
 from duewheel.stores.tasks.attempt_codec import (
     answer_from,

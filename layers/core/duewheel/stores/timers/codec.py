@@ -25,8 +25,7 @@ from duewheel.stores.callbacks.codec import (
     retry_of_row,
     retry_row,
 )
-from duewheel.stores.item_attributes import Text
-from duewheel.stores.labels import StoredLabels
+from duewheel.stores.item_attributes import StoredLabels, Text
 
 _RUNS_MAX = 10**15
 _Runs = Annotated[int, Meta(ge=1, le=_RUNS_MAX)]
