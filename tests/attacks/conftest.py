@@ -2,12 +2,11 @@
 
 import json
 import re
-from base64 import b64decode, b64encode
 from typing import Any
 
 from duewheel.wiring import process
 from functions.api import app as api
-from tests.functions.conftest import Context, event_from
+from tests.functions.conftest import Context, http_event, text_of
 from tests.functions.conftest import wired as wired
 from tests.support.every_call import EVERY_CALL
 
@@ -25,22 +24,10 @@ APP_TIMER = {
 def attack(
     method: str, path: str, body: Any = None, query: str = "", **headers: str
 ) -> tuple[int, Any, dict[str, str]]:
-    """Returns the status, the parsed body and the headers. API Gateway encodes a body of bytes in
-    Base64."""
-    event = event_from("http-api-create-task.json")
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path
-    event["requestContext"]["http"]["method"] = method
-    event["rawQueryString"] = query
-    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
-    del event["body"]
-    if isinstance(body, bytes):
-        event["body"], event["isBase64Encoded"] = b64encode(body).decode(), True
-    elif body is not None:
-        event["body"] = body if isinstance(body, str) else json.dumps(body)
-    answer = api.handler(event, Context())
-    text = b64decode(answer["body"]).decode() if answer["isBase64Encoded"] else answer["body"]
+    """Returns the status, the parsed body and the headers."""
+    answer = api.handler(http_event(method, f"{path}?{query}", body, **headers), Context())
     # The integers of a payload may be long.
-    document = json.loads(text, parse_int=lambda digits: int(digits[:100]))
+    document = json.loads(text_of(answer), parse_int=lambda digits: int(digits[:100]))
     return answer["statusCode"], document, answer["headers"]
 
 

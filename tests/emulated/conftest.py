@@ -12,9 +12,9 @@ from tests.emulated.deployment import ROOT, Deployment, deploy, deploy_again
 from tests.emulated.emulator import Emulator
 from tests.emulated.mends import mend_pollers, mend_rights
 from tests.emulated.observed import caller
-from tests.package.receiver import Receiver
 from tests.support.by_verb import given, said
 from tests.support.by_verb import pytest_terminal_summary as pytest_terminal_summary
+from tests.support.http_receiver import Receiver
 
 VERB = "deploy-emulated"
 

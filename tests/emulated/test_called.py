@@ -10,7 +10,7 @@ from botocore.credentials import Credentials
 from tests.emulated.deployment import Deployment
 from tests.emulated.emulator import Emulator
 from tests.emulated.observed import caller, delivered, task, until, user
-from tests.package.receiver import Receiver
+from tests.support.http_receiver import Receiver
 
 SECRET = b64encode(bytes(range(32))).decode()
 

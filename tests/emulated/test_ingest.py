@@ -12,7 +12,7 @@ from tests.emulated.account import Account
 from tests.emulated.deployment import Deployment
 from tests.emulated.emulator import Emulator
 from tests.emulated.observed import FAR_SECONDS, delivered, task, until, user
-from tests.package.receiver import Receiver
+from tests.support.http_receiver import Receiver
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from botocore.credentials import Credentials
 
 from tests.emulated.deployment import Deployment
 from tests.emulated.observed import FAR_SECONDS, delivered, task, until
-from tests.package.receiver import Receiver
+from tests.support.http_receiver import Receiver
 
 
 def test_the_schedule_starts_the_scheduler_which_dispatches_a_far_task(

@@ -13,8 +13,8 @@ from tests.emulated.deployment import Deployment, delete, deploy
 from tests.emulated.emulator import Emulator
 from tests.emulated.mends import mend_pollers, mend_rights
 from tests.emulated.observed import caller, delivered, task, until
-from tests.package.receiver import Receiver
 from tests.support.by_verb import given, said
+from tests.support.http_receiver import Receiver
 
 NAME = "duewheel-updated"
 PARAMETERS = {

@@ -2,13 +2,14 @@
 
 import json
 import uuid
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from duewheel.log import logger
@@ -26,6 +27,7 @@ from local.aws.permissions import hold_functions_to_their_roles
 from local.aws.policies import roles_of
 from local.aws.resources import Resources
 from tests.support.clock import ManualClock
+from tests.support.http_receiver import Receiver
 
 HANDLERS = {
     "api": api,
@@ -78,28 +80,45 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[StringIO]:
     logger.setLevel(level)
 
 
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.stop()
+
+
 def event_from(name: str) -> dict[str, Any]:
     event: dict[str, Any] = json.loads((EVENTS / name).read_text())
     return event
 
 
+def http_event(method: str, target: str, body: Any = None, **headers: str) -> dict[str, Any]:
+    """A request as API Gateway passes it on: a text as it is, bytes in Base64, all else as JSON."""
+    event = event_from("http-api-create-task.json")
+    event["rawPath"], _, event["rawQueryString"] = target.partition("?")
+    event["requestContext"]["http"] |= {"method": method, "path": event["rawPath"]}
+    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
+    del event["body"]
+    if isinstance(body, bytes):
+        event["body"], event["isBase64Encoded"] = b64encode(body).decode(), True
+    elif body is not None:
+        event["body"] = body if isinstance(body, str) else json.dumps(body)
+    return event
+
+
+def text_of(answer: dict[str, Any]) -> str:
+    body: str = answer["body"]
+    return b64decode(body).decode() if answer["isBase64Encoded"] else body
+
+
 def call(method: str, path: str, body: Any = None, query: str = "") -> tuple[int, Any]:
     """Call the API function; returns status and body."""
-    event = event_from("http-api-create-task.json")
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path
-    event["requestContext"]["http"]["method"] = method
-    event["rawQueryString"] = query
-    del event["body"]
-    if body is not None:
-        event["body"] = body if isinstance(body, str) else json.dumps(body)
-    answer = api.handler(event, Context())
-    text = b64decode(answer["body"]) if answer["isBase64Encoded"] else answer["body"]
-    return answer["statusCode"], json.loads(text)
+    return sent(method, f"{path}?{query}", body)[:2]
 
 
-def created(**fields: Any) -> dict[str, Any]:
+def created(url: str = "https://receiver.example/", **fields: Any) -> dict[str, Any]:
     """A task of the business `orders`, due in ten minutes unless the fields say otherwise."""
-    new = {"biz_type": "orders", "callback": {"url": "https://receiver.example/"}, **fields}
+    new = {"biz_type": "orders", "callback": {"url": url}, **fields}
     if not fields.keys() & {"due_at", "due_ms"}:
         new = {"delay_seconds": 600, **new}
     status, task = call("POST", "/v1/tasks", new)
@@ -108,16 +127,34 @@ def created(**fields: Any) -> dict[str, Any]:
 
 
 def sent(
-    method: str, path: str, body: Any = None, *, raw: bool = False, **headers: str
+    method: str, target: str, body: Any = None, *, raw: bool = False, **headers: str
 ) -> tuple[int, Any, dict[str, str]]:
-    """Call the API function with headers; returns status, body and headers. `raw`: the request's
+    """Call the API function with headers; returns status, body and headers. `raw`: the answer's
     body as text."""
-    event = event_from("http-api-create-task.json")
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path.partition("?")[0]
-    event["rawQueryString"] = path.partition("?")[2]
-    event["requestContext"]["http"]["method"] = method
-    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
-    event["body"] = "" if body is None else json.dumps(body)
-    answer = api.handler(event, Context())
-    text = answer["body"]
+    answer = api.handler(http_event(method, target, body, **headers), Context())
+    text = text_of(answer)
     return answer["statusCode"], text if raw else json.loads(text), answer["headers"]
+
+
+def tick() -> None:
+    turns = iter([1_000_000])
+    scheduler.handler(event_from("scheduled.json"), Context(lambda: next(turns, 0)))
+
+
+def received(url: str) -> list[dict[str, Any]]:
+    answer = boto3.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+    return list(answer.get("Messages", []))
+
+
+def records_of(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As Lambda's poller hands them to a function."""
+    return [
+        {"messageId": m["MessageId"], "receiptHandle": m["ReceiptHandle"], "body": m["Body"]}
+        for m in messages
+    ]
+
+
+def received_batch(*extra: dict[str, Any]) -> dict[str, Any]:
+    """The batch that Lambda's poller would receive now."""
+    records = records_of(received(process.settings().slice_queue_url))
+    return {"Records": [*records, *extra]}

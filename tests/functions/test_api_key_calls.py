@@ -16,7 +16,7 @@ from duewheel.wiring import api as wiring
 from duewheel.wiring import process
 from functions.api import app as api
 from functions.authorizer import app as authorizer
-from tests.functions.conftest import Context, event_from, sent
+from tests.functions.conftest import Context, event_from, http_event, sent
 from tests.support.clock import ManualClock
 from tests.support.two_businesses import OPERATOR, Asked, all_that_is_stored, asked
 
@@ -44,14 +44,10 @@ def admission_of(text: str) -> dict[str, Any]:
 
 def by_key(admission: dict[str, Any], method: str, path: str) -> int:
     """The status of a call with this answer of the authorizer."""
-    event = event_from("http-api-create-task.json")
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path
-    event["requestContext"]["http"]["method"] = method
+    grants = [{"right": "admin", "businesses": "*"}]
+    body = {"name": "successor", "grants": grants} if path == "/v1/keys" else None
+    event = http_event(method, path, body)
     event["requestContext"]["authorizer"] = {"lambda": admission["context"]}
-    if path != "/v1/keys":
-        del event["body"]
-    else:
-        event["body"] = '{"name": "successor", "grants": [{"right": "admin", "businesses": "*"}]}'
     return int(api.handler(event, Context())["statusCode"])
 
 

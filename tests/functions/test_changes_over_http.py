@@ -10,7 +10,7 @@ import pytest
 from duewheel.rules.history.changes import DELETED_KEPT_SECONDS
 from duewheel.wiring import process
 from functions.api import app as api
-from tests.functions.conftest import Context, event_from
+from tests.functions.conftest import Context, http_event
 from tests.support.clock import ManualClock
 
 ORDERS = "/v1/businesses/orders"
@@ -28,13 +28,8 @@ SIGNED_BY = "whsec_" + "Y2FuYXJ5" * 4  # "canary", in base64
 
 
 def asked(method: str, path: str, body: Any = None, by: str = OWNER, **headers: str) -> Any:
-    event = event_from("http-api-create-task.json")
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path.partition("?")[0]
-    event["rawQueryString"] = path.partition("?")[2]
-    event["requestContext"]["http"]["method"] = method
+    event = http_event(method, path, body, **headers)
     event["requestContext"]["authorizer"]["iam"]["userArn"] = by
-    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
-    event["body"] = "" if body is None else json.dumps(body)
     answer = api.handler(event, Context())
     return answer["statusCode"], json.loads(answer["body"])
 

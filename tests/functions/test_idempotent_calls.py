@@ -1,7 +1,6 @@
 """Idempotency keys over HTTP: headers, callers, refusals, and identical answers."""
 
 import json
-from base64 import b64encode
 from typing import Any
 
 import boto3
@@ -10,7 +9,7 @@ import pytest
 from duewheel.rules.tasks.idempotency import LEASE_MS
 from duewheel.wiring import process
 from functions.api import app as api
-from tests.functions.conftest import Context, event_from
+from tests.functions.conftest import Context, http_event
 from tests.support.clock import ManualClock
 
 TASK = {
@@ -31,11 +30,7 @@ def post(
     caller: str | None = None,
     method: str = "POST",
 ) -> dict[str, Any]:
-    event = event_from("http-api-create-task.json")
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path
-    event["requestContext"]["http"]["method"] = method
-    event["headers"] |= headers
-    event["body"] = body if isinstance(body, str) else json.dumps(body)
+    event = http_event(method, path, body, **headers)
     if caller is not None:
         event["requestContext"]["authorizer"]["iam"]["userArn"] = caller
     return api.handler(event, Context())
@@ -73,10 +68,7 @@ def test_a_repeated_batch_gets_the_same_answer_with_its_refusals(wired: ManualCl
 
 def test_a_body_in_base64_is_the_same_body(wired: ManualClock) -> None:
     first = post(TASK)
-    event = event_from("http-api-create-task.json")
-    event["headers"] |= KEY
-    event["body"], event["isBase64Encoded"] = b64encode(json.dumps(TASK).encode()).decode(), True
-    assert api.handler(event, Context()) == first
+    assert post(json.dumps(TASK).encode()) == first
 
 
 def test_another_body_or_call_under_the_key_is_refused(wired: ManualClock) -> None:
@@ -144,8 +136,7 @@ def test_requests_without_authentication_have_one_caller(
     process.start_anew(wired)
 
     def unsigned() -> dict[str, Any]:
-        event = event_from("http-api-create-task.json")
-        event["headers"] |= KEY
+        event = http_event("POST", "/v1/tasks", TASK, **KEY)
         del event["requestContext"]["authorizer"]
         return api.handler(event, Context())
 

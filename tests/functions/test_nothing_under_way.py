@@ -14,9 +14,8 @@ from functions.notifier import app as notifier
 from functions.scheduler import app as scheduler
 from functions.sweeper import app as sweeper
 from local.chaos.aws_faults import Handle, Reply, answered_by, error_reply, operation_of
-from tests.functions.conftest import Context, call, event_from
+from tests.functions.conftest import Context, call, event_from, http_event, received_batch, tick
 from tests.functions.ingest_poller import TASK, handed_out, run, send
-from tests.functions.test_handlers_on_moto import received_batch, tick
 from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
 from tests.support.conflicts import Wanted, of_claims, of_homes
@@ -103,9 +102,8 @@ def planning(wired: ManualClock) -> Callable[[], object]:
 
 
 def creating_by_keys(_: ManualClock) -> Callable[[], object]:
-    event = event_from("http-api-create-task.json")
-    event["rawPath"] = event["requestContext"]["http"]["path"] = "/v1/tasks/batch"
-    event["body"] = json.dumps({"tasks": [{**TASK, "key": f"key-{n}"} for n in range(6)]})
+    tasks = [{**TASK, "key": f"key-{n}"} for n in range(6)]
+    event = http_event("POST", "/v1/tasks/batch", {"tasks": tasks})
     return lambda: api.handler(event, Context())
 
 

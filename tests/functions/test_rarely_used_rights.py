@@ -4,9 +4,7 @@ customer managed key for tables and queues."""
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
-from threading import Thread
 from typing import Any
 
 import boto3
@@ -22,7 +20,6 @@ from duewheel.wiring import wheel as wheel_wiring
 from functions.authorizer import app as authorizer
 from functions.bulk import app as bulk
 from functions.notifier import app as notifier
-from functions.scheduler import app as scheduler
 from functions.stack_timers import app as stack_timers
 from functions.sweeper import app as sweeper
 from local.aws.emulator import Emulator
@@ -31,14 +28,13 @@ from local.aws.resources import Resources, create_resources
 from local.aws.template import load_template
 from local.chaos.aws_faults import Fault, Handle, Reply, answered_by, do, operation_of
 from tests.functions import ingest_poller
-from tests.functions.conftest import Context, call, event_from
+from tests.functions.conftest import Context, call, created, event_from, received, records_of, tick
 from tests.functions.ingest_poller import TASK
 from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
+from tests.support.http_receiver import Receiver
 from tests.support.rights_in_use import CUSTOMER_KEY, TEMPLATE
 from tests.support.stack_requests import StackOfATeam, Storage
-
-HOOK = {"biz_type": "orders", "payload": {"order": 17}}
 
 
 def found_slow(clock: ManualClock) -> None:
@@ -69,42 +65,6 @@ def past_the_queue(emulator: Emulator) -> list[Invocation]:
     return accepted
 
 
-@pytest.fixture
-def receiver() -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(int(self.path[1:]))
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
-def create(url: str, in_seconds: float, **more: Any) -> dict[str, Any]:
-    body = {**HOOK, "delay_seconds": in_seconds, "callback": {"url": url}, **more}
-    status, task = call("POST", "/v1/tasks", body)
-    assert status == 201, task
-    return dict(task)
-
-
-def tick() -> None:
-    turns = iter([1_000_000])
-    scheduler.handler({}, Context(lambda: next(turns, 0)))
-
-
-def received(url: str) -> list[dict[str, Any]]:
-    answer = boto3.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10)
-    return list(answer.get("Messages", []))
-
-
 def drain() -> list[dict[str, Any]]:
     """Process all messages of the slice queue."""
     messages = received(process.settings().slice_queue_url)
@@ -114,11 +74,7 @@ def drain() -> list[dict[str, Any]]:
 
 
 def worked_off(messages: list[dict[str, Any]]) -> Any:
-    records = [
-        {"messageId": m["MessageId"], "receiptHandle": m["ReceiptHandle"], "body": m["Body"]}
-        for m in messages
-    ]
-    return notifier.handler({"Records": records}, Context())
+    return notifier.handler({"Records": records_of(messages)}, Context())
 
 
 def sweep(clock: ManualClock) -> None:
@@ -144,15 +100,15 @@ def test_a_create_uses_the_second_link_while_the_queue_refuses(
     wired: ManualClock, past_the_queue: list[Invocation]
 ) -> None:
     with queues_refuse():
-        create("https://receiver.example/", in_seconds=0)
+        created(delay_seconds=0)
     assert len(past_the_queue) == 1
 
 
 def test_failed_attempts_and_rescued_tasks_fall_due_again(
-    wired: ManualClock, receiver: str
+    wired: ManualClock, receiver: Receiver
 ) -> None:
-    create(f"{receiver}/503", in_seconds=30, retry={"delays_seconds": [1]})
-    lost = create(f"{receiver}/200", in_seconds=31)
+    created(f"{receiver.origin}/503", delay_seconds=30, retry={"delays_seconds": [1]})
+    lost = created(f"{receiver.origin}/200", delay_seconds=31)
     wired.advance_ms(30_000)
     tick()
     drain()
@@ -167,7 +123,7 @@ def test_failed_attempts_and_rescued_tasks_fall_due_again(
 def test_the_sweep_uses_the_second_link_while_the_queue_refuses(
     wired: ManualClock, past_the_queue: list[Invocation]
 ) -> None:
-    create("https://receiver.example/", in_seconds=30)
+    created(delay_seconds=30)
     with queues_refuse():
         wired.advance_ms(30_000)
         tick()
@@ -180,7 +136,7 @@ def test_a_page_of_the_slow_lane_is_sent_there_again_after_its_notifier_died(
     wired: ManualClock,
 ) -> None:
     found_slow(wired)
-    create("https://receiver.example/", in_seconds=30)
+    created(delay_seconds=30)
     wired.advance_ms(30_000)
     tick()
     drain()
@@ -199,13 +155,13 @@ def test_a_page_of_the_slow_lane_is_sent_there_again_after_its_notifier_died(
 
 
 def test_the_notifier_disables_a_timer_whose_receiver_answers_stop(
-    wired: ManualClock, receiver: str
+    wired: ManualClock, receiver: Receiver
 ) -> None:
     timer = {
         "biz_type": "orders",
         "name": "close",
         "every_seconds": 10,
-        "callback": {"url": f"{receiver}/410"},
+        "callback": {"url": f"{receiver.origin}/410"},
         "disable_on_stop": True,
     }
     status, made = call("POST", "/v1/timers", timer)
@@ -330,9 +286,8 @@ def test_a_worker_changes_tasks_with_keys_and_in_order_and_redrives_them(
     in_order = {"flow": {"prefixes": {"customer-": {"in_order": True}}}}
     status, answer = call("PUT", "/v1/businesses/orders", in_order)
     assert status == 201, answer
-    url = "https://receiver.example/"
     tasks = [
-        create(url, in_seconds=3_600 + n, key=f"order-{n}", flow_key="customer-7") for n in range(3)
+        created(delay_seconds=3_600 + n, key=f"order-{n}", flow_key="customer-7") for n in range(3)
     ]
     moved = operated(action="reschedule", shift_seconds=-60, filter={"flow_key": "customer-7"})
     assert (moved["changed"], moved["refused"]) == (3, 0)
@@ -350,11 +305,10 @@ def test_a_worker_changes_tasks_with_keys_and_in_order_and_redrives_them(
 def test_a_worker_announces_near_tasks_by_the_queue_and_past_it(
     wired: ManualClock, past_the_queue: list[Invocation]
 ) -> None:
-    url = "https://receiver.example/"
-    create(url, in_seconds=3_600)
+    created(delay_seconds=3_600)
     assert operated(action="run", filter={})["changed"] == 1
     assert received(process.settings().slice_queue_url)
-    create(url, in_seconds=3_600)
+    created(delay_seconds=3_600)
     before = len(past_the_queue)
     with queues_refuse():
         assert operated(action="run", filter={})["changed"] == 1
@@ -364,7 +318,7 @@ def test_a_worker_announces_near_tasks_by_the_queue_and_past_it(
 def test_the_sweeper_starts_a_worker_that_is_missing(
     wired: ManualClock, past_the_queue: list[Invocation]
 ) -> None:
-    create("https://receiver.example/", in_seconds=3_600)
+    created(delay_seconds=3_600)
     status, _ = call(
         "POST", "/v1/operations", {"biz_type": "orders", "action": "cancel", "filter": {}}
     )
@@ -375,12 +329,13 @@ def test_the_sweeper_starts_a_worker_that_is_missing(
 
 
 def test_the_notifier_removes_the_order_item_of_a_task_that_is_gone(
-    wired: ManualClock, receiver: str
+    wired: ManualClock, receiver: Receiver
 ) -> None:
     assert call("PUT", "/v1/businesses/orders", {"flow": {"default": {"in_order": True}}})[0] == 201
-    new = {**HOOK, "flow_key": "customer-7", "callback": {"url": f"{receiver}/200"}}
-    gone = call("POST", "/v1/tasks", {**new, "delay_seconds": 100})[1]["task_id"]
-    later = call("POST", "/v1/tasks", {**new, "delay_seconds": 120})[1]["task_id"]
+    gone, later = (
+        created(receiver.url, flow_key="customer-7", delay_seconds=seconds)["task_id"]
+        for seconds in (100, 120)
+    )
     config = process.settings()
     key = codec.key(address_of_task(gone), config.buckets)
     boto3.client("dynamodb").delete_item(TableName=config.wheel_table, Key=key)

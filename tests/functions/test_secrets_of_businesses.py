@@ -3,9 +3,6 @@
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import boto3
@@ -20,8 +17,9 @@ from local.aws.permissions import taken_refusals
 from local.aws.policies import roles_of
 from local.aws.resources import Resources, create_resources
 from local.aws.template import load_template
-from tests.functions.conftest import Context, call
+from tests.functions.conftest import Context, call, received_batch
 from tests.support.clock import ManualClock
+from tests.support.http_receiver import Receiver
 from tests.support.rights_in_use import CUSTOMER_KEY, TEMPLATE
 
 WHSEC = "whsec_" + b64encode(bytes(range(32))).decode()
@@ -35,31 +33,6 @@ def resources(emulator: Emulator) -> Resources:
     return create_resources(template, boto3.client("dynamodb"), boto3.client("sqs"))
 
 
-@pytest.fixture
-def received() -> Iterator[list[dict[str, str]]]:
-    """The headers of each call, and its body."""
-    calls: list[dict[str, str]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"])).decode()
-            calls.append({name.lower(): text for name, text in self.headers.items()})
-            calls[-1]["body"] = body
-            self.send_response(200)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    calls.append({"url": f"http://127.0.0.1:{server.server_port}/"})
-    yield calls
-    server.shutdown()
-    server.server_close()
-
-
 def configured(url: str, **settings: Any) -> None:
     callback = {"url": url, "headers": {"authorization": "Bearer {{secret:token}}"}}
     status, answer = call("PUT", "/v1/businesses/orders", {"callback": callback, **settings})
@@ -70,37 +43,29 @@ def called(wired: ManualClock) -> None:
     status, _ = call("POST", "/v1/tasks", {"biz_type": "orders", "payload": 1, "delay_seconds": 1})
     assert status == 201
     wired.advance_ms(1_000)
-    messages = boto3.client("sqs").receive_message(
-        QueueUrl=process.settings().slice_queue_url, MaxNumberOfMessages=10
-    )["Messages"]
-    records = [
-        {"messageId": m["MessageId"], "receiptHandle": m["ReceiptHandle"], "body": m["Body"]}
-        for m in messages
-    ]
-    assert notifier.handler({"Records": records}, Context()) == {"batchItemFailures": []}
+    assert notifier.handler(received_batch(), Context()) == {"batchItemFailures": []}
 
 
 def test_the_api_stores_secrets_that_the_notifier_signs_and_fills_in_with(
-    wired: ManualClock, received: list[dict[str, str]]
+    wired: ManualClock, receiver: Receiver
 ) -> None:
-    url = received.pop()["url"]
-    configured(url, signing_secrets=[WHSEC], secrets={"token": TOKEN})
+    configured(receiver.url, signing_secrets=[WHSEC], secrets={"token": TOKEN})
     called(wired)
-    (made,) = received
+    (made,), (body,) = receiver.headers, receiver.bodies
     assert made["authorization"] == f"Bearer {TOKEN}"
-    signed = f"{made['webhook-id']}.{made['webhook-timestamp']}.{made['body']}".encode()
+    signed = f"{made['webhook-id']}.{made['webhook-timestamp']}.{body}".encode()
     digest = hmac.digest(b64decode(WHSEC[6:]), signed, hashlib.sha256)
     assert made["webhook-signature"] == f"v1,{b64encode(digest).decode()}"
-    configured(url, signing_secrets=None, secrets={"token": f"{TOKEN}-2"})
+    configured(receiver.url, signing_secrets=None, secrets={"token": f"{TOKEN}-2"})
     assert call("DELETE", "/v1/businesses/orders")[0] == 200
     assert boto3.client("dynamodb").scan(TableName=process.settings().secrets_table)["Items"] == []
 
 
 def test_the_api_gets_no_secret_out_of_the_table(
-    wired: ManualClock, resources: Resources, received: list[dict[str, str]]
+    wired: ManualClock, resources: Resources, receiver: Receiver
 ) -> None:
     """By no request that could return an item, the writes included."""
-    configured(received.pop()["url"], secrets={"token": TOKEN})
+    configured(receiver.url, secrets={"token": TOKEN})
     table = process.settings().secrets_table
     key = {"id": {"S": "orders#guessed"}}
     read_back = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}

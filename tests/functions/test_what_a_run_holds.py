@@ -22,17 +22,11 @@ from duewheel.workflows.delivery.hold import FAILED_COMES_AFTER_SECONDS
 from duewheel.workflows.delivery.park_tasks import Release
 from functions.notifier import app as notifier
 from local.aws.emulator import Emulator
-from tests.functions.conftest import Context
-from tests.functions.test_handlers_on_moto import (
-    FAR_SECONDS,
-    create,
-    invoked_with,
-    received_batch,
-    tick,
-)
-from tests.functions.test_handlers_on_moto import receiver as receiver
+from tests.functions.conftest import Context, created, received_batch, tick
+from tests.functions.test_handlers_on_moto import FAR_SECONDS, invoked_with
 from tests.support.bounds import quick_first
 from tests.support.clock import ManualClock
+from tests.support.http_receiver import Receiver
 
 pytestmark = pytest.mark.moto_only(reason="it asks moto's queue when its messages come")
 
@@ -45,10 +39,10 @@ def comes_after_ms(emulator: Emulator, wired: ManualClock) -> Callable[[], list[
 
 
 @pytest.fixture
-def batch(wired: ManualClock, receiver: tuple[str, list[bytes]]) -> dict[str, Any]:
+def batch(wired: ManualClock, receiver: Receiver) -> dict[str, Any]:
     """A batch of Lambda's poller with one page of one task; the queue hides the message for a long
     time."""
-    create(receiver[0], in_seconds=FAR_SECONDS)
+    created(receiver.url, delay_seconds=FAR_SECONDS)
     wired.advance_ms(FAR_SECONDS * 1000)
     tick()
     return received_batch()
@@ -99,11 +93,11 @@ def test_a_failed_message_becomes_visible_after_its_own_delay(
 
 def test_a_leased_message_is_hidden_while_the_other_page_of_its_batch_is_delivered(
     batch: dict[str, Any],
-    receiver: tuple[str, list[bytes]],
+    receiver: Receiver,
     wired: ManualClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    create(receiver[0], in_seconds=30)  # the time pointer has passed its second
+    created(receiver.url, delay_seconds=30)  # the time pointer has passed its second
     wired.advance_ms(30_000)
     [held] = received_batch()["Records"]
     page = decode(held["body"])
@@ -145,7 +139,7 @@ def test_the_message_of_a_release_keeps_the_visibility_timeout_of_its_queue(
 )
 def test_a_page_is_delivered_though_sqs_refuses_to_hide_its_message(
     wired: ManualClock,
-    receiver: tuple[str, list[bytes]],
+    receiver: Receiver,
     monkeypatch: pytest.MonkeyPatch,
     in_seconds: int,
 ) -> None:
@@ -153,17 +147,16 @@ def test_a_page_is_delivered_though_sqs_refuses_to_hide_its_message(
         return Refused(again=frozenset(handles))
 
     monkeypatch.setattr(SliceQueue, "hide_all", refuse)
-    url, bodies = receiver
-    create(url, in_seconds=in_seconds)
+    created(receiver.url, delay_seconds=in_seconds)
     wired.advance_ms(in_seconds * 1000)
     tick()
     assert notifier.handler(received_batch(), Context()) == {"batchItemFailures": []}
-    assert bodies == [b'{"order": 17}']
+    assert len(receiver.bodies) == 1
 
 
 def test_an_event_that_runs_twice_concurrently_makes_each_call_once(
     batch: dict[str, Any],
-    receiver: tuple[str, list[bytes]],
+    receiver: Receiver,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Both runs have the same request id. The second begins when the first has the lease of its
@@ -185,7 +178,7 @@ def test_an_event_that_runs_twice_concurrently_makes_each_call_once(
     monkeypatch.setattr(PageLeaseStore, "take", take_and_look)
     assert notifier.handler(event, context) is None
     assert seconds == ["begun"]
-    assert receiver[1] == [b'{"order": 17}']
+    assert len(receiver.bodies) == 1
 
 
 def test_a_page_does_not_wait_for_releases_in_its_batch(

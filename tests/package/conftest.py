@@ -14,9 +14,9 @@ from tests.package.aws_server import AwsServer
 from tests.package.built_package import BuiltPackage
 from tests.package.event_source import EventSource
 from tests.package.lambda_environment import LambdaEnvironment, Platform, find_platform
-from tests.package.receiver import Receiver
 from tests.support.by_verb import given, said
 from tests.support.by_verb import pytest_terminal_summary as pytest_terminal_summary
+from tests.support.http_receiver import Receiver
 
 ARCHITECTURES = ("arm64", "x86_64")
 OWN_ARCHITECTURE = {"x86_64": "x86_64", "aarch64": "arm64"}.get(platform.machine(), "")

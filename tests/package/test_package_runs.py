@@ -18,7 +18,7 @@ from tests.package.aws_server import AwsServer
 from tests.package.built_package import TARGET_QUEUE_ARN, TARGET_QUEUE_URL
 from tests.package.conftest import Boot, said
 from tests.package.event_source import EventSource
-from tests.package.receiver import Receiver
+from tests.support.http_receiver import Receiver
 from tests.support.stack_requests import HOST, StackOfATeam
 
 FAR_SECONDS = 20  # farther ahead than a near entry, and than a cold start takes

@@ -4,7 +4,6 @@
 """
 
 import json
-from base64 import b64decode
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,7 @@ from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.wiring import process
 from duewheel.wiring import wheel as wheel_wiring
 from functions.api import app as api
-from tests.functions.conftest import Context, event_from
+from tests.functions.conftest import Context, http_event, text_of
 from tests.support.clock import ManualClock
 
 MINE, THEIRS = "mine", "theirs"
@@ -49,19 +48,13 @@ class Asked(Struct, frozen=True):
 def asked(who: str, method: str, target: str, body: Any = None, **headers: str) -> Asked:
     """Call the API function as the role of this name; an empty name means without a caller. The
     operator has the completion token of the first attempt."""
-    event = event_from("http-api-create-task.json")
-    path, _, event["rawQueryString"] = target.partition("?")
-    event["rawPath"] = event["requestContext"]["http"]["path"] = path
-    event["requestContext"]["http"]["method"] = method
+    event = http_event(method, target, body, **headers)
     arn = f"arn:aws:sts::123456789012:assumed-role/{who}/session"
     event["requestContext"]["authorizer"] = {"iam": {"userArn": arn}} if who else None
-    if who == OPERATOR and path.endswith(REPORTS):
-        event["headers"][TOKEN_HEADER] = _TOKENS[path.split("/")[3]]
-    event["headers"] |= {name.replace("_", "-"): value for name, value in headers.items()}
-    event["body"] = "" if body is None else json.dumps(body)
+    if who == OPERATOR and event["rawPath"].endswith(REPORTS):
+        event["headers"].setdefault(TOKEN_HEADER, _TOKENS[target.split("/")[3]])
     answer = api.handler(event, Context())
-    text = b64decode(answer["body"]).decode() if answer["isBase64Encoded"] else answer["body"]
-    return Asked(answer["statusCode"], text)
+    return Asked(answer["statusCode"], text_of(answer))
 
 
 class Owned(Struct, frozen=True):

@@ -1,4 +1,5 @@
-"""A callback receiver on loopback, which records requests and gives set answers."""
+"""A callback receiver on loopback, which records requests and answers by its status, or by one that
+is the path."""
 
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -18,8 +19,10 @@ class Receiver:
                 length = int(self.headers["Content-Length"])
                 receiver.headers.append({k.lower(): v for k, v in self.headers.items()})
                 receiver.bodies.append(self.rfile.read(length).decode())
-                self.send_response(receiver.status)
-                if receiver.status != 204:
+                path = self.path[1:]
+                status = int(path) if path.isdigit() else receiver.status
+                self.send_response(status)
+                if status != 204:
                     self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -28,7 +31,8 @@ class Receiver:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/called"
+        self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.url = f"{self.origin}/called"
         Thread(target=self._server.serve_forever, daemon=True).start()
 
     def stop(self) -> None:
