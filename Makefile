@@ -12,7 +12,7 @@ UV := $(IN_VENV)/uv
 SOURCES := layers/core functions local infra tests bench docs client
 IN_CLIENT := cd client && $(CURDIR)/$(IN_VENV)
 
-.PHONY: help local test test-all console-test screenshots second-opinion check format examples openapi cost model soak fuzz prove bench bench-cpu bench-modules bench-patches bench-advance bench-catch-up bench-crowd bench-slow-lane bench-priorities \
+.PHONY: help local test test-all console-test typescript-test screenshots second-opinion check format examples openapi cost model soak fuzz prove bench bench-cpu bench-modules bench-patches bench-advance bench-catch-up bench-crowd bench-slow-lane bench-priorities \
   audit admin-key reconcile dead-letters redrive-dead-letters pins sbom licences advisories supply-test release release-test fresh clean
 
 help: ## list what can be made
@@ -40,6 +40,11 @@ BROWSER := $(VENV)/browser
 
 console-test: $(BROWSER) ## drive the console in a headless Chromium; needs one on the PATH, or CHROMIUM=path
 	CHROMIUM="$$(infra/find-chromium)" $(IN_VENV)/python -m pytest -n 2 --dist loadfile tests/console
+
+TYPESCRIPT := .venv-typescript
+
+typescript-test: $(VENV)/ready $(TYPESCRIPT)/ready ## generate, compile and run the TypeScript client of the docs; needs node and npm
+	$(IN_VENV)/python -m pytest tests/typescript
 
 screenshots: $(BROWSER) ##m take the pictures of the console that the docs show
 	@CHROMIUM="$$(infra/find-chromium)" PYTHONPATH=layers/core $(IN_VENV)/python -m docs.screenshots.make
@@ -239,6 +244,12 @@ $(BENCH)/ready: requirements/bench.txt $(UV)
 	rm -rf $(BENCH)
 	$(PYTHON) -m venv $(BENCH)
 	$(call INSTALL,$(BENCH)/bin/python,requirements/bench.txt)
+	@touch $@
+
+$(TYPESCRIPT)/ready: requirements/typescript/package-lock.json
+	rm -rf $(TYPESCRIPT)
+	cp -R requirements/typescript $(TYPESCRIPT)
+	npm ci --prefix $(TYPESCRIPT) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
 $(SUPPLY)/ready: requirements/supply.txt $(UV)

@@ -10,7 +10,15 @@ from msgspec import Struct
 
 from docs.examples.page import examples_in
 from docs.openapi import page, problems
-from docs.openapi.schemas import Schema, Schemas, name_of, parameters_of, ref, schemas_of
+from docs.openapi.schemas import (
+    Schema,
+    Schemas,
+    name_of,
+    parameters_of,
+    ref,
+    schemas_of,
+    with_defaults_said,
+)
 from duewheel import __version__
 from duewheel.interface.http import JSON, Call, Calls
 from duewheel.rules import preconditions
@@ -95,7 +103,7 @@ class Interface(Struct, frozen=True, kw_only=True):
     tags: Mapping[str, tuple[str, str]] = MappingProxyType(_TAGS)
     schemas: Callable[[Iterable[Call]], Schemas] = lambda calls: {
         **schemas_of(calls),
-        **problems.schemas(),
+        **problems.SCHEMAS,
     }
     answer: Callable[[type[Struct]], Schema] = lambda answer: ref(name_of(answer))
     responses: Callable[[str, str, Call], dict[str, Schema]] = problems.responses
@@ -142,7 +150,9 @@ def document(page_text: str, interface: Interface) -> dict[str, Any]:
         ],
         "paths": paths,
         "components": {
-            "schemas": {**interface.schemas(table.values()), "Gateway": gateway},
+            "schemas": with_defaults_said(
+                {**interface.schemas(table.values()), "Gateway": gateway}
+            ),
             "headers": _HEADERS,
             "securitySchemes": _SECURITY,
         },

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+_TABLE = re.compile(r"<!-- made by make examples: calls[^\n]*-->\n(.*?)<!-- end -->", re.S)
 _LINE = re.compile(r"^\| `([A-Z]+) (/[^`?]*)[^`]*` \| (.*) \|$", re.M)
 _LINK = re.compile(r"\[([^]]*)]\([^)]*\)")
 _REQUEST = re.compile(
@@ -26,11 +27,9 @@ class Shown:
 
 
 def lines(page: str) -> dict[tuple[str, str], str]:
-    """The first line of a call is that of the table of all calls."""
-    found: dict[tuple[str, str], str] = {}
-    for method, path, said in _LINE.findall(page):
-        found.setdefault((method, path), _LINK.sub(r"\1", said))
-    return found
+    """What the table of all calls says of each. Other tables name calls, too."""
+    rows = _LINE.findall("".join(_TABLE.findall(page)))
+    return {(method, path): _LINK.sub(r"\1", said) for method, path, said in rows}
 
 
 def exchanges(examples: dict[str, str]) -> Iterator[Shown]:

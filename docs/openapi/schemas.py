@@ -82,6 +82,18 @@ def parameters_of(query: type[Struct]) -> Iterator[tuple[str, Schema, bool]]:
         yield name, given, name in whole.get("required", ())
 
 
+def with_defaults_said(schemas: Schemas) -> Schemas:
+    """Moves defaults into descriptions: many generators demand a member that has a `default`."""
+    for schema in schemas.values():
+        for member in schema.get("properties", {}).values():
+            default = member.pop("default", None)
+            if default is not None:
+                said = default if isinstance(default, str) else json.encode(default).decode()
+                about = member.get("description", "")
+                member["description"] = f"{about} By default `{said}`.".strip()
+    return schemas
+
+
 def _named() -> Schemas:
     return {name: _plain(json.schema(kind)) for name, kind in _NAMED.items()}
 

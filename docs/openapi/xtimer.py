@@ -13,13 +13,10 @@ from duewheel.xtimer.calls import CALLS
 from duewheel.xtimer.views import XTimerRefusalView
 
 _REFUSAL = ref(name_of(XTimerRefusalView))
-_PROBLEMS = ("NotPermitted", "CallbackRefused", "Internal", "Misconfigured")
 
 
 def _schemas(calls: Iterable[Call]) -> Schemas:
-    known = problems.schemas()
-    found = plain_schemas_of(calls, answers=[XTimerRefusalView])
-    return {**found, **{name: known[name] for name in _PROBLEMS}}
+    return {**plain_schemas_of(calls, answers=[XTimerRefusalView]), **problems.SCHEMAS}
 
 
 def _answer(answer: type[Struct]) -> Schema:

@@ -1,5 +1,6 @@
 """The API document agrees with the table of calls, the rules and the page."""
 
+import json
 from itertools import islice
 from pathlib import Path
 
@@ -9,12 +10,13 @@ from openapi_spec_validator import validate
 from docs.openapi import page
 from docs.openapi.document import DocumentError, Interface, document
 from docs.openapi.make import DOCUMENTS, text
-from docs.openapi.problems import family
+from docs.tables import ticks
 from duewheel.interface.http import Answer, Calls, for_all_callers
+from duewheel.interface.problems import PROBLEM_JSON
 from duewheel.rules.refusals import MethodNotAllowed, UnknownCall
 from functions.api.app import CALLS
 from tests.docs.test_api_calls import TAKEN, path_in_calls
-from tests.docs.test_api_problems import URN, answered
+from tests.docs.test_api_problems import answered
 from tests.support.api_document import (
     DOCUMENT,
     OPERATIONS,
@@ -61,21 +63,43 @@ def test_a_call_without_a_description_is_an_error(method: str) -> None:
         document(TEXT, Interface(calls=more))
 
 
-def test_the_document_has_every_problem_with_its_status() -> None:
-    schemas = DOCUMENT["components"]["schemas"].values()
-    members = [schema["properties"] for schema in schemas if "properties" in schema]
-    found = {
-        one["type"]["const"].removeprefix(URN): one["status"]["const"]
-        for one in members
-        if str(one.get("type", {}).get("const")).startswith(URN)
+def test_the_calls_name_every_problem_with_its_status() -> None:
+    """All but those of paths and methods that are no calls."""
+    named = {
+        (name, int(status))
+        for operation in OPERATIONS.values()
+        for status, response in operation["responses"].items()
+        for name in ticks(response["description"])
     }
-    assert found == answered()
+    of_no_call = {one.type for one in (UnknownCall, MethodNotAllowed)}
+    assert named == {one for one in answered().items() if one[0] not in of_no_call}
 
 
-def test_every_problem_belongs_to_a_call() -> None:
-    answers = str([operation["responses"] for operation in OPERATIONS.values()])
-    unused = [one for one in family() if f"schemas/{one.__name__}'" not in answers]
-    assert unused == [UnknownCall, MethodNotAllowed]
+def test_problems_have_one_schema() -> None:
+    schemas = {
+        json.dumps(content["schema"])
+        for operation in OPERATIONS.values()
+        for response in operation["responses"].values()
+        for kind, content in response["content"].items()
+        if kind == PROBLEM_JSON
+    }
+    assert schemas == {'{"$ref": "#/components/schemas/Problem"}'}
+
+
+def test_no_member_of_a_body_has_a_default() -> None:
+    """Generated programs demand such a member. The description says it."""
+    schemas = DOCUMENT["components"]["schemas"].values()
+    members = [one for schema in schemas for one in schema.get("properties", {}).values()]
+    assert [one for one in members if "default" in one] == []
+    timer = DOCUMENT["components"]["schemas"]["NewTimer"]["properties"]
+    assert timer["timezone"]["description"].endswith("By default `UTC`.")
+    assert timer["enabled"]["description"].endswith("By default `true`.")
+
+
+def test_the_summary_of_a_call_is_from_the_table_of_calls() -> None:
+    other = "| `POST /v1/timers/upcoming` | ignored: it changes nothing |\n\n"
+    summary = page.lines(other + TEXT)["POST", "/v1/timers/upcoming"]
+    assert summary.startswith("list the next seconds of a schedule")
 
 
 def test_the_examples_of_the_page_are_found() -> None:

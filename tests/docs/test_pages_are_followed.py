@@ -26,6 +26,9 @@ RUN_ELSEWHERE = {
     ("docs/cli.md", "sh"): "client/tests/test_cli_page.py",
     ("docs/client.md", "python"): "client/tests/test_page.py",
     ("docs/operations.md", "sh"): "tests/docs/test_operations_page.py",
+    ("docs/other-languages.md", "sh"): "tests/typescript/test_page.py",
+    ("docs/other-languages.md", "text"): "tests/typescript/test_page.py",
+    ("docs/other-languages.md", "typescript"): "tests/typescript/test_page.py",
     ("docs/testing.md", "python"): "client/tests/test_samples.py",
 }
 NOT_RUN = {

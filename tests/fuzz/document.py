@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tests.fuzz.refusals import is_of_xtimer
 from tests.fuzz.requests import Name, Sent
-from tests.support.api_document import BOTH, OPERATIONS, body_of, closed, resolved
+from tests.support.api_document import BOTH, OPERATIONS, body_of, closed, resolved, undocumented
 
 BATCH = "tasks"  # the member whose elements are judged separately
 
@@ -128,7 +128,9 @@ def wrong_with_answer(value: Any, name: Name, status: int, content_type: str) ->
         return f"{content_type} is not what {status} has"
     schema = closed(response["content"][content_type]["schema"])
     error = next(_closed_validator(json.dumps(schema)).iter_errors(value), None)
-    return "" if error is None else f"{_place(error)}{error.message}"[:300]
+    if error is None:
+        return "".join(undocumented(value, response))
+    return f"{_place(error)}{error.message}"[:300]
 
 
 def _place(error: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from duewheel.api.wheel_calls import API_DOCUMENT
+from duewheel.interface.problems import PROBLEM_JSON, URN
 from duewheel.xtimer import calls as xtimer
 
 Operations = dict[tuple[str, str], dict[str, Any]]
@@ -62,7 +63,15 @@ def wrong_with_answer(value: Any, name: tuple[str, str], status: int) -> list[st
     if response is None:
         return [f"{name} answers {status}"]
     (content,) = response["content"].values()
-    return _errors(value, closed(content["schema"]), _CLOSED)
+    return _errors(value, closed(content["schema"]), _CLOSED) + undocumented(value, response)
+
+
+def undocumented(value: Any, response: dict[str, Any]) -> list[str]:
+    """The type of a problem that the description of its status does not name."""
+    if PROBLEM_JSON not in response["content"]:
+        return []
+    name = value["type"].removeprefix(URN)
+    return [] if f"`{name}`" in response["description"] else [f"{name} is not of this call"]
 
 
 def body_of(name: tuple[str, str]) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 - The stack is started by the command of the page: `make local` with settings.
 - `sh`: one bash runs all blocks of the page, and ends at the first command that fails.
 - `python`: a block that begins with `# name.py` is that file; any other is a separate program.
+- `typescript`: a block begins with `// name.mts`, and is that file.
 - `http`: a request, which is sent unchanged, and must be answered with 2xx.
 - `json` and `text`: the output of the block right before, in the same section.
 - `sleep` moves the stack's clock, so that no test waits, or depends on the speed of the machine.
@@ -24,7 +25,7 @@ from tests.support.likeness import Likeness
 from tests.support.page_blocks import ROOT, Block, fenced, indented
 from tests.support.stack_process import clean_environment, local_stack
 
-RUN = ("sh", "python", "http")
+RUN = ("sh", "python", "http", "typescript")
 OUTPUT = ("json", "text")
 
 _ADDRESS = "127.0.0.1:8080"
@@ -34,7 +35,7 @@ _FUNCTION = '"function": "', '"function": "inbox-'
 _CLOCK = 'curl -sSf -o /dev/null "$DUEWHEEL_URL/_local/clock" -d'
 _SLEEP = f"""{_CLOCK} '{{"advance_seconds": '$1'}}' && {_CLOCK} '{{"freeze": false}}'"""
 _START = re.compile(r"^make local\b(.*?)(?:#.*)?$", re.MULTILINE)
-_FILE = re.compile(r"# (\w+\.py)\n")
+_FILE = re.compile(r"(?:#|//) (\w+\.(?:py|mts))\n")
 _REQUEST = re.compile(r"([A-Z]+) (/\S+) HTTP/1\.1\n\n?(.*)", re.DOTALL)
 _TIMEOUT_SECONDS = 900
 
