@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from duewheel.rules.access.grants import Access, Grant, Permit, Right
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, RetryPolicy, Told
 from duewheel.rules.delivery.page_lease import PageFinished
-from duewheel.rules.refusals import InvalidField
+from duewheel.rules.refusals import InvalidField, NotPermitted
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
@@ -22,7 +23,7 @@ from duewheel.rules.timers.occurrence_policy import Reason
 from duewheel.rules.timers.outcome_counts import Counted
 from duewheel.rules.timers.timer import Misfire, Overlap, Timer
 from duewheel.stores.tasks import codec
-from duewheel.wiring import wheel
+from duewheel.wiring import changing, wheel
 from duewheel.workflows.retry_throttled import TRY_MS_MAX
 from duewheel.workflows.sweep.delete_business import CANCELLED_WITH_IT
 from tests.support.conflicts import conflicts, of_transactions
@@ -246,24 +247,44 @@ def test_secrets_of_a_business_go_to_the_notices_that_its_admin_sets_and_to_no_o
         world.created(FAR_MS, on_outcome=OnOutcome((Told.DEAD,), elsewhere))
 
 
-def test_a_change_of_a_notice_is_judged_by_what_it_calls(world: World) -> None:
-    header = (("authorization", "Bearer {{secret:token}}"),)
-    secret = HttpCallback("https://elsewhere.example/", headers=header)
-    world.configured(
-        "orders",
-        callback=HttpCallback("https://receiver.example/usual"),
-        secrets={"token": "value"},
-        on_outcome=OnOutcome((Told.CANCELLED,), secret),
-    )
+@pytest.fixture
+def notice(world: World) -> Task:
+    """One that waits for its next attempt."""
+    world.configured("orders", on_outcome=OnOutcome((Told.CANCELLED,), HOOK))
+    world.receiver.answer = lambda received: BUSY
     world.cancel(world.created(FAR_MS).task_id)
-    world.configured("orders", paused=True)
     world.drain()
-    world.clock.advance_ms(600_000)
     (notice,) = notices(world)
-    with pytest.raises(InvalidField, match=r"callback\.url"):
-        world.change(notice.task_id, Change(callback=HttpCallback("", method="PUT")))
-    changed = world.change(notice.task_id, Change(payload='{"a":1}', sets_payload=True))
-    assert changed.payload == '{"a":1}'
+    assert (notice.status, notice.attempts) == (Status.PENDING, 1)
+    return notice
+
+
+WRITER = Permit(Access("a writer", (Grant(Right.WRITE, "orders"),)), Right.WRITE)
+ADMIN = Permit(Access("an admin", (Grant(Right.ADMIN, "orders"),)), Right.WRITE)
+
+
+@pytest.mark.parametrize("permit", [WRITER, ADMIN], ids=["writer", "admin"])
+def test_no_caller_changes_runs_or_pauses_a_notice(
+    world: World, notice: Task, permit: Permit
+) -> None:
+    forged = Change(payload='{"a":1}', sets_payload=True)
+    later = Change(due_ms=world.clock.now_ms() + 600_000)
+    for steered in (
+        lambda: world.change(notice.task_id, forged, permit),
+        lambda: world.change(notice.task_id, later, permit),
+        lambda: world.change.run(notice.task_id, permit),
+        lambda: changing.pause_task()(notice.task_id, None, "a caller", permit),
+    ):
+        with pytest.raises(NotPermitted, match="A notice is not changed"):
+            steered()
+    assert world.read(notice) == notice
+
+
+def test_an_admin_alone_cancels_a_notice(world: World, notice: Task) -> None:
+    with pytest.raises(NotPermitted, match="administer"):
+        world.cancel(notice.task_id, WRITER)
+    assert world.read(notice) == notice
+    assert world.cancel(notice.task_id, ADMIN).status is Status.CANCELLED
 
 
 # Exactness

@@ -79,18 +79,6 @@ def check_callback(callback: Callback | None, payload: str | None, business: Bus
         raise invalid("payload", why)
 
 
-def check_notice(notice: Task, business: Business) -> None:
-    """Refuse a changed notice that could not be made: its callback takes no defaults."""
-    if whole(notice.callback) is None:
-        raise invalid("callback.url", "is missing, and a notice takes none from its business.")
-    found = callback_to_make(notice, business)
-    if isinstance(found, Outcome):
-        if found.verdict is Verdict.STOP:
-            raise invalid("callback", f"could not be called: {found.note}.")
-    elif (why := unsuitable(found, notice.payload)) is not None:
-        raise invalid("payload", why)
-
-
 def check_on_outcome(on_outcome: OnOutcome | None, business: Business) -> None:
     """Refuse notices that could not be made by the current settings."""
     found = whole(None if on_outcome is None else on_outcome.callback)

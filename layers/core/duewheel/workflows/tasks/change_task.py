@@ -11,10 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
-from duewheel.rules.access.grants import ANYTHING, Permit
+from duewheel.rules.access.grants import ANYTHING, Permit, Right
 from duewheel.rules.callbacks.types import Told
 from duewheel.rules.refusals import (
     AlreadySettled,
+    NotPermitted,
     OfATimer,
     TooLate,
     WrittenTooLate,
@@ -214,6 +215,8 @@ class CancelTask(Struct, frozen=True):
         """Raises AlreadySettled if it has ended in any way."""
 
         def cancelled(task: Task, now_ms: int) -> Task:
+            if task.notice_of is not None:
+                replace(permit, right=Right.ADMIN).check(task.biz_type)
             kept_seconds = self.known.one(task.biz_type).retention_seconds
             return also(lifecycle.cancelled(task, reason, now_ms, kept_seconds))
 
@@ -308,6 +311,9 @@ def _may_be_waited_for(before: Task) -> bool:
 
 
 def _check_own(task: Task) -> None:
+    """Else a caller who may write could put words of its own into a notice, or hold it back."""
+    if task.notice_of is not None:
+        raise NotPermitted("A notice is not changed, run or paused. An admin can cancel it.")
     if task.occurrence is not None:
         raise OfATimer(
             f"Change the timer {task.occurrence.timer_id}, or run that now; this can be cancelled."

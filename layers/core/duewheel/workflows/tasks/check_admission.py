@@ -21,11 +21,7 @@ from duewheel.metrics import CREATES_REFUSED, counts
 from duewheel.rules.businesses.rate_limit import US_PER_MS, RateLimit, RateLimited, ReservedTurns
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.refusals import Refusal, TooManyCreates
-from duewheel.rules.tasks.effective_callback import (
-    check_callback,
-    check_notice,
-    check_on_outcome,
-)
+from duewheel.rules.tasks.effective_callback import check_callback, check_on_outcome
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.rules.tolerance import Window
 from duewheel.stores.businesses.cache import BusinessCache
@@ -114,9 +110,6 @@ class Admission(Struct, frozen=True):
     def check_change(self, task: Task | NewTask) -> None:
         """Raise the refusal of a changed task, if there is one."""
         business = self._businesses([task])[task.biz_type]
-        if isinstance(task, Task) and task.notice_of is not None:
-            check_notice(task, business)
-            return
         check_callback(task.callback, task.payload, business)
         check_on_outcome(task.on_outcome, business)
 

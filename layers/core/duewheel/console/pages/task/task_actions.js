@@ -32,7 +32,8 @@ export function taskActions(id, changed) {
 
 function buttons(task, { cancel, move, run, redrive, pause, resume }) {
   const isPending = task.status === "pending" && !task.running;
-  const isOwn = isPending && task.timer_id === undefined;
+  const isOfTimer = isPending && task.timer_id !== undefined;
+  const isOwn = isPending && !isOfTimer && task.notice_of === undefined;
   const offered = [
     isOwn && button("Run now", run),
     isOwn && button("Reschedule", move),
@@ -40,7 +41,7 @@ function buttons(task, { cancel, move, run, redrive, pause, resume }) {
     ENDED.has(task.status) && button("Redrive", redrive),
     task.status === "pending" && button("Cancel the task", cancel, "danger"),
   ].filter(Boolean);
-  const ofTimer = isPending && !isOwn && el("p", { class: "hint" }, "Its instant is its ", el("a", { href: link(["timers", task.timer_id]) }, "timer"), "'s: change that, or run that now.");
+  const ofTimer = isOfTimer && el("p", { class: "hint" }, "Its instant is its ", el("a", { href: link(["timers", task.timer_id]) }, "timer"), "'s: change that, or run that now.");
   return el("div", { "data-key": "actions" }, offered.length > 0 && el("div", { class: "buttons" }, offered), ofTimer);
 }
 
