@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.businesses.settings import Business, Defaults, Own
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.delivery.page_lease import PageLease
@@ -76,6 +77,17 @@ def test_a_task_with_a_later_instant_has_the_reason_that_was_recorded(
     task: Task, reason: Reason
 ) -> None:
     assert waiting(task, facts()) == Wait(reason=reason, expected_ms=LATER_MS)
+
+
+def test_a_task_behind_a_breaker_is_not_expected_before_a_probe_is_due() -> None:
+    task = postponed(TASK, LATER_MS, NOW_MS, PostponedBy.OPEN_BREAKER)
+    for until_ms in (LATER_MS - 1, LATER_MS + 1):
+        breaker = Breaker(host="a.example", since_ms=NOW_MS, until_ms=until_ms, owner_token="me")
+        business = replace(ORDERS, health=BusinessHealth(breakers=(breaker,)))
+        found = waiting(task, Facts(now_ms=NOW_MS, business=business))
+        assert found is not None
+        assert found.until_ms == until_ms
+        assert found.expected_ms == max(LATER_MS, until_ms)
 
 
 def test_every_reason_for_a_postponement_is_said() -> None:

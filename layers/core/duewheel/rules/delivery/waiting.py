@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Verdict
-from duewheel.rules.delivery.circuit_breaker import host_of
+from duewheel.rules.delivery.circuit_breaker import host_of, is_probe_due, may_be_postponed
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.delivery.permits import is_placed
 from duewheel.rules.names import is_of_key
@@ -110,6 +110,18 @@ def waiting(task: Task, facts: Facts) -> Wait | None:
     return _postponed(task, facts.business)
 
 
+def blocked(task: Task, business: Business, now_ms: int) -> Wait | None:
+    """By a pause or an open breaker: why a task that a caller has just made due is not called."""
+    if is_paused(task, business):
+        return Wait(reason=Reason.PAUSED)
+    host = host_of(callback_to_make(task, business))
+    breaker = None if host is None else business.health.breaker_of(host)
+    if breaker is None or is_probe_due(breaker, now_ms) or not may_be_postponed(task, now_ms):
+        return None
+    until_ms = breaker.until_ms
+    return Wait(reason=Reason.OPEN_BREAKER, expected_ms=until_ms, host=host, until_ms=until_ms)
+
+
 def put_aside(task: Task, now_ms: int) -> Wait | None:
     """Why a task waits that is paused by itself, or whose receiver works on it; None for any
     other."""
@@ -159,7 +171,8 @@ def _postponed(task: Task, business: Business) -> Wait:
             host = host_of(callback_to_make(task, business))
             breaker = None if host is None else business.health.breaker_of(host)
             until_ms = None if breaker is None else breaker.until_ms
-            return Wait(reason=reason, expected_ms=next_ms, host=host, until_ms=until_ms)
+            expected_ms = max(next_ms, until_ms or 0)
+            return Wait(reason=reason, expected_ms=expected_ms, host=host, until_ms=until_ms)
         case _:
             return Wait(reason=reason, expected_ms=next_ms)
 
