@@ -84,6 +84,27 @@ def test_get_says_why_a_task_waits() -> None:
     assert WAITING.items() <= shown.items()
 
 
+@pytest.mark.parametrize(
+    ("command", "is_now"), [("run", "is due now"), ("redrive", "is pending again")]
+)
+def test_a_task_that_is_made_due_says_why_it_is_not_called(command: str, is_now: str) -> None:
+    result = called("task", command, ID, script=Script(made(200, waiting=WAITING)))
+    assert f"{is_now}, and waits: its host keeps failing and is not called" in result.stdout
+    assert "duewheel business probe orders down.example" in result.stderr
+    for answer in (made(200), made(200, waiting={"reason": "paused", "expected_at": None})):
+        result = called("task", command, ID, script=Script(answer))
+        assert ("waits: " in result.stdout) == (b"waiting" in answer.content)
+        assert result.stderr == ""
+
+
+def test_a_probe_names_the_business_and_the_host() -> None:
+    script = Script(httpx.Response(200, json={"biz_type": "orders", "version": 0}))
+    text = done("business", "probe", "orders", "down.example:8443", script=script)
+    assert text == "The next due call of orders tries down.example:8443\n"
+    assert script.requests[0].url.path == "/v1/businesses/orders/probe"
+    assert bodies(script) == [{"host": "down.example:8443"}]
+
+
 def test_get_shows_the_reason_of_a_newer_service_as_it_is() -> None:
     answer = made(200, waiting={"reason": "full-moon", "expected_at": None, "phase": 4})
     assert "why: full-moon\n" in done("task", "get", ID, script=Script(answer))

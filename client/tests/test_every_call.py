@@ -52,6 +52,9 @@ CALLS: dict[str, Callable[[Duewheel], object]] = {
     "DELETE /v1/businesses/{biz_type}": lambda client: client.businesses.delete("orders"),
     "POST /v1/businesses/{biz_type}/pause": lambda client: client.businesses.pause("orders"),
     "POST /v1/businesses/{biz_type}/resume": lambda client: client.businesses.resume("orders"),
+    "POST /v1/businesses/{biz_type}/probe": lambda client: client.businesses.probe(
+        "orders", "receiver.example"
+    ),
     "GET /v1/businesses/{biz_type}/changes": lambda client: client.businesses.changes("orders"),
     "GET /v1/businesses/{biz_type}/dead": lambda client: list(client.businesses.dead("orders")),
     "GET /v1/businesses/{biz_type}/stats": lambda client: client.businesses.statistics("orders"),

@@ -6,6 +6,7 @@ An example takes a line here, and a place in the page: two comments, the first w
 from typing import Any
 from unittest.mock import patch
 
+from docs.examples.exchange import SHOWN_ADDRESS
 from docs.examples.teller import INBOX, Story, StoryError, Teller
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.stores.bulk.operations import OperationStore
@@ -241,6 +242,18 @@ def pausing(teller: Teller) -> None:
     teller.advance(30)
 
 
+def probing(teller: Teller) -> None:
+    """One task waits for a host that keeps failing: after twenty failed calls it is blocked."""
+    teller.call("PUT", "/_local/received/orders", {"status": 503, "times": 20})
+    for _ in range(20):
+        created(teller, delay_seconds=60, callback={"url": f"{INBOX}/orders"})
+    task = created(teller, delay_seconds=1800, callback={"url": f"{INBOX}/orders"})
+    teller.advance(61)
+    teller.example("run-blocked", "POST", f"{path_of(task)}/run")
+    host = SHOWN_ADDRESS
+    teller.example("probe", "POST", "/v1/businesses/orders/probe", {"host": host})
+
+
 def counting(teller: Teller) -> None:
     """One is delivered, one at its second attempt, one is dead, and one is still waiting."""
     path, callback = "/_local/received/orders", {"url": f"{INBOX}/orders"}
@@ -336,6 +349,7 @@ STORIES = (
     Story(listing),
     Story(configuring),
     Story(pausing),
+    Story(probing),
     Story(counting),
     Story(letting_in, {"AuthMode": "keys"}),
     Story(looking_after),

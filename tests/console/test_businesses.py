@@ -67,6 +67,11 @@ def test_the_list_shows_paused_businesses_limits_and_open_breakers(
     spared = viewer.rows("Breakers")
     expect(spared.locator("td").first).to_contain_text("127.0.0.1")
     expect(spared.locator("time")).to_have_count(2)
+    viewer.press("Probe now")
+    viewer.agree("Probe it")
+    assert "The next task of list-spared that is due tries 127.0.0.1" in viewer.message()
+    (breaker,) = service.call("GET", "/v1/businesses/list-spared")[1]["breakers"]
+    assert breaker["until"] == "2030-01-31T08:00:10.000Z"
 
 
 def test_the_list_is_paged_forwards_and_backwards(viewer: Viewer, service: Service) -> None:

@@ -189,3 +189,26 @@ def test_an_action_without_permission_is_reported(
 
 def _ahead(service: Service, task: dict[str, Any]) -> float:
     return (ms_of(service.task(task)["due_at"]) - service.now_ms()) / 1000
+
+
+def test_a_task_of_a_blocked_host_says_so_and_probes_it(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    service.call("PUT", f"/_local/received/{business}", {"status": 503, "times": 20})
+    tasks = [service.new_task(business, biz_type=business, delay_seconds=5)] * 20
+    service.call("POST", "/v1/tasks/batch", {"tasks": tasks})
+    service.advance(6)
+    task = created(service, business, 600)
+    open_task(viewer, task)
+    viewer.press("Run now")
+    viewer.agree("Run it")
+    assert "waits: its host 127.0.0.1" in viewer.message()
+    service.advance(3)
+    viewer.open("overview")
+    open_task(viewer, task)
+    viewer.press("Probe the host now")
+    viewer.agree("Probe it")
+    assert "is tried by this task now" in viewer.message()
+    service.advance(1)
+    assert service.task(task)["status"] == "delivered"
+    assert service.call("GET", f"/v1/businesses/{business}")[1]["breakers"] == []

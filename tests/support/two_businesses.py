@@ -10,10 +10,12 @@ from typing import Any
 import boto3
 from msgspec import Struct
 
+from duewheel.rules.businesses.health import NO_HEALTH, Breaker
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER, AttemptName, token_of
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.wheel.addresses import address_of_task
+from duewheel.wiring import businesses as business_wiring
 from duewheel.wiring import process
 from duewheel.wiring import wheel as wheel_wiring
 from functions.api import app as api
@@ -24,6 +26,7 @@ MINE, THEIRS = "mine", "theirs"
 HOOK = {"url": "https://receiver.example/"}
 PARAM = {"url": "https://receiver.example/", "method": "POST"}
 OPERATOR = "duewheel-admin"
+DOWN = "down.example"
 REPORTS = ("/complete", "/fail", "/progress")
 _TOKENS: dict[str, str] = {}  # by task id
 
@@ -76,6 +79,9 @@ def owned(clock: ManualClock, biz_type: str) -> Owned:
         return answer.body
 
     made("PUT", f"/v1/businesses/{biz_type}", {"callback": HOOK})
+    now_ms = clock.now_ms()
+    breaker = Breaker(host=DOWN, since_ms=now_ms, until_ms=now_ms + 60_000, owner_token="a")
+    business_wiring.health_store().open(biz_type, breaker, NO_HEALTH, now_ms)
     task = {"biz_type": biz_type, "delay_seconds": 600, "callback": HOOK}
     pending = made("POST", "/v1/tasks", {**task, "key": "order-17", "payload": {"order": 17}})
     dead = made("POST", "/v1/tasks", task)["task_id"]
@@ -144,6 +150,10 @@ REQUESTS: dict[tuple[str, str], Callable[[Owned], Request]] = {
     ),
     ("POST", "/v1/businesses/{biz_type}/pause"): lambda o: (f"{_business(o)}/pause", None),
     ("POST", "/v1/businesses/{biz_type}/resume"): lambda o: (f"{_business(o)}/resume", None),
+    ("POST", "/v1/businesses/{biz_type}/probe"): lambda o: (
+        f"{_business(o)}/probe",
+        {"host": DOWN},
+    ),
     ("GET", "/v1/businesses/{biz_type}/changes"): lambda o: (f"{_business(o)}/changes", None),
     ("GET", "/v1/businesses/{biz_type}/dead"): lambda o: (f"{_business(o)}/dead", None),
     ("GET", "/v1/businesses/{biz_type}/stats"): lambda o: (f"{_business(o)}/stats", None),

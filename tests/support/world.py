@@ -115,6 +115,7 @@ class World:
     pause_task = Part(changing.pause_task)
     pausing = Part(wired_businesses.pausing)
     pointers = Part(process.pointers)
+    probe_host = Part(api.probe_host)
     queues = Part(process.queues)
     read_businesses = Part(api.read_businesses)
     read_changes = Part(api.read_changes)

@@ -16,7 +16,7 @@ from duewheel.rules.businesses.health import (
 )
 from duewheel.stores import registry_keys
 from duewheel.stores.businesses.cache import KEPT_MS
-from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
+from duewheel.stores.businesses.health import HealthStore, HealthUnavailable
 from tests.support.clock import NOON_MS
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -181,5 +181,5 @@ def test_a_failed_health_write_raises_its_own_error(world: World) -> None:
         raise ClientError({"Error": {"Code": "InternalServerError"}}, call.operation)
 
     world.recorder.before = refuse
-    with pytest.raises(HealthWriteFailed, match="InternalServerError"):
+    with pytest.raises(HealthUnavailable, match="InternalServerError"):
         world.health_store.note_slow("orders", UNTIL_MS)

@@ -12,6 +12,7 @@ from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.delivery.circuit_breaker import CALLS_MIN, SETTLE_MS, WAIT_FIRST_MS
+from duewheel.rules.refusals import InvalidField
 from duewheel.rules.tasks.task import Reservation, Status, Task
 from duewheel.rules.wheel.queue_messages import decode
 from duewheel.stores import registry_keys
@@ -68,11 +69,13 @@ def open_breaker(world: World, biz_type: str = "orders", host: str = DEAD) -> Br
     return breaker_of(world, host, biz_type)
 
 
-def opened_by_another(world: World, wait_ms: int = WAIT_FIRST_MS) -> Breaker:
+def opened_by_another(
+    world: World, wait_ms: int = WAIT_FIRST_MS, biz_type: str = "orders"
+) -> Breaker:
     """Open the breaker as another notifier would."""
     now_ms = world.clock.now_ms()
     breaker = Breaker(host=DEAD, since_ms=now_ms, until_ms=now_ms + wait_ms, owner_token="another")
-    world.health_store.open("orders", breaker, BusinessHealth(), now_ms)
+    world.health_store.open(biz_type, breaker, BusinessHealth(), now_ms)
     return breaker
 
 
@@ -204,6 +207,35 @@ def test_a_failed_probe_doubles_the_wait(world: World, hosts: Hosts) -> None:
     (probe,) = world.receiver.received
     assert 2 * WAIT_FIRST_MS <= second.until_ms - probe.at_ms <= 2.4 * WAIT_FIRST_MS + 100
     assert sorted(world.read(task).attempts for task in crowd) == [0, 0, 0, 0, 1]
+
+
+def test_a_caller_lets_the_next_due_call_probe_the_host_at_once(world: World, hosts: Hosts) -> None:
+    opened_by_another(world, wait_ms=300_000)
+    of_another = opened_by_another(world, biz_type="invoices")
+    crowd = created(world, 3, in_ms=1_000)
+    run_for(world, 2)
+    assert statuses(world, crowd) == {(Status.PENDING, 0)}
+    world.probe_host("orders", DEAD)
+    for task in crowd:
+        world.change.run(task.task_id)
+    world.drain()
+    assert len(world.receiver.received) == 1, "one call, also by what a notifier has cached"
+    assert breaker_of(world).probes_failed == 1
+
+    hosts.down.clear()
+    world.probe_host("orders", DEAD)
+    waits = next(task for task in crowd if world.read(task).next_ms > world.clock.now_ms() + 5_000)
+    world.change.run(waits.task_id)
+    world.drain()
+    assert world.read(waits).status is Status.DELIVERED
+    assert world.health_store.read("orders").breakers == ()
+    assert breaker_of(world, biz_type="invoices") == of_another
+
+
+def test_a_host_that_is_not_blocked_is_not_probed(world: World) -> None:
+    with pytest.raises(InvalidField, match="no open breaker") as refused:
+        world.probe_host("orders", DEAD)
+    assert refused.value.field == "host"
 
 
 def test_a_notifier_that_dies_while_it_probes_leaves_the_probe_to_another(

@@ -1,6 +1,7 @@
 """A task that waits says why, by what the service has stored."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -328,3 +329,53 @@ def test_a_task_without_a_callable_callback_waits_as_any_other(world: World) -> 
     found = replace(world.read(task), callback=None)
     waiting = world.why_waiting(found)
     assert waiting == Wait(reason=Reason.OPEN_BREAKER, expected_ms=found.next_ms)
+
+
+@pytest.mark.parametrize("what", ["run", "redriven"])
+def test_a_task_that_a_caller_makes_due_says_what_keeps_it_from_its_call(
+    world: World, what: str
+) -> None:
+    task = world.created(in_ms=600_000)
+    if what == "run":
+        due = world.change.run(task.task_id)
+    else:
+        world.cancel(task.task_id)
+        world.clock.set_ms(task.due_ms)
+        due = world.redrive(task.task_id)
+    assert world.why_waiting.of_due(due) is None
+
+    breaker = opened(world)
+    until_ms = breaker.until_ms
+    blocked = Wait(reason=Reason.OPEN_BREAKER, expected_ms=until_ms, host=HOST, until_ms=until_ms)
+    assert world.why_waiting.of_due(due) == blocked
+    world.clock.set_ms(until_ms)
+    assert world.why_waiting.of_due(due) is None, "it is the probe"
+    pause(world, paused=True)
+    assert world.why_waiting.of_due(due) == Wait(reason=Reason.PAUSED)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"calls_in_flight": 1}, Reason.CONCURRENCY),
+        ({"flow": Flow(FlowLimits(calls_in_flight=1))}, Reason.FLOW_KEY),
+        ({"calls_per_second": 0.1}, Reason.RATE),
+        ({"flow": Flow(FlowLimits(calls_per_second=0.1))}, Reason.FLOW_KEY),
+    ],
+)
+def test_a_task_that_a_caller_makes_due_says_that_a_limit_is_reached(
+    world: World, settings: dict[str, Any], reason: Reason
+) -> None:
+    world.configured("orders", **settings)
+    called = world.created(in_ms=FAR_MS, flow_key="a")
+    due = replace(world.created(in_ms=10 * FAR_MS, flow_key="a"), next_ms=world.clock.now_ms())
+    assert world.why_waiting.of_due(due) is None
+    found: list[Wait | None] = []
+
+    def answer(_: Received) -> Outcome:
+        found.append(world.why_waiting.of_due(due))
+        return OK
+
+    world.receiver.answer = answer
+    world.handle(world.dispatched(called))
+    assert found[0] == Wait(reason=reason)

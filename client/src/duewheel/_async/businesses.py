@@ -45,6 +45,13 @@ class AsyncBusinesses:
     async def resume(self, biz_type: str, *, if_match: int | None = None) -> Business:
         return await self._changed("POST", _path(biz_type, "/resume"), if_match)
 
+    async def probe(self, biz_type: str, host: str) -> Business:
+        """Let the next due call try a host whose breaker is open."""
+        call = changing(
+            "POST", _path(biz_type, "/probe"), {"host": host}, repeatable_seconds=ALWAYS
+        )
+        return Business.read(await self._transport.send(call))
+
     async def pause_key(
         self, biz_type: str, flow_key: str, *, if_match: int | None = None
     ) -> Business:

@@ -46,6 +46,13 @@ class Businesses:
     def resume(self, biz_type: str, *, if_match: int | None = None) -> Business:
         return self._changed("POST", _path(biz_type, "/resume"), if_match)
 
+    def probe(self, biz_type: str, host: str) -> Business:
+        """Let the next due call try a host whose breaker is open."""
+        call = changing(
+            "POST", _path(biz_type, "/probe"), {"host": host}, repeatable_seconds=ALWAYS
+        )
+        return Business.read(self._transport.send(call))
+
     def pause_key(self, biz_type: str, flow_key: str, *, if_match: int | None = None) -> Business:
         """Park the tasks of this flow key when they fall due, until it is resumed."""
         body: dict[str, object] = {"paused_flow_keys": {flow_key: True}}

@@ -82,6 +82,15 @@ def resume(name: str, flow_key: str | None) -> None:
 
 @business.command()
 @click.argument("name", metavar="BUSINESS")
+@click.argument("host")
+def probe(name: str, host: str) -> None:
+    """Let its next due call try a HOST that keeps failing, at once."""
+    probed = client().businesses.probe(name, host)
+    output().done(probed, f"The next due call of {name} tries {host}")
+
+
+@business.command()
+@click.argument("name", metavar="BUSINESS")
 @click.option("--cancel-pending", is_flag=True, help="Cancel its tasks, and delete its timers.")
 @click.confirmation_option(prompt="Delete the business's settings?")
 def delete(name: str, cancel_pending: bool) -> None:

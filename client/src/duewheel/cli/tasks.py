@@ -160,7 +160,7 @@ def run(name: str) -> None:
     """Make the next attempt now."""
     api = client()
     begun = api.tasks.run(task_id_of(api, name))
-    output().done(begun, f"{begun.task_id} is called now")
+    _made_due(begun, f"{begun.task_id} is called now", f"{begun.task_id} is due now")
 
 
 @task.command()
@@ -192,7 +192,19 @@ def redrive(name: str) -> None:
     """Call a task that has ended again, now or at its due instant."""
     api = client()
     redriven = api.tasks.redrive(task_id_of(api, name))
-    output().done(redriven, f"{redriven.task_id} is {redriven.status} again")
+    sentence = f"{redriven.task_id} is {redriven.status} again"
+    _made_due(redriven, sentence, sentence)
+
+
+def _made_due(task: Task, called: str, due: str) -> None:
+    """What it says of a task that is called, and of one that waits."""
+    waiting = task.waiting
+    output().done(task, called if waiting is None else f"{due}, and waits: {why(waiting)}")
+    if waiting is not None and waiting.host is not None:
+        output().note(
+            f"When the host works: duewheel business probe {task.biz_type} {waiting.host}, "
+            f"then duewheel task run {task.task_id}"
+        )
 
 
 @task.command(name="watch")

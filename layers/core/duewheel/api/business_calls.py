@@ -19,6 +19,7 @@ from duewheel.interface.http import (
     encoded,
     json_answer,
     reads,
+    writes,
 )
 from duewheel.interface.sweep.stats_view import StatisticsView, stats_view
 from duewheel.interface.tasks.task_view import (
@@ -29,9 +30,11 @@ from duewheel.rules import refusals
 from duewheel.rules.businesses.requests import (
     BusinessChangeBody,
     DeleteQuery,
+    ProbeBody,
     business_change,
 )
 from duewheel.rules.businesses.settings import Business
+from duewheel.rules.fields import decode
 from duewheel.rules.names import checked_biz_type
 from duewheel.rules.preconditions import IF_MATCH, IF_NONE_MATCH
 from duewheel.rules.query_string import PageQuery, read_query
@@ -77,6 +80,12 @@ def _paused(request: Request, biz_type: str, *, paused: bool) -> Answer:
     pause = wiring.configure_business().pause
     checked, precondition = checked_biz_type(biz_type), request.precondition
     return _with_health(pause(checked, precondition, paused=paused, by=request.caller))
+
+
+def probe_host(request: Request, biz_type: str) -> Answer:
+    checked, body = checked_biz_type(biz_type), decode(request.text(SINGLE_BYTES_MAX), ProbeBody)
+    wiring.probe_host()(checked, body.host)
+    return read_business(request, biz_type)
 
 
 def _with_health(business: Business, status: int = 200) -> Answer:
@@ -143,6 +152,7 @@ CALLS: dict[str, Mapping[str, Call]] = {
     "/v1/businesses/{biz_type}/resume": {
         "POST": administers(resume_business, BusinessView, refusals.VersionMismatch, **_SWITCHES)
     },
+    "/v1/businesses/{biz_type}/probe": {"POST": writes(probe_host, BusinessView, body=ProbeBody)},
     "/v1/businesses/{biz_type}/changes": {
         "GET": reads(list_business_changes, ChangesView, refusals.UnknownBusiness)
     },

@@ -12,6 +12,7 @@ from duewheel.interface.tasks.task_view import (
     task_text,
 )
 from duewheel.rules import refusals
+from duewheel.rules.delivery.waiting import Wait
 from duewheel.rules.names import checked_biz_type, checked_key
 from duewheel.rules.query_string import read_query
 from duewheel.rules.refusals import Refusal
@@ -106,7 +107,7 @@ def change_task(request: Request, task_id: str) -> Answer:
 
 
 def run_task(request: Request, task_id: str) -> Answer:
-    return _changed(changing.change_task().run(task_id, request.permit))
+    return _made_due(changing.change_task().run(task_id, request.permit))
 
 
 def pause_task(request: Request, task_id: str) -> Answer:
@@ -119,7 +120,7 @@ def resume_task(request: Request, task_id: str) -> Answer:
 
 
 def redrive_task(request: Request, task_id: str) -> Answer:
-    return _changed(changing.redrive_task()(task_id, request.permit))
+    return _made_due(changing.redrive_task()(task_id, request.permit))
 
 
 def put_task_by_key(request: Request, biz_type: str, key: str) -> Answer:
@@ -156,9 +157,13 @@ def _read(task: Task) -> Answer:
     return Answer(200, task_text(task, wiring.why_waiting()(task)))
 
 
-def _changed(task: Task) -> Answer:
+def _changed(task: Task, waiting: Wait | None = None) -> Answer:
     log_fields = {"task_id": task.task_id, "biz_type": task.biz_type}
-    return Answer(200, task_text(task), log_fields=log_fields)
+    return Answer(200, task_text(task, waiting), log_fields=log_fields)
+
+
+def _made_due(task: Task) -> Answer:
+    return _changed(task, wiring.why_waiting().of_due(task))
 
 
 def _made(made: Made) -> Answer:

@@ -13,6 +13,7 @@ from duewheel.rules.access.api_keys import ID_RANGE, SECRET_BYTES
 from duewheel.rules.access.grants import Access, Callers
 from duewheel.rules.bulk.requests import RANDOM_BYTES
 from duewheel.rules.callbacks.allowed_targets import AllowedTargets
+from duewheel.rules.delivery.circuit_breaker import MARK_BYTES
 from duewheel.stores.access.api_key_changes import ApiKeyChanges
 from duewheel.stores.history.change_records import ChangeRecords
 from duewheel.stores.sweep.audit_reads import AuditStore
@@ -20,6 +21,7 @@ from duewheel.wiring.access import api_keys
 from duewheel.wiring.businesses import (
     business_cache,
     businesses,
+    health_store,
     parking_records,
     pausing,
     permits,
@@ -54,6 +56,7 @@ from duewheel.workflows.bulk.operations import CreateOperation, ReadOperations, 
 from duewheel.workflows.businesses.all_businesses import AllBusinesses
 from duewheel.workflows.businesses.configure import ConfigureBusiness
 from duewheel.workflows.businesses.known import KnownBusinesses
+from duewheel.workflows.businesses.probe_host import ProbeHost
 from duewheel.workflows.businesses.read import READERS as SIGN_READERS
 from duewheel.workflows.businesses.read import ReadBusinesses, ReadUsage, Signs
 from duewheel.workflows.history.read_changes import ReadChanges
@@ -95,6 +98,7 @@ def why_waiting() -> WhyWaiting:
         store=replace(businesses(), reads_health=True),
         pages=pages(),
         permits=permits(),
+        turns=turns(),
         pointers=pointers(),
         origin=origin(),
     )
@@ -122,6 +126,15 @@ def configure_business() -> ConfigureBusiness:
         known=business_cache(),
         secret_store=secret_store(),
         pausing=pausing(),
+    )
+
+
+@once
+def probe_host() -> ProbeHost:
+    return ProbeHost(
+        clock=clock(),
+        health_store=health_store(),
+        random_bytes=partial(random_bytes(), MARK_BYTES),
     )
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from duewheel.rules.callbacks.aws.registry import AWS_TARGETS
 from duewheel.rules.callbacks.aws.target import AwsTarget
+from duewheel.rules.delivery.circuit_breaker import MARK_BYTES
 from duewheel.rules.delivery.permits import Permits
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import PARKED_SLOTS, Address
@@ -58,7 +59,7 @@ from duewheel.wiring.wheel import entry_writer, keep_order, keys, pages, tasks, 
 from duewheel.workflows.delivery.attempt_call import AttemptCall
 from duewheel.workflows.delivery.call_rate import LimitCallRate
 from duewheel.workflows.delivery.call_secrets import CallSecrets
-from duewheel.workflows.delivery.circuit_breaker import MARK_BYTES, CircuitBreaker
+from duewheel.workflows.delivery.circuit_breaker import CircuitBreaker
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX, DeliverEntries
 from duewheel.workflows.delivery.deliver_message import Deliver
 from duewheel.workflows.delivery.fail_attempt import FailAttempt

@@ -128,7 +128,10 @@ class TaskView(Struct, kw_only=True):
     lateness_ms: Count | None
     last_error: str | None
     waiting: (
-        Annotated[WaitingView, says("Only the calls that read one task have it, while it waits.")]
+        Annotated[
+            WaitingView,
+            says("While it waits, in answers of the calls that read one task, run or redrive it."),
+        ]
         | UnsetType
     ) = UNSET
     answer: (

@@ -245,6 +245,10 @@ def _statuses(values: Iterable[StatusEntry], path: str) -> tuple[StatusEntry, ..
     return tuple(dict.fromkeys(values))
 
 
+class ProbeBody(RequestBody):
+    host: Annotated[str, says("As an open breaker names it.")]
+
+
 class DeleteQuery(Query):
     cancel_pending: Literal["true", "false"] = "false"
     cursor: str | None = None

@@ -30,6 +30,7 @@ AHEAD_MS_MAX = 600_000
 SPREAD_MS_MAX = 3_600_000
 WAITS_MS_MAX = 86_400_000
 FAILING_STATUSES = (408, 429)  # beside 5xx
+MARK_BYTES = 4  # random, of who wrote a breaker
 
 
 class HostSignal(Enum):
@@ -113,6 +114,12 @@ def reopened(breaker: Breaker, now_ms: int, random_unit: float, owner_token: str
     """The probe failed."""
     after = replace(breaker, owner_token=owner_token, probes_failed=breaker.probes_failed + 1)
     return replace(after, until_ms=now_ms + _with_jitter(_wait_ms(after), random_unit))
+
+
+def to_be_probed(breaker: Breaker, now_ms: int, owner_token: str) -> Breaker:
+    """A caller wants its host to be tried by the next due call, whatever its wait. The outcome of a
+    probe that is under way does not count any more."""
+    return replace(breaker, until_ms=min(breaker.until_ms, now_ms), owner_token=owner_token)
 
 
 def is_probe_due(breaker: Breaker, instant_ms: int) -> bool:

@@ -30,8 +30,8 @@ _TRIES = 3
 _BreakerRow = tuple[InstantMs, InstantMs, str, InstantMs]
 
 
-class HealthWriteFailed(Exception):
-    """The Registry did not accept a write. No call depends on it."""
+class HealthUnavailable(Exception):
+    """The Registry did not accept a read or a write. No call depends on it."""
 
 
 class HealthStore(Struct, frozen=True):
@@ -41,7 +41,10 @@ class HealthStore(Struct, frozen=True):
     def read(self, biz_type: str) -> BusinessHealth:
         """The present record."""
         key = registry_keys.health(biz_type)
-        answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        try:
+            answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
+        except (ClientError, BotoCoreError) as error:
+            raise HealthUnavailable(str(error)) from error
         return health_from(answer.get("Item"))
 
     def note_slow(self, biz_type: str, until_ms: int) -> BusinessHealth:
@@ -130,7 +133,7 @@ class HealthStore(Struct, frozen=True):
                 ReturnValues="ALL_NEW",
             )
         except (ClientError, BotoCoreError, Throttled) as error:
-            raise HealthWriteFailed(str(error)) from error
+            raise HealthUnavailable(str(error)) from error
         return health_from(result.attributes if isinstance(result, Written) else result.item)
 
 

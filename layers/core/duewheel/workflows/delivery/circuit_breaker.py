@@ -6,7 +6,8 @@ later, or not at all.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from duewheel.clock import Clock
 from duewheel.log import logger
@@ -28,14 +29,13 @@ from duewheel.rules.tasks.effective_callback import callback_to_make, timeout_ms
 from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.task import PostponedBy, Task
 from duewheel.stores.businesses.cache import BusinessCache
-from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
+from duewheel.stores.businesses.health import HealthStore, HealthUnavailable
 from duewheel.workflows.delivery.gates import BusinessRun, Call, Gate
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.reschedule import Reschedule
 
 HOSTS_COUNTED_MAX = 500  # in a process: some megabytes at most
-MARK_BYTES = 4
 
 
 class CircuitBreaker(Gate):
@@ -129,11 +129,12 @@ class CircuitBreaker(Gate):
         business, now_ms = run.business, self._clock.now_ms()
         self._keep((business.biz_type, host), RecentCalls(from_ms=now_ms))
         breaker = self._breaker(business.biz_type, host)
-        ready = None
-        if breaker is not None:
-            ready = next(
-                (c for c in calls if rules.is_probe_due(breaker, max(now_ms, c.from_ms))), None
-            )
+        ready = _ready(breaker, calls, now_ms)
+        if breaker is not None and ready is None:  # what is cached may be some seconds old
+            biz_type = business.biz_type
+            await in_thread(self._keep_health, biz_type, partial(self._health_store.read, biz_type))
+            breaker = self._breaker(biz_type, host)
+            ready = _ready(breaker, calls, now_ms)
         if breaker is not None and ready is not None:
             call_ms = timeout_ms(ready.task, business)
             mine = rules.claimed(breaker, ready.task, call_ms, now_ms, self._mark())
@@ -176,7 +177,8 @@ class CircuitBreaker(Gate):
         now_ms = self._clock.now_ms()
         breaker = rules.opened(host, now_ms, self._random_unit(), self._mark())
         known = self._known.health_of(biz_type)
-        self._write(biz_type, lambda: self._health_store.open(biz_type, breaker, known, now_ms))
+        opening = partial(self._health_store.open, biz_type, breaker, known, now_ms)
+        self._keep_health(biz_type, opening)
         if self._breaker(biz_type, host) == breaker:
             counts.add(BREAKERS_OPENED)
             _log("circuit breaker opened", "breaker-opened", biz_type, breaker)
@@ -184,7 +186,7 @@ class CircuitBreaker(Gate):
     def _conclude(self, probe: Probe) -> None:
         biz_type, seen = probe.biz_type, probe.breaker
         if probe.sign is HostSignal.HEALTHY:
-            self._write(biz_type, lambda: self._health_store.close(biz_type, seen))
+            self._keep_health(biz_type, lambda: self._health_store.close(biz_type, seen))
             if self._breaker(biz_type, seen.host) is None:
                 _log("circuit breaker closed", "breaker-closed", biz_type, seen)
             return
@@ -196,15 +198,15 @@ class CircuitBreaker(Gate):
             _log("circuit breaker reopened", "breaker-reopened", biz_type, after)
 
     def _move(self, biz_type: str, seen: Breaker, after: Breaker) -> None:
-        self._write(biz_type, lambda: self._health_store.move(biz_type, seen, after))
+        self._keep_health(biz_type, lambda: self._health_store.move(biz_type, seen, after))
 
-    def _write(self, biz_type: str, write: Callable[[], BusinessHealth]) -> None:
-        """Write, and cache the health that the Registry then holds."""
+    def _keep_health(self, biz_type: str, of_registry: Callable[[], BusinessHealth]) -> None:
+        """Cache the health that the Registry holds after this write, or this read."""
         try:
-            self._known.put_health(biz_type, write())
-        except HealthWriteFailed as error:
+            self._known.put_health(biz_type, of_registry())
+        except HealthUnavailable as error:
             logger.error(
-                "health not written",
+                "health neither read nor written",
                 action="standing-unknown",
                 biz_type=biz_type,
                 error=str(error),
@@ -221,6 +223,14 @@ class CircuitBreaker(Gate):
 
     def _mark(self) -> str:
         return self._random_bytes().hex()
+
+
+def _ready(breaker: Breaker | None, calls: Iterable[Call], now_ms: int) -> Call | None:
+    """The first call that may probe the host now."""
+    if breaker is None:
+        return None
+    due = (call for call in calls if rules.is_probe_due(breaker, max(now_ms, call.from_ms)))
+    return next(due, None)
 
 
 def _log(message: str, action: str, biz_type: str, breaker: Breaker) -> None:

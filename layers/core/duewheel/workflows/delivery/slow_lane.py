@@ -34,7 +34,7 @@ from duewheel.rules.tasks.task import Attempt, Task
 from duewheel.rules.wheel.addresses import Address, direct_page, is_slow_page, slow_page
 from duewheel.rules.wheel.queue_messages import DirectMessage, PageMessage
 from duewheel.stores.businesses.cache import KNOWN_MAX, BusinessCache
-from duewheel.stores.businesses.health import HealthStore, HealthWriteFailed
+from duewheel.stores.businesses.health import HealthStore, HealthUnavailable
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.workflows.gather_all import in_thread
 from duewheel.workflows.wheel.send_messages import MessageSender
@@ -159,7 +159,7 @@ class DetectSlowCalls(Struct, frozen=True, kw_only=True):
     def _publish(self, biz_type: str, until_ms: int) -> None:
         try:
             health = self.health_store.note_slow(biz_type, until_ms)
-        except HealthWriteFailed as error:
+        except HealthUnavailable as error:
             logger.warning(
                 "slow calls not published",
                 action="slow-untold",

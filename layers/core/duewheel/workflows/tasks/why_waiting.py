@@ -3,7 +3,8 @@
 The settings and the health of its business are one request; for a task whose instant has passed the
 leases of its slice are another; the time pointer is a third if no run has begun its page. Where
 calls in flight are limited, the permits of its flow key and of its business are one more each. A
-task that does not wait costs none.
+task that does not wait costs none. One that a caller has just made due costs the first, and one for
+each limit of its business and its flow key.
 """
 
 from msgspec import Struct
@@ -11,10 +12,13 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.businesses.settings import Business
+from duewheel.rules.delivery.reservations import WAIT_MS
+from duewheel.rules.delivery.usage import permit_usage, rate_usage
 from duewheel.rules.delivery.waiting import (
     Facts,
     Reason,
     Wait,
+    blocked,
     is_overdue,
     is_paused,
     is_waiting,
@@ -22,8 +26,10 @@ from duewheel.rules.delivery.waiting import (
     put_aside,
     waiting,
 )
+from duewheel.rules.names import is_of_key, scope_of
 from duewheel.rules.tasks.task import Task
 from duewheel.stores.businesses.permits import PermitStore
+from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.wheel.pointers import TIME, PointerStore
@@ -36,6 +42,7 @@ class WhyWaiting(Struct, frozen=True, kw_only=True):
     store: BusinessStore
     pages: PageLeaseStore
     permits: PermitStore
+    turns: RateLimitStore
     pointers: PointerStore
     origin: int
 
@@ -50,6 +57,35 @@ class WhyWaiting(Struct, frozen=True, kw_only=True):
         except Exception:  # noqa: BLE001 - logged; the task itself was read
             logger.exception("reason not read", action="why-unknown", task_id=task.task_id)
             return Wait(reason=Reason.UNKNOWN)
+
+    def of_due(self, task: Task) -> Wait | None:
+        """Why a task that a caller has just made due is not called at once, as far as is known."""
+        now_ms = self.clock.now_ms()
+        if not is_overdue(task, now_ms):
+            return self(task)
+        try:
+            business = self.store.read_many([task.biz_type])[task.biz_type]
+            if (wait := blocked(task, business, now_ms)) is not None:
+                return wait
+            reached = self._reached_limit(task, business, now_ms)
+            return None if reached is None else Wait(reason=reached)
+        except Exception:  # noqa: BLE001 - logged; the task itself was changed
+            logger.exception("reason not read", action="why-unknown", task_id=task.task_id)
+            return Wait(reason=Reason.UNKNOWN)
+
+    def _reached_limit(self, task: Task, business: Business, now_ms: int) -> Reason | None:
+        for scope, limit in business.in_flight_limits(task.flow_key).items():
+            permits = permit_usage(limit, self.permits.read(scope), now_ms)
+            if permits is not None and (permits.used >= limit or permits.waiting):
+                return Reason.FLOW_KEY if is_of_key(scope) else Reason.CONCURRENCY
+        rates = {scope_of(task.biz_type, task.flow_key): business.key_rate(task.flow_key)}
+        rates[task.biz_type] = business.call_rate
+        for scope, rate in rates.items():
+            calls = None if rate is None else self.turns.read(scope, rate)
+            turns = rate_usage(rate, calls, now_ms)
+            if turns is not None and (turns.waiting or turns.free_in_ms > WAIT_MS):
+                return Reason.FLOW_KEY if is_of_key(scope) else Reason.RATE
+        return None
 
     def _facts(self, task: Task, now_ms: int) -> Facts:
         business = self.store.read_many([task.biz_type])[task.biz_type]

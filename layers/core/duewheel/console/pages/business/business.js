@@ -61,7 +61,7 @@ function standing(found, actions) {
     facts([
       ["Its tasks are", isPaused ? [badge("paused"), " parked when they fall due, until it is resumed"] : "called when they fall due"],
       found && ["Lane", lane(found.members)],
-      found && ["Breakers", breakers(found.members.breakers)],
+      found && ["Breakers", breakers(found.members.breakers, actions.probe)],
       found && ["Last task", found.members.last_task_at ? ["fell due or failed in the minute of ", instant(found.members.last_task_at)] : "none is counted in the last 90 days; a task is counted two minutes after it fell due"],
       found && ["The service", service(found.members.usage)],
       paused.length > 0 && ["Paused flow keys", paused.map((key) => el("div", {}, el("code", {}, key), " ", el("button", { type: "button", on: { click: () => actions.resumeKey(key) } }, "Resume it")))],
@@ -88,8 +88,10 @@ function service({ dispatch_lag_seconds: behind, oldest_open_seconds: open }) {
   ];
 }
 
-function breakers(open) {
-  return open.length === 0 ? "none open: no host is blocked" : table("Breakers", BREAKERS, open, { key: ({ host }) => host });
+function breakers(open, probe) {
+  if (open.length === 0) return "none open: no host is blocked";
+  const button = ({ host }) => el("button", { type: "button", on: { click: () => probe(host) } }, "Probe now");
+  return table("Breakers", [...BREAKERS, ["", button]], open, { key: ({ host }) => host });
 }
 
 const BREAKERS = [
@@ -125,7 +127,13 @@ function actionsOn({ name, progress, signal, found, anew }) {
     return confirmed({ title: `Pause a flow key of ${name}?`, text: PAUSED, verb: "Pause", fields: [field] }, pause);
   };
   const resumeKey = (flowKey) => confirmed({ title: `Resume ${flowKey}?`, text: KEY_RESUMED, verb: "Resume" }, steerKey(flowKey, null, `${flowKey} is resumed.`));
+  const probe = (host) => confirmed({ title: `Probe ${host} now?`, text: PROBED, verb: "Probe it" }, async () => {
+    await call("POST", ["businesses", name, "probe"], { body: { host } });
+    await anew();
+    return `The next task of ${name} that is due tries ${host}.`;
+  });
   return {
+    probe,
     pauseKey: once(pauseKey),
     resumeKey,
     pause: once(() => confirmed({ title: `Pause ${name}?`, text: PAUSED, verb: "Pause" }, steer("pause", `${name} is paused.`))),
@@ -136,6 +144,8 @@ function actionsOn({ name, progress, signal, found, anew }) {
 
 const PAUSED = "Within five seconds, what falls due is parked instead of called; calls under way are finished. Tasks are still taken, changed and cancelled. "
   + "Parked tasks stay pending, however long the pause lasts, and can be cancelled or changed at any time; grace and age that a task was given go on counting.";
+
+const PROBED = "The next due call to this host is made, whatever the breaker's wait, and finds out whether the host works again. If no task is due, run one by hand.";
 
 const KEY_RESUMED = "What is parked of this key is called in the order in which it fell due, at the rate of the key or of the business.";
 

@@ -7,6 +7,7 @@ import { once } from "../../parts/once.js";
 import { confirmed } from "../../parts/outcomes.js";
 import { link } from "../../parts/router.js";
 import { call } from "../../parts/service.js";
+import { waitingText } from "./task_waiting.js";
 
 const ENDED = new Set(["delivered", "dead", "cancelled", "expired"]);
 
@@ -23,19 +24,26 @@ export function taskActions(id, changed) {
     });
   const cancel = does(cancelling, "DELETE", [], () => "The task is cancelled; its call is not made.");
   const move = does(moving, "PATCH", [], ({ due_at }) => `The task is due at ${written(due_at)}.`);
-  const run = does(running, "POST", ["run"], () => "The next attempt is made now.");
-  const redrive = does(redriving, "POST", ["redrive"], ({ next_at }) => `The task is pending again; its next attempt is due at ${written(next_at)}.`);
+  const run = does(running, "POST", ["run"], ({ waiting }) => (waiting ? `The task is due now, and waits: ${waitingText(waiting)}` : "The next attempt is made now."));
+  const redrive = does(redriving, "POST", ["redrive"], ({ next_at, waiting }) => `The task is pending again; its next attempt is due at ${written(next_at)}.${waiting ? ` It waits: ${waitingText(waiting)}` : ""}`);
+  const probe = (task) => once(() => confirmed(probing(task), async () => {
+    await call("POST", ["businesses", task.biz_type, "probe"], { body: { host: task.waiting.host } });
+    const answer = await call("POST", ["tasks", id, "run"]);
+    keepFocus(() => changed(answer));
+    return `${task.waiting.host} is tried by this task now.`;
+  }));
   const pause = does(pausing, "POST", ["pause"], ({ next_at }) => `The task is paused; if nobody resumes it, it is called at ${written(next_at)}.`);
   const resume = does(resuming, "POST", ["resume"], ({ next_at }) => `The task is resumed; its next attempt is due at ${written(next_at)}.`);
-  return (task) => buttons(task, { cancel, move, run, redrive, pause, resume });
+  return (task) => buttons(task, { cancel, move, run, redrive, pause, resume, probe: probe(task) });
 }
 
-function buttons(task, { cancel, move, run, redrive, pause, resume }) {
+function buttons(task, { cancel, move, run, redrive, pause, resume, probe }) {
   const isPending = task.status === "pending" && !task.running;
   const isOfTimer = isPending && task.timer_id !== undefined;
   const isOwn = isPending && !isOfTimer && task.notice_of === undefined;
   const offered = [
     isOwn && button("Run now", run),
+    isOwn && task.waiting?.reason === "open-breaker" && task.waiting.host && button("Probe the host now", probe),
     isOwn && button("Reschedule", move),
     isOwn && (task.paused ? button("Resume", resume) : button("Pause", pause)),
     ENDED.has(task.status) && button("Redrive", redrive),
@@ -60,6 +68,12 @@ const running = () => ({
   title: "Run this task now?",
   text: "Its next attempt is made at once instead of at its instant. Its due instant stays as it is.",
   verb: "Run it",
+});
+
+const probing = ({ biz_type: name, waiting: { host } }) => ({
+  title: `Probe ${host} now?`,
+  text: `This task is called at once, as the one call of ${name} that finds out whether the host works again. If it does, the others are called, too; if not, the host is blocked again, for longer.`,
+  verb: "Probe it",
 });
 
 const pausing = () => ({

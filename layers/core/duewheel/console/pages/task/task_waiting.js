@@ -2,7 +2,7 @@
 
 import { countdown } from "../../parts/countdown.js";
 import { el } from "../../parts/elements.js";
-import { instant } from "../../parts/instants.js";
+import { instant, written } from "../../parts/instants.js";
 
 const REASONS = {
   paused: "its business or its flow key is paused.",
@@ -20,6 +20,12 @@ const STAGES = {
   place: "it got a place among other tasks.",
   sweep: "its message was lost; the sweep sends it again.",
 };
+
+// The same in an outcome: plain text.
+export function waitingText(found) {
+  if (found.reason === "open-breaker") return `its host ${found.host} keeps failing and is not called. A probe is due ${written(found.until)}.`;
+  return REASONS[found.reason] ?? STAGES[found.stage] ?? found.reason;
+}
 
 export function waiting({ waiting: found }) {
   if (!found) return null;
