@@ -42,6 +42,24 @@ def test_the_name_of_a_role_or_user_sets_its_permissions(name: str, grant: Grant
 
 
 @each_case(
+    ("permission_set", "grants"),
+    [
+        ("duewheel-admin", (Grant(ADMIN, ALL),)),
+        ("duewheel-read-orders_eu", (Grant(READ, "orders_eu"),)),
+        ("duewheel-read-Orders", ()),
+        ("AdministratorAccess", (Grant(WRITE, ALL),)),
+    ],
+)
+def test_a_role_of_identity_center_has_the_permissions_of_its_permission_set(
+    permission_set: str, grants: tuple[Grant, ...]
+) -> None:
+    name = f"AWSReservedSSO_{permission_set}_0123456789abcdef"
+    assert by_iam(role(name), WRITE).grants == grants
+    user = f"arn:aws:iam::{ACCOUNT}:user/{name}"
+    assert by_iam(user, None).grants == (), "AWS reserves names of roles alone"
+
+
+@each_case(
     "name",
     [
         "duewheel-read-",

@@ -23,6 +23,8 @@ BUSINESSES = re.compile(rf"{BIZ_TYPE.pattern}|(?:{BIZ_TYPE.pattern})?\*")
 BEGINNING = "+"  # written for `*` in a name of IAM, which cannot have one
 _BY_KEY = "key/"
 _ARN = re.compile(r"arn:[a-z-]+:(?:iam|sts)::([0-9]{12}):(.+)")
+# Of a permission set in IAM Identity Center; AWS reserves the prefix.
+_OF_PERMISSION_SET = re.compile(r"AWSReservedSSO_(.+)_[^_]*", re.DOTALL)
 _SAYS_A_RIGHT = re.compile(r"duewheel-(read|write|admin)(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -211,7 +213,9 @@ def _name(kind: str, rest: str) -> str | None:
     Others have no such name: a federated user is named by its creator, who may be limited by a
     name."""
     if kind == "assumed-role":
-        return rest.partition("/")[0]
+        role = rest.partition("/")[0]
+        set_ = _OF_PERMISSION_SET.fullmatch(role)
+        return set_[1] if set_ else role
     return rest.rpartition("/")[2] if kind == "user" else None
 
 
