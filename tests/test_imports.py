@@ -64,7 +64,8 @@ EXPENSIVE_ALLOWED = {
     "stack_timers": TO_READ_SCHEDULES,
 }
 
-NOT_DEPLOYED = {"certifi"}  # the SDK uses it where it is installed, as in the tests' environment
+# The SDK uses them where they are installed, as in the tests' environment.
+NOT_DEPLOYED = {"certifi", "awscrt", "_awscrt"}
 
 LISTED = """
 import sys

@@ -2,6 +2,7 @@
 them."""
 
 import re
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -48,6 +49,15 @@ def test_deployed_packages_are_installed_from_wheels_only() -> None:
     """A source distribution would run its own code where the package is built."""
     text = (ROOT / "layers/vendor/Makefile").read_text("utf-8")
     assert "--only-binary=:all:" in text
+
+
+@each_case("name", ["dev", "sam"])
+def test_tools_of_operators_and_the_client_take_credentials_of_aws_login(name: str) -> None:
+    """The SDK signs for them by the CRT, which it does not need for others."""
+    packages = {of for of, _ in pinned(ROOT / f"requirements/{name}.txt")}
+    assert {"botocore", "awscrt"} <= packages
+    client = tomllib.loads((ROOT / "client/pyproject.toml").read_text("utf-8"))
+    assert client["project"]["optional-dependencies"]["aws"] == ["botocore[crt]"]
 
 
 def test_the_tests_use_the_deployed_versions() -> None:
