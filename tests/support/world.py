@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from email.utils import formatdate
 from functools import cached_property
 from itertools import count
@@ -59,7 +60,7 @@ from local.aws.resources import Resources
 from tests.support import clients
 from tests.support.clock import ManualClock
 from tests.support.receiver import Receiver
-from tests.support.recorder import Call, Recorder
+from tests.support.recorder import Call, Death, Recorder
 
 LAMBDA_MS = 60_000
 FAR_MS = 200_000  # further than a scheduler dispatches: its writer announces no page
@@ -169,6 +170,38 @@ class World:
         counts.take()
         process.replace_parts({})
         process.start_anew(SystemClock())
+
+    def dies(
+        self,
+        step: Callable[[], object],
+        number: int = 1,
+        moment: str = "before",
+        counted: Callable[[Call], bool] = lambda call: True,
+    ) -> Call | None:
+        """Take a step whose process dies at one of its AWS calls, and makes no call of any kind
+        afterwards. Returns that call, or None if the step made fewer of those that count."""
+        left, died, answer = number, [], self.receiver.answer
+
+        def before(call: Call) -> None:
+            nonlocal left
+            must_live()
+            left -= counted(call)
+            if left == 0:
+                died.append(call)
+                if moment == "before":
+                    raise Death
+
+        def must_live(*_: object) -> None:
+            if died:
+                raise Death
+
+        self.recorder.before, self.recorder.after = before, must_live
+        self.receiver.answer = lambda received: must_live() or answer(received)
+        with suppress(Death):
+            step()
+        self.recorder.before = self.recorder.after = None
+        self.receiver.answer = answer
+        return died[0] if died else None
 
     def _seen(self, service: str) -> Any:
         client = clients.observed(service)

@@ -2,6 +2,7 @@
 refused: each task is changed once, and counted once."""
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from tests.support.operations import (
     retire_all,
     worked_on,
 )
-from tests.support.recorder import Call, Death
+from tests.support.recorder import Call
 from tests.support.world import World
 
 HOUR_MS = 3_600_000
@@ -70,20 +71,6 @@ def requests_of(world: World, action: str, **members: Any) -> list[Call]:
     return list(world.recorder.calls)
 
 
-def dying(world: World, number: int, moment: str) -> None:
-    """At the request of this number, of all operations."""
-    left = number
-
-    def hook(_: Call) -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            setattr(world.recorder, moment, None)
-            raise Death
-
-    setattr(world.recorder, moment, hook)
-
-
 @pytest.fixture
 def _one_by_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     in_one_thread(monkeypatch)
@@ -103,10 +90,7 @@ def test_a_worker_that_dies_at_any_request_of_a_shift_moves_and_counts_each_task
     retire_all(world)
     for at in range(1, number + 1, step):
         prepared = Prepared(world, "reschedule", **SHIFT)
-        dying(world, at, moment)
-        with pytest.raises(Death):
-            worked_on(world, prepared.operation)
-        setattr(world.recorder, moment, None)
+        assert world.dies(partial(worked_on, world, prepared.operation), at, moment)
         prepared.check_shifted(prepared.finish())
         retire_all(world)
 
@@ -123,10 +107,7 @@ def test_a_worker_that_dies_at_any_request_changes_and_counts_each_task_once(
     retire_all(world)
     for at in range(1, number + 1):
         prepared = Prepared(world, action, **members)
-        dying(world, at, moment)
-        with pytest.raises(Death):
-            worked_on(world, prepared.operation)
-        setattr(world.recorder, moment, None)
+        assert world.dies(partial(worked_on, world, prepared.operation), at, moment)
         after = prepared.finish()
         assert after.state is State.DONE
         prepared.check_counts(after)

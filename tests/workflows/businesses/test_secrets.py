@@ -12,7 +12,7 @@ from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import InvalidField, Unavailable, VersionMismatch
 from duewheel.rules.tasks.task import Status
 from duewheel.stores.businesses.cache import KEPT_MS
-from tests.support.recorder import Call, Death
+from tests.support.recorder import Call
 from tests.support.world import CALLER, World
 
 FIRST, SECOND, THIRD = "first-0123456789", "second-0123456789", "third-0123456789"
@@ -57,18 +57,8 @@ def test_a_secret_is_put_before_its_record_and_a_replaced_one_is_deleted_after_i
 def test_a_crash_at_a_write_leaves_a_record_whose_secrets_open(world: World, writes: int) -> None:
     set_token(world, FIRST)
     task = world.created(callback=WITH_TOKEN)
-    seen = []
-
-    def die(call: Call) -> None:
-        if "Write" in call.operation:
-            seen.append(call)
-            if len(seen) == writes:
-                raise Death
-
-    world.recorder.before = die
-    with pytest.raises(Death):
-        set_token(world, SECOND)
-    world.recorder.before = None
+    is_write = lambda call: "Write" in call.operation  # noqa: E731
+    assert world.dies(lambda: set_token(world, SECOND), writes, counted=is_write)
     world.clock.advance_ms(KEPT_MS)
     assert world.fall_due(task).status is Status.DELIVERED
     assert sent(world) == [SECOND if writes == 3 else FIRST]

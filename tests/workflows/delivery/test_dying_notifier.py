@@ -2,6 +2,7 @@
 event."""
 
 import asyncio
+from functools import partial
 from itertools import count, pairwise
 from typing import Any
 
@@ -36,46 +37,13 @@ HIDING = "ChangeMessageVisibilityBatch"
 AWS_CALLS_OF_A_PAGE = 7
 
 
-class Killed(BaseException):
-    """The process has ended: it makes no further call."""
+def died(world: World, message: dict[str, Any], at: int, moment: str) -> None:
+    """The notifier dies at its n-th call; hiding does not count, which is made when it begins."""
+    assert world.dies(partial(world.handle, message), at, moment, is_counted)
 
 
-class Death:
-    """Kills the running process at its n-th AWS call, before or after the call is carried out."""
-
-    def __init__(self, world: World, at: int, *, is_after: bool) -> None:
-        self._world = world
-        self._begun = 0
-        self._at = at
-        self._is_after = is_after
-        self.has_come = False
-        world.recorder.before = self._before
-        world.recorder.after = self._after
-        world.receiver.answer = self._call
-
-    def over(self) -> None:
-        self._world.recorder.before = self._world.recorder.after = None
-        self._world.receiver.answer = lambda received: OK
-
-    def _before(self, call: Call) -> None:
-        if call.operation == HIDING:  # made when the run begins
-            return
-        self._begun += 1
-        self.has_come = self.has_come or (self._begun == self._at and not self._is_after)
-        self._must_live()
-
-    def _after(self, call: Call) -> None:
-        if call.operation != HIDING and self._begun == self._at:
-            self.has_come = True
-        self._must_live()
-
-    def _call(self, received: Received) -> Outcome:
-        self._must_live()
-        return OK
-
-    def _must_live(self) -> None:
-        if self.has_come:
-            raise Killed
+def is_counted(call: Call) -> bool:
+    return call.operation != HIDING
 
 
 def due_together(world: World, number: int, apart_ms: int = 0) -> list[Task]:
@@ -90,20 +58,17 @@ def check_called_and_settled(world: World, tasks: list[Task], *, at_most: int) -
     assert all(1 <= calls.count(task.task_id) <= at_most for task in tasks)
 
 
-@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize(
     "at", quick_first(range(1, AWS_CALLS_OF_A_PAGE + 1), pytest.mark.exhaustive, 3)
 )
 def test_the_tasks_of_a_dead_notifier_are_called_within_twenty_seconds(
-    world: World, at: int, is_after: bool
+    world: World, at: int, moment: str
 ) -> None:
     world.wire(page_size=2)
     tasks = due_together(world, 3)
     (message,) = world.receive()
-    death = Death(world, at, is_after=is_after)
-    with pytest.raises(Killed):
-        world.handle(message)
-    death.over()
+    died(world, message, at, moment)
     died_ms = world.clock.now_ms()
 
     while world.clock.now_ms() < died_ms + CALLED_AGAIN_WITHIN_MS:
@@ -129,10 +94,7 @@ def test_a_page_makes_as_many_aws_calls_as_the_deaths_above_cover(world: World) 
 def test_a_near_task_of_a_dead_notifier_is_called_within_twenty_seconds(world: World) -> None:
     task = world.created(in_ms=0)
     (message,) = world.receive()
-    death = Death(world, 1, is_after=True)
-    with pytest.raises(Killed):
-        world.handle(message)
-    death.over()
+    died(world, message, 1, "after")
 
     world.clock.advance_ms(CALLED_AGAIN_WITHIN_MS)
     world.drain()
@@ -148,10 +110,7 @@ def test_a_page_whose_notifiers_keep_dying_is_tried_five_times_within_two_minute
     for _ in range(TRIES_MAX):
         while not (messages := world.receive()):
             world.clock.advance_ms(1_000)
-        death = Death(world, 2, is_after=True)
-        with pytest.raises(Killed):
-            world.handle(messages[0])
-        death.over()
+        died(world, messages[0], 2, "after")
     assert world.clock.now_ms() - began_ms < 120_000
 
     world.sweep_past(task.home.second)

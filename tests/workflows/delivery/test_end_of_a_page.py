@@ -19,12 +19,11 @@ from duewheel.rules.wheel.queue_messages import Lane, decode
 from duewheel.workflows.delivery import settle_batch
 from tests.support.damage import edit, key_of
 from tests.support.receiver import BUSY, OK, Received
-from tests.support.recorder import Call, Death
 from tests.support.world import FAR_MS, World
+from tests.workflows.delivery.test_dying_notifier import HIDING, died
 
 # The calls of a page of one task: take, read, read the business, settle.
 AWS_CALLS_OF_A_LONE_PAGE = 4
-HIDING = "ChangeMessageVisibilityBatch"
 
 
 def due_together(world: World, number: int) -> list[Task]:
@@ -112,7 +111,7 @@ def nothing_left(world: World) -> None:
 def a_dead_notifier_before(world: World) -> None:
     (task,) = due_together(world, 1)
     message = world.dispatched(task)
-    dying(world, message, 2, is_after=True)
+    died(world, message, 2, "after")
     world.clock.advance_ms(LEASE_MS + 2_000)
     world.drain()
 
@@ -195,39 +194,21 @@ def test_an_entry_that_was_written_too_slowly_for_its_page_is_called_after_the_s
     assert world.receiver.task_ids.count(tasks[0].task_id) == 1 + is_marked_page
 
 
-def dying(world: World, message: dict[str, Any], at: int, *, is_after: bool) -> None:
-    """The notifier dies at its n-th call."""
-    begun = 0
-
-    def count(call: Call, *, is_here: bool) -> None:
-        nonlocal begun
-        if call.operation != HIDING:
-            begun += not is_here
-            if begun == at and is_after == is_here:
-                raise Death
-
-    world.recorder.before = lambda call: count(call, is_here=False)
-    world.recorder.after = lambda call: count(call, is_here=True)
-    with pytest.raises(Death):
-        world.handle(message)
-    world.recorder.before = world.recorder.after = None
-
-
-@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("at", range(1, AWS_CALLS_OF_A_LONE_PAGE + 1))
 def test_a_lone_task_of_a_dead_notifier_is_called_within_twenty_seconds(
-    world: World, at: int, is_after: bool
+    world: World, at: int, moment: str
 ) -> None:
     (task,) = due_together(world, 1)
     message = world.dispatched(task)
-    dying(world, message, at, is_after=is_after)
+    died(world, message, at, moment)
     died_ms = world.clock.now_ms()
     while world.clock.now_ms() < died_ms + 20_000:
         world.clock.advance_ms(1_000)
         world.drain()
 
     assert world.read(task).status is Status.DELIVERED
-    is_repeated = at == AWS_CALLS_OF_A_LONE_PAGE and not is_after
+    is_repeated = (at, moment) == (AWS_CALLS_OF_A_LONE_PAGE, "before")
     assert world.receiver.task_ids == [task.task_id] * (1 + is_repeated)
     assert world.messages_waiting() == 0
     world.sweep_past(task.due_ms // 1000)

@@ -14,7 +14,7 @@ from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.dynamodb import Throttled
 from tests.support.in_order import keep_in_order, leave_order, switch_to_order
 from tests.support.receiver import BUSY, GONE, OK, Received
-from tests.support.recorder import Call, Death
+from tests.support.recorder import Call
 from tests.support.stories import refused
 from tests.support.timers import made, occurrences, patched
 from tests.support.units import Meter
@@ -256,14 +256,10 @@ def test_a_task_whose_turn_is_lost_by_a_crash_finds_it_by_itself(world: World) -
     first, second = in_turn(world, BUSY)
     world.come_up(second)
 
-    def dies(call: Call) -> None:
-        if call.operation == "BatchWriteItem" and "DeleteRequest" in repr(call.request):
-            raise Death
+    def is_removal(call: Call) -> bool:
+        return call.operation == "BatchWriteItem" and "DeleteRequest" in repr(call.request)
 
-    world.recorder.before = dies
-    with pytest.raises(Death):
-        pass_time(world, 31)
-    world.recorder.before = None
+    assert world.dies(lambda: pass_time(world, 31), counted=is_removal)
     assert world.read(first).status is Status.DELIVERED
     assert len(items(world)) == 2
     pass_time(world, 60)

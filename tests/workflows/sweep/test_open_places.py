@@ -509,25 +509,9 @@ def lost_and_held_pages(world: World) -> list[Task]:
     return tasks
 
 
-def crash_after_write(world: World, number: int, run: Callable[[], None]) -> bool:
+def is_write(call: Call) -> bool:
     """Reads do not count: what a crash after a read leaves is what the write before it left."""
-    writes = 0
-
-    def crash(call: Call) -> None:
-        nonlocal writes
-        writes += not call.operation.startswith(("Get", "BatchGet", "Query", "Scan"))
-        if writes == number:
-            world.recorder.after = None
-            raise Death
-
-    world.recorder.after = crash
-    try:
-        run()
-    except Death:
-        return True
-    finally:
-        world.recorder.after = None
-    return False
+    return not call.operation.startswith(("Get", "BatchGet", "Query", "Scan"))
 
 
 @pytest.mark.exhaustive
@@ -538,7 +522,7 @@ def test_a_sweeper_that_dies_after_any_write_loses_nothing_and_counts_nothing_tw
     pointer or in an open place."""
     tasks = lost_and_held_pages(world)
     for number in range(1, 400):
-        died = crash_after_write(world, number, world.sweep_once)
+        died = world.dies(world.sweep_once, number, "after", is_write)
         assert findings(world, tasks) == []
         world.dispatch_until(world.clock.now_ms() // 1000 + 30)
         world.drain()

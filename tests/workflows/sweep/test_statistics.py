@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -198,10 +198,6 @@ def test_a_sweeper_that_dies_at_any_call_counts_each_task_once(
     world: World, operation: str
 ) -> None:
     """It dies before and after its n-th such call, for each n, until a run finishes."""
-
-    class Crash(BaseException):
-        pass
-
     tasks = [world.created(in_ms=60_000 + n * 1_000, retry=TWICE) for n in range(8)]
     fates = [OK, BUSY, GONE]
     answers = {task.task_id: fates[n % 3] for n, task in enumerate(tasks)}
@@ -214,21 +210,9 @@ def test_a_sweeper_that_dies_at_any_call_counts_each_task_once(
     deaths = 0
     for moment in ("before", "after"):
         for nth in range(1, 30):
-            calls = iter(range(1, 10_000))
-
-            def crash(call: Call, nth: int = nth, calls: Iterator[int] = calls) -> None:
-                if call.operation == operation and next(calls) == nth:
-                    raise Crash
-
-            setattr(world.recorder, moment, crash)
-            try:
-                world.sweep_once()
-            except Crash:
-                deaths += 1
-            else:
+            if not world.dies(world.sweep_once, nth, moment, lambda c: c.operation == operation):
                 break
-            finally:
-                setattr(world.recorder, moment, None)
+            deaths += 1
             world.clock.advance_ms(60_000)
         assert_reconciled(world)
     assert deaths

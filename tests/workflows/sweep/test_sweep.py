@@ -12,6 +12,7 @@ from duewheel.rules.wheel.open_places import Why
 from duewheel.stores.wheel import pointers
 from tests.support.bounds import quick_first
 from tests.support.receiver import OK, Received
+from tests.support.recorder import Call
 from tests.support.world import World
 
 
@@ -232,33 +233,26 @@ def test_a_task_changed_during_its_rescue_keeps_its_second_open(world: World) ->
 def test_the_next_sweeper_completes_the_work_of_one_that_dies_at_any_step(
     world: World, operation: str
 ) -> None:
-    class Crash(BaseException):
-        pass
-
     task = world.created(in_ms=0)
     lose_all_messages(world)
     let_minutes_pass(world, 2, drain=False)
-    crashed: list[str] = []
 
-    def crash(call: Any) -> None:
-        is_pointer = "record" in call.request.get("Key", {})
-        if call.operation == operation and not is_pointer and not crashed:
-            crashed.append(operation)
-            raise Crash
+    def is_step(call: Call) -> bool:
+        return call.operation == operation and "record" not in call.request.get("Key", {})
 
-    world.recorder.after = crash
+    has_died = False
     for _ in range(3):
         world.dispatch_until(world.clock.now_ms() // 1000 + 60)
-        try:
+        if has_died:
             world.sweep_once()
-        except Crash:
+        elif world.dies(world.sweep_once, moment="after", counted=is_step):
+            has_died = True
             world.clock.advance_ms(60_000)
-    world.recorder.after = None
     lose_all_messages(world)
     world.sweep_past(world.clock.now_ms() // 1000)
     world.drain()
 
-    assert crashed
+    assert has_died
     assert world.receiver.task_ids == [task.task_id]
 
 

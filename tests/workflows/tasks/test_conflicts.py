@@ -19,7 +19,6 @@ from duewheel.stores import aws_clients
 from duewheel.stores.dynamodb import Conflict, Throttled, is_for_load
 from duewheel.stores.tasks import codec
 from duewheel.stores.wheel import pointers
-from local.aws.functions import Died
 from local.chaos.aws_faults import Fault
 from tests.support.conflicts import (
     A_MOMENT,
@@ -31,6 +30,7 @@ from tests.support.conflicts import (
     of_transactions,
 )
 from tests.support.receiver import BUSY, GONE, OK
+from tests.support.recorder import Call
 from tests.support.timers import chain_of, fates, made, occurrences, patched
 from tests.support.world import CALLER, FAR_MS, World
 
@@ -208,14 +208,10 @@ def test_the_sweep_releases_the_key_of_a_task_whose_notifier_died_before_the_rel
     task = keyed(world, in_ms=FAR_MS)
     message = world.dispatched(task)
 
-    def die(call: Any) -> None:
-        if of_keys(call.operation, call.request):
-            raise Died
+    def is_release(call: Call) -> bool:
+        return of_keys(call.operation, call.request)
 
-    world.recorder.before = die
-    with pytest.raises(Died):
-        world.handle(message)
-    world.recorder.before = None
+    assert world.dies(lambda: world.handle(message), counted=is_release)
     assert "expires_at" not in key_of(world, task)
 
     sweep_second_of(world, task)

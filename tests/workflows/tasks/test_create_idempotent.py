@@ -46,6 +46,7 @@ THROTTLED = "ProvisionedThroughputExceededException"
 OF_A_CALL, OF_A_MESSAGE = REMEMBERED_SECONDS, message.REMEMBERED_SECONDS
 Settings = Callable[[list[NewTask | Refusal]], list[NewTask | Refusal]]
 DELAYS: list[Any] = [0, 3, 20, 20, 70, {"key": "order-17"}, {"key": "order-18"}]
+ALL_BUT_ONE = [201] * len(DELAYS) + [422]  # of `several`
 
 
 def task(index: int, delay: Any = 600, **fields: Any) -> dict[str, Any]:
@@ -228,37 +229,18 @@ def test_a_replay_for_an_existing_task_that_was_deleted_is_unknown(world: World)
 # Deaths
 
 
-class Died(BaseException):
-    """No code catches it, as with the end of a Lambda."""
-
-
-@contextmanager
-def dying(world: World, number: int, moment: str) -> Any:
-    """Die before or after the call of this number; after that, each call fails."""
-    calls = count()
-    dead: list[Call] = []
+def died(
+    world: World, number: int, moment: str, create: Callable[..., object], *given: Any, **more: Any
+) -> Call | None:
+    """Die at the call of this number, counted from 0. Returns that call."""
     world.entry_writer.placement()  # reads the time pointer first: the same calls each time
     world.business_cache.one("orders")  # caches this business, unless it belongs to another request
+    return world.dies(lambda: create(world, *given, **more), number + 1, moment)
 
-    def before(call: Call) -> None:
-        if dead:
-            raise Died
-        if next(calls) == number:
-            dead.append(call)
-            if moment == "before":
-                raise Died
 
-    def after(call: Call) -> None:
-        if dead:
-            raise Died
-
-    world.recorder.before, world.recorder.after = before, after
-    try:
-        yield dead
-    except Died:
-        pass
-    finally:
-        world.recorder.before = world.recorder.after = None
+def check_died_at_a_write(call: Call | None) -> None:
+    assert call
+    assert call.operation == "BatchWriteItem"
 
 
 def check_each_index_was_created_and_is_delivered_once(world: World, requests: set[str]) -> None:
@@ -274,6 +256,12 @@ def check_each_index_was_created_and_is_delivered_once(world: World, requests: s
         for call in world.receiver.received
     )
     assert calls == expected
+
+
+def check_is_finished_by_a_repeat(world: World, name: str, **kept: Any) -> None:
+    repeated = batch(world, several(biz_type=name), name, **kept)
+    assert statuses(repeated) == ALL_BUT_ONE
+    assert batch_text(batch(world, several(biz_type=name), name, **kept)) == batch_text(repeated)
 
 
 def in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,21 +291,18 @@ def test_a_request_that_died_at_any_call_is_finished_by_its_repeat(
     died_at: list[str] = []
     for number in count():
         name = f"request-{number}"
-        with dying(world, number, moment) as dead:
-            batch(world, several(biz_type=name), name, remembered_seconds=remembered)
-        if not dead:
+        new, kept = several(biz_type=name), {"remembered_seconds": remembered}
+        call = died(world, number, moment, batch, new, name, **kept)
+        if call is None:
             break
-        died_at.append(dead[0].operation)
+        died_at.append(call.operation)
     assert died_at[:5] == ["BatchGetItem", "PutItem", *["BatchWriteItem"] * 3]
     assert {"SendMessageBatch", "GetItem"} <= set(died_at)
     time_passes(world)
 
     requests = {f"request-{number}" for number in range(len(died_at) + 1)}
     for name in requests:
-        repeated = batch(world, several(biz_type=name), name, remembered_seconds=remembered)
-        assert statuses(repeated) == [201] * len(DELAYS) + [422]
-        again = batch(world, several(biz_type=name), name, remembered_seconds=remembered)
-        assert batch_text(again) == batch_text(repeated)
+        check_is_finished_by_a_repeat(world, name, remembered_seconds=remembered)
     check_each_index_was_created_and_is_delivered_once(world, requests)
 
 
@@ -329,16 +314,13 @@ def test_a_request_that_died_at_any_call_is_finished_under_another_tolerance_of_
     names = [f"request-{number}" for number in range(20)]
     for number, name in enumerate(names):
         world.configured(name, tolerance_seconds=60)
-        with dying(world, number, "after"):
-            batch(world, several(biz_type=name), key=name)
+        died(world, number, "after", batch, several(biz_type=name), name)
     for name in names:
         world.configured(name, tolerance_seconds=300)
     pass_the_lease(world)
 
     for name in names:
-        repeated = batch(world, several(biz_type=name), key=name)
-        assert statuses(repeated) == [201] * len(DELAYS) + [422]
-        assert batch_text(batch(world, several(biz_type=name), key=name)) == batch_text(repeated)
+        check_is_finished_by_a_repeat(world, name)
     world.sweep_past(world.clock.now_ms() // 1000 + 400)
     check_each_index_was_created_and_is_delivered_once(world, set(names))
 
@@ -351,44 +333,38 @@ def test_a_repeat_that_died_at_any_call_is_finished_by_the_next(
     in_small_batches(monkeypatch)
     names = [f"request-{number}" for number in range(20)]
     for name in names:
-        with dying(world, 4, "before") as dead:
-            batch(world, several(biz_type=name), key=name)
-        assert dead[0].operation == "BatchWriteItem"
+        check_died_at_a_write(died(world, 4, "before", batch, several(biz_type=name), name))
     pass_the_lease(world)
     finished = 0
     for number, name in enumerate(names):
-        with dying(world, number, moment) as dead:
-            batch(world, several(biz_type=name), key=name)
-        finished += not dead
+        finished += died(world, number, moment, batch, several(biz_type=name), name) is None
     assert finished, "the repeats died at each of their calls"
     pass_the_lease(world)
 
     for name in names:
-        repeated = batch(world, several(biz_type=name), key=name)
-        assert statuses(repeated) == [201] * len(DELAYS) + [422]
+        check_is_finished_by_a_repeat(world, name)
     check_each_index_was_created_and_is_delivered_once(world, set(names))
 
 
 @pytest.mark.exhaustive
 def test_a_single_create_that_died_at_any_call_is_finished_by_its_repeat(world: World) -> None:
     first_ms = world.clock.now_ms()
-    died: list[tuple[str, dict[str, Any]]] = []
+    unfinished: list[tuple[str, dict[str, Any]]] = []
     world.business_cache.many(f"request-{number}" for number in range(6))
     for delay in (0, 5, 30, 300):
         for own_key in ({}, {"key": f"order-{delay}"}):
             for number in range(6):
                 one = task(delay, delay, biz_type=f"request-{number}", **own_key)
                 key = f"{delay}-{len(own_key)}-{number}"
-                with dying(world, number, "after") as dead:
-                    single(world, one, key)
-                died += [(key, one)] if dead else []
+                if died(world, number, "after", single, one, key):
+                    unfinished.append((key, one))
     plain = 2  # claim and put
     near, keyed = 1, 2  # a message; a read of the key, and its claim
     announced = 1  # the page of the tasks thirty seconds ahead, once
-    assert len(died) == 4 * (plain + plain + keyed) + 4 * near + announced
+    assert len(unfinished) == 4 * (plain + plain + keyed) + 4 * near + announced
     pass_the_sweep(world)
 
-    for key, one in died:
+    for key, one in unfinished:
         made = single(world, one, key)
         assert made.is_new
         due_ms = first_ms + one["delay_seconds"] * 1000
@@ -402,16 +378,14 @@ def test_a_single_create_that_died_at_any_call_is_finished_by_its_repeat(world: 
 
 
 def test_a_request_in_work_is_not_repeated_until_its_lease_ends(world: World) -> None:
-    with dying(world, 1, "before") as dead:
-        batch(world, several())
-    assert dead[0].operation == "BatchWriteItem"
+    check_died_at_a_write(died(world, 1, "before", batch, several()))
     world.clock.advance_ms(LEASE_MS - 1)
     with pytest.raises(IdempotencyKeyInUse):
         batch(world, several())
     with pytest.raises(IdempotencyKeyReused):
         batch(world, [task(0)])
     world.clock.advance_ms(1)
-    assert statuses(batch(world, several())) == [201] * len(DELAYS) + [422]
+    assert statuses(batch(world, several())) == ALL_BUT_ONE
 
 
 def test_a_request_that_created_all_its_tasks_is_answered_within_its_lease(world: World) -> None:
@@ -467,8 +441,7 @@ def test_a_message_whose_tasks_were_deleted_does_not_create_them_again(world: Wo
 def test_the_repeat_of_a_message_that_died_records_its_end(
     world: World,
 ) -> None:
-    with dying(world, 2, "before"):
-        batch(world, [task(0)], remembered_seconds=OF_A_MESSAGE)
+    died(world, 2, "before", batch, [task(0)], remembered_seconds=OF_A_MESSAGE)
     pass_the_lease(world)
     (made,) = batch(world, [task(0)], remembered_seconds=OF_A_MESSAGE)
     delete_item(world, made)
@@ -523,12 +496,8 @@ def test_the_repeat_of_a_request_that_died_looks_for_tasks_that_settings_refuse_
 ) -> None:
     monkeypatch.setattr("duewheel.stores.dynamodb.WRITES_PER_BATCH", 1)
     tasks = [task(0), task(1), task(2)]
-    with dying(world, 2, "before") as dead:
-        batch(world, tasks, key="without-the-second")
-    assert dead[0].operation == "BatchWriteItem"
-    with dying(world, 3, "before") as dead:
-        batch(world, tasks, key="with-the-second")
-    assert dead[0].operation == "BatchWriteItem"
+    check_died_at_a_write(died(world, 2, "before", batch, tasks, "without-the-second"))
+    check_died_at_a_write(died(world, 3, "before", batch, tasks, "with-the-second"))
     with pytest.raises(IdempotencyKeyInUse):
         batch(world, tasks, "with-the-second", settings=refuse_second)
     pass_the_lease(world)
@@ -569,7 +538,7 @@ def test_a_repeat_writes_unprocessed_tasks_immediately(world: World) -> None:
     assert statuses(first) == [201, 201, 201, 503, 503, 201, 201, 422]
     second = batch(world, several())
 
-    assert statuses(second) == [201] * len(DELAYS) + [422]
+    assert statuses(second) == ALL_BUT_ONE
     for before, after in zip(first, second, strict=True):
         if isinstance(before, Made):
             assert before == after
@@ -674,13 +643,12 @@ def test_a_request_while_another_writes_is_refused_as_in_use(world: World) -> No
             batch(world, several())
 
     world.recorder.once("BatchWriteItem", repeat)
-    assert statuses(batch(world, several())) == [201] * len(DELAYS) + [422]
+    assert statuses(batch(world, several())) == ALL_BUT_ONE
     assert sum(created(world).values()) == len(DELAYS)
 
 
 def test_only_one_of_two_concurrent_repeats_takes_a_request_over(world: World) -> None:
-    with dying(world, 1, "before"):
-        batch(world, several())
+    died(world, 1, "before", batch, several())
     pass_the_lease(world)
     first: list[list[Made | Refusal]] = []
     world.recorder.once("PutItem", lambda: first.append(batch(world, several())), at=2)
@@ -692,29 +660,25 @@ def test_only_one_of_two_concurrent_repeats_takes_a_request_over(world: World) -
 
 
 def test_a_repeat_that_read_before_another_took_over_creates_nothing(world: World) -> None:
-    with dying(world, 1, "before"):
-        batch(world, several())
+    died(world, 1, "before", batch, several())
     pass_the_lease(world)
 
     def take_over_and_die() -> None:
-        with dying(world, 4, "before") as dead:
-            batch(world, several())
+        assert died(world, 4, "before", batch, several())
         assert sum(created(world).values()) > 0
-        assert dead
 
     world.recorder.once("PutItem", take_over_and_die, at=2)
     with pytest.raises(IdempotencyKeyInUse):
         batch(world, several())
     pass_the_lease(world)
-    assert statuses(batch(world, several())) == [201] * len(DELAYS) + [422]
+    assert statuses(batch(world, several())) == ALL_BUT_ONE
     assert created(world) == {("orders", str(index)): 1 for index in range(len(DELAYS))}
 
 
 def test_a_request_whose_end_was_recorded_late_is_not_taken_over(world: World) -> None:
-    with dying(world, 2, "before") as dead:
-        batch(world, [task(0)], remembered_seconds=OF_A_MESSAGE)
+    late = died(world, 2, "before", batch, [task(0)], remembered_seconds=OF_A_MESSAGE)
     pass_the_lease(world)
-    (late,) = dead
+    assert late
     assert late.request["Item"]["state"] == {"S": "done"}
     recorded = partial(world.dynamodb._make_api_call, late.operation, late.request)
     world.recorder.once("PutItem", recorded, at=2)
@@ -740,8 +704,7 @@ def test_a_request_that_was_taken_over_does_not_answer(world: World) -> None:
 @pytest.mark.parametrize("number", range(8))
 def test_a_lost_answer_of_dynamodb_changes_nothing(world: World, number: int) -> None:
     """The SDK sends the write again, which finds the result of the first try."""
-    with dying(world, 3, "after"):
-        single(world, task(0, {"key": "order-17"}), key="left")
+    died(world, 3, "after", single, task(0, {"key": "order-17"}), "left")
     pass_the_lease(world)
     world.recorder.lose_answer(world.dynamodb, "PutItem", "UpdateItem", at=number + 1)
     results = [

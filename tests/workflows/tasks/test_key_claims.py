@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from random import Random
 from threading import Barrier, Event
 from typing import Any
@@ -23,7 +24,7 @@ from duewheel.stores.tasks import codec
 from tests.support.bounds import quick_first
 from tests.support.minutes import minutes_pass
 from tests.support.receiver import GONE, OK
-from tests.support.recorder import Call, Death
+from tests.support.recorder import Call
 from tests.support.stories import Story, interleavings
 from tests.support.world import World
 
@@ -61,20 +62,15 @@ def is_put_of_task(call: Call) -> bool:
     return call.operation == "PutItem" and "status" in call.request["Item"]
 
 
+def is_claim(call: Call) -> bool:
+    return call.operation == "PutItem" and "task" in call.request["Item"]
+
+
 def crash_after_the_claim(world: World, in_ms: int = 60_000) -> dict[str, Any]:
     """Returns the put of the task, which was not made."""
-    puts = []
-
-    def die(call: Call) -> None:
-        if is_put_of_task(call):
-            puts.append(call.request)
-            raise Death
-
-    world.recorder.before = die
-    with pytest.raises(Death):
-        create(world, in_ms=in_ms)
-    world.recorder.before = None
-    return puts[0]
+    put = world.dies(lambda: create(world, in_ms=in_ms), counted=is_put_of_task)
+    assert put is not None
+    return put.request
 
 
 def dead(world: World) -> Task:
@@ -144,14 +140,7 @@ def test_a_create_whose_home_was_buried_by_a_crashed_one_creates_at_another_plac
     """The other dies after it has written the tombstone, before it has the key."""
 
     def dies_as_it_claims() -> None:
-        def die(call: Call) -> None:
-            if call.operation == "PutItem" and "task" in call.request["Item"]:
-                raise Death
-
-        world.recorder.before = die
-        with pytest.raises(Death):
-            create(world)
-        world.recorder.before = None
+        assert world.dies(lambda: create(world), counted=is_claim)
 
     with before_the_put(world, dies_as_it_claims):
         task = made(world)
@@ -338,21 +327,8 @@ def crash_before(number: int, step: Callable[[Story], object]) -> Callable[[Stor
 
     def crashing(story: Story) -> None:
         before = story.world.recorder.before
-        left = number
-
-        def hook(call: Call) -> None:
-            nonlocal left
-            left -= 1
-            if not left:
-                raise Death
-
-        story.world.recorder.before = hook
-        try:
-            step(story)
-        except Death:
-            story.unfinished += 1
-        finally:
-            story.world.recorder.before = before
+        story.unfinished += story.world.dies(partial(step, story), number) is not None
+        story.world.recorder.before = before
 
     return crashing
 

@@ -2,6 +2,7 @@
 and beside other requests, too."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -21,7 +22,6 @@ from duewheel.rules.timers.schedule import Dialect, Schedule
 from duewheel.rules.timers.timer import Rules, Timer
 from duewheel.workflows.timers.timer_by_name import Put
 from tests.support.conflicts import A_MOMENT, conflicts, of_transactions
-from tests.support.recorder import Death
 from tests.support.timers import CALLBACK, chain_of, made
 from tests.support.world import CALLER, World
 
@@ -255,7 +255,7 @@ def test_a_crash_at_any_call_leaves_a_whole_timer_or_none(
             name = f"t{number}-{moment}"
             if prepare is not None:
                 prepare(world, name)
-            if not died_at(world, moment, number, lambda: act(world, name)):  # noqa: B023
+            if not world.dies(partial(act, world, name), number, moment):
                 break
             found = world.timers.named("orders", name)
             assert len(found) <= 1
@@ -269,25 +269,6 @@ def test_a_crash_at_any_call_leaves_a_whole_timer_or_none(
                 act(world, name)  # the repeat
             assert len(world.timers.named("orders", name)) == (act is not delete)
         assert number > 2
-
-
-def died_at(world: World, moment: str, number: int, act: Callable[[], object]) -> bool:
-    left = number
-
-    def hook(_: object) -> None:
-        nonlocal left
-        left -= 1
-        if left <= 0:
-            raise Death
-
-    setattr(world.recorder, moment, hook)
-    try:
-        act()
-    except Death:
-        return True
-    finally:
-        world.recorder.before = world.recorder.after = None
-    return False
 
 
 def test_a_put_that_meets_another_transaction_is_tried_again(world: World) -> None:
@@ -361,7 +342,7 @@ def test_a_crash_of_a_run_under_a_key_makes_one_run_at_most(world: World) -> Non
     timer = made(world, 3_600)
     for number, moment in product(range(1, 10), ("before", "after")):
         once = request(f"{number}-{moment}")
-        died_at(world, moment, number, lambda: world.run_timer(timer.timer_id, once))  # noqa: B023
+        world.dies(partial(world.run_timer, timer.timer_id, once), number, moment)
         task = world.run_timer(timer.timer_id, once)
         assert world.run_timer(timer.timer_id, once) == task
     assert len([item for item in world.items() if "occurrence" in item]) == 18

@@ -29,10 +29,6 @@ STEPS_OF_A_RUN = [
 ]
 
 
-class Crash(BaseException):
-    """The process is gone: nothing catches this, and nothing is cleaned up."""
-
-
 def run(world: World, me: str = "run", *, for_ms: int = 290_000) -> None:
     """One by schedule, with all the time that its function has."""
     until_ms = world.clock.now_ms() + for_ms
@@ -257,19 +253,12 @@ def test_nothing_is_late_or_called_twice_when_a_run_dies_at_any_step(
     tasks = [world.created(in_ms=FAR_MS + n * 23_250) for n in range(8)]
     run(world)
     world.clock.advance_ms(60_000)
-    seen = 0
 
-    def die(call: Call) -> None:
-        nonlocal seen
-        if call.operation == operation and "slot" not in call.request.get("Key", {}):
-            seen += 1
-            if seen == (1 if operation == "SendMessageBatch" else 2):
-                setattr(world.recorder, moment, None)
-                raise Crash
+    def is_step(call: Call) -> bool:
+        return call.operation == operation and "slot" not in call.request.get("Key", {})
 
-    setattr(world.recorder, moment, die)
-    with pytest.raises(Crash):
-        run(world, "dies")
+    number = 1 if operation == "SendMessageBatch" else 2
+    assert world.dies(lambda: run(world, "dies"), number, moment, is_step)
     world.clock.advance_ms(60_000)
     live(world, tasks[-1].due_ms + 1_000)
     assert_called_on_time(world, *tasks)
