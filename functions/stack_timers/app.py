@@ -74,7 +74,7 @@ def _carry_out(event: _Members, context: Any) -> _Members:
     while True:
         answer = make(event, request)
         is_late = context.get_remaining_time_in_millis() < _LAST_TRY_MS
-        if is_late or (answer.status < 500 and answer.status != 412):
+        if is_late or (answer.status < 500 and answer.status not in (412, 429)):
             break
         process.clock().sleep(_PAUSE_SECONDS)
     said = json.loads(answer.text)

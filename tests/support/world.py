@@ -251,6 +251,7 @@ class World:
             known=self.business_cache,
             made_once=wired_timers.made_once(),
             random_number=lambda: next(self._numbers),
+            check_call=lambda biz_type: self.admission.check_call(biz_type),
         )
 
     def _fail_attempt(self) -> FailAttempt:

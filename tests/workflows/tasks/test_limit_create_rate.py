@@ -1,15 +1,24 @@
 """A business creates as many tasks as its limit allows, over all processes; a refusal contains the
 time to wait."""
 
+from collections.abc import Callable
+
 import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.businesses.settings import Business, Own
+from duewheel.rules.preconditions import Precondition
 from duewheel.rules.refusals import Refusal, TooManyCreates
+from duewheel.rules.tasks.idempotency import idempotent_request
 from duewheel.rules.tasks.task import Made
+from duewheel.rules.tasks.updates import Change
+from duewheel.rules.timers.requests import named_timer
+from duewheel.wiring.changing import pause_task
 from duewheel.workflows.tasks.check_admission import Admission, LimitCreateRate
 from duewheel.workflows.tasks.create_tasks import CreateTasks
-from tests.support.world import CALLER, World
+from tests.support.operations import done
+from tests.support.timers import made
+from tests.support.world import CALLER, FAR_MS, World
 
 TEN = {"creates_per_second": 10.0}
 
@@ -138,6 +147,85 @@ def test_beats_of_a_watchdog_take_no_turn_of_the_limit(world: World) -> None:
         world.clock.advance_ms(10)
         assert not world.keyed.upsert(world.new(key="order-17", digest="same")).is_new
     assert world.read(task).version > 1
+
+
+Act = Callable[[], object]
+
+
+def run(world: World, number: int) -> Act:
+    task = world.created(FAR_MS + number)
+    return lambda: world.change.run(task.task_id)
+
+
+def move(world: World, number: int) -> Act:
+    task = world.created(FAR_MS + number)
+    return lambda: world.change(task.task_id, Change(due_ms=task.due_ms - 60_000))
+
+
+def upsert(world: World, number: int) -> Act:
+    key = f"key-{number}"
+    world.created_by_key(world.new(FAR_MS, key=key))
+    return lambda: world.keyed.upsert(world.new(60_000, key=key, digest="another"))
+
+
+def redrive(world: World, number: int) -> Act:
+    task = world.created(FAR_MS + number)
+    world.cancel(task.task_id)
+    return lambda: world.redrive(task.task_id)
+
+
+def run_timer(world: World, _: int) -> Act:
+    timer = made(world, 60)
+    return lambda: world.run_timer(timer.timer_id)
+
+
+def create_timer(world: World, _: int) -> Act:
+    return lambda: made(world, 60)
+
+
+def put_timer(world: World, number: int) -> Act:
+    body = '{"cron": "0 * * * *", "callback": {"url": "https://receiver.example/hook"}}'
+    named = named_timer(body, "orders", f"n{number}")
+    return lambda: world.timer_by_name.put(named, Precondition(), by=CALLER)
+
+
+@pytest.mark.parametrize("way", [run, move, upsert, redrive, run_timer, create_timer, put_timer])
+def test_every_other_way_to_have_a_call_made_takes_a_turn(
+    world: World, way: Callable[[World, int], Act]
+) -> None:
+    acts = [way(world, number) for number in range(2)]
+    limited(world, creates_per_second=0.001)
+    world.clock.advance_ms(5_000)
+    acts[0]()
+    with pytest.raises(TooManyCreates):
+        acts[1]()
+
+
+def test_a_move_to_a_later_instant_a_pause_and_its_end_take_no_turn(world: World) -> None:
+    task = world.created(FAR_MS)
+    limited(world, creates_per_second=0.001)
+    for _ in range(3):
+        task = world.change(task.task_id, Change(due_ms=task.due_ms + 60_000))
+        pause_task()(task.task_id, None, CALLER)
+        pause_task().resume(task.task_id)
+
+
+def test_a_redrive_by_an_operation_takes_turns_and_goes_on(world: World) -> None:
+    tasks = [world.created(FAR_MS + number) for number in range(5)]
+    for task in tasks:
+        world.cancel(task.task_id)
+    limited(world, creates_per_second=1.0)
+    began_ms = world.clock.now_ms()
+    operation = done(world, "redrive", ids=[task.task_id for task in tasks])
+    assert operation.counts.changed == 5
+    assert world.clock.now_ms() - began_ms >= 4_000
+
+
+def test_a_repeat_of_a_run_of_a_timer_finds_its_run_beyond_the_limit(world: World) -> None:
+    timer = made(world, 60)
+    limited(world, creates_per_second=0.001)
+    once = idempotent_request(CALLER, "one", f"/v1/timers/{timer.timer_id}/run", "", is_single=True)
+    assert world.run_timer(timer.timer_id, once) == world.run_timer(timer.timer_id, once)
 
 
 def test_without_a_limit_nothing_is_written_for_it(world: World) -> None:

@@ -208,12 +208,15 @@ CALLS: dict[str, Mapping[str, Call]] = {
             *_STEERING,
             refusals.OfATimer,
             refusals.TargetNotEnabled,
+            refusals.TooManyCreates,
             body=TaskChangeBody,
         ),
         "DELETE": writes(cancel_task, TaskView, *_BY_ID, *_STEERING),
     },
     "/v1/tasks/{task_id}/run": {
-        "POST": writes(run_task, TaskView, *_BY_ID, *_STEERING, refusals.OfATimer)
+        "POST": writes(
+            run_task, TaskView, *_BY_ID, *_STEERING, refusals.OfATimer, refusals.TooManyCreates
+        )
     },
     "/v1/tasks/{task_id}/pause": {
         "POST": writes(
@@ -228,7 +231,9 @@ CALLS: dict[str, Mapping[str, Call]] = {
     },
     "/v1/tasks/{task_id}/resume": {"POST": writes(resume_task, TaskView, *_BY_ID, *_STEERING)},
     "/v1/tasks/{task_id}/redrive": {
-        "POST": writes(redrive_task, TaskView, *_BY_ID, refusals.NotRedrivable)
+        "POST": writes(
+            redrive_task, TaskView, *_BY_ID, refusals.NotRedrivable, refusals.TooManyCreates
+        )
     },
     "/v1/businesses/{biz_type}/tasks": {
         "GET": reads(list_tasks_by_key_prefix, TasksView, query=PrefixQuery),

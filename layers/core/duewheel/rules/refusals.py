@@ -262,10 +262,11 @@ class ListIndexOff(Refusal):
 
 
 class TooManyCreates(Refusal):
-    """Beyond the business's own `creates_per_second`; nothing was written."""
+    """Beyond the business's own `creates_per_second`, by a create or in another way; nothing was
+    written."""
 
     type = "too-many-creates"
-    title = "The business creates more tasks than it may"
+    title = "The business has more calls made than it may"
     status = 429
 
     def __init__(self, wait_ms: int) -> None:

@@ -29,6 +29,7 @@ def redrive_task() -> RedriveTask:
         tasks=tasks(),
         keys=keys(),
         keep_order=order(),
+        admission=admission(),
         entry_writer=entry_writer(),
     )
 

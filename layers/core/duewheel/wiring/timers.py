@@ -36,6 +36,12 @@ def made_once() -> MadeOnce:
     return MadeOnce(dynamodb(), settings().registry_table)
 
 
+def _check_call(biz_type: str) -> None:
+    from duewheel.wiring.creating import admission  # only where a caller has calls made
+
+    admission().check_call(biz_type)
+
+
 @once
 def create_timer() -> CreateTimer:
     return CreateTimer(
@@ -45,6 +51,7 @@ def create_timer() -> CreateTimer:
         known=business_cache(),
         made_once=made_once(),
         random_number=lambda: secrets.randbelow(ID_RANGE),
+        check_call=_check_call,
     )
 
 
@@ -77,6 +84,7 @@ def run_timer() -> RunTimer:
         keep_order=keep_order(business_cache()),
         entry_writer=entry_writer(),
         made_once=made_once(),
+        check_call=_check_call,
     )
 
 

@@ -248,6 +248,7 @@ class ChangeTask(Struct, frozen=True):
             after = also(changed(task, change, now_ms, self._due_ms))
             if change.callback is not None or change.sets_payload:
                 self.admission.check_change(after)
+            self.admission.check_earlier(task, after)
             return after
 
         return self.change_pending(home, altered, permit)
@@ -262,7 +263,9 @@ class ChangeTask(Struct, frozen=True):
     def run_at(self, home: Address, permit: Permit = ANYTHING, also: Also = same) -> Task:
         def altered(task: Task, now_ms: int) -> Task:
             _check_own(task)
-            return also(brought_forward(task, now_ms))
+            after = also(brought_forward(task, now_ms))
+            self.admission.check_earlier(task, after)
+            return after
 
         return self.change_pending(home, altered, permit)
 

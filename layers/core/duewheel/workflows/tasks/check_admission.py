@@ -1,5 +1,5 @@
 """Check admission: whether a business allows a task that is about to be written, by its settings
-and by its limit of creates a second.
+and by its limit of creates a second, which also bounds all other ways to have a call made.
 
 The check is made at the write, not when the request is read: a repeat of the request finds the
 tasks that were created, even if the settings have changed.
@@ -112,6 +112,19 @@ class Admission(Struct, frozen=True):
         business = self._businesses([task])[task.biz_type]
         check_callback(task.callback, task.payload, business)
         check_on_outcome(task.on_outcome, business)
+
+    def check_call(self, biz_type: str) -> None:
+        """A caller makes a call in another way than by a create: it takes a turn as well."""
+        with unavailable_when_throttled():
+            business = self.known.one(biz_type)
+        allowed = self._allowed(business, 1)
+        if not allowed.count:
+            raise TooManyCreates(allowed.wait_ms)
+
+    def check_earlier(self, before: Task, after: Task) -> None:
+        """A change that has the task called earlier takes a turn."""
+        if after.call_ms < before.call_ms:
+            self.check_call(after.biz_type)
 
     def check_create(self, task: Task) -> None:
         """Raise the refusal of a new task, if there is one."""

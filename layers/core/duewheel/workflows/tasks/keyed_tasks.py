@@ -75,6 +75,11 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
         """Create, or change the live task; the beat of a watchdog is one write."""
         new = upsert.bounded(new)
 
+        def altered(task: Task, now_ms: int) -> Task:
+            after = upsert.rescheduled(task, new, now_ms, self._due_ms)
+            self.admission.check_earlier(task, after)
+            return after
+
         def try_once() -> Made | None:
             named, task = self._look(new.biz_type, new.key)
             if task is None or not task.is_live:
@@ -84,10 +89,7 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
                 return Made(placed) if is_taken else None
             self.admission.check_change(new)
             try:
-                rescheduled = self.change_pending(
-                    task.home,
-                    lambda task, now_ms: upsert.rescheduled(task, new, now_ms, self._due_ms),
-                )
+                rescheduled = self.change_pending(task.home, altered)
             except (AlreadySettled, UnknownTask):
                 return None  # it ended in between: the key is free
             return Made(rescheduled, is_new=False)

@@ -16,6 +16,7 @@ from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.change_task import Also, same
+from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.write_entries import EntryWriter
 
@@ -25,6 +26,7 @@ class RedriveTask(Struct, frozen=True, kw_only=True):
     tasks: TaskStore
     keys: KeyStore
     keep_order: KeepOrder
+    admission: Admission
     entry_writer: EntryWriter
 
     def __call__(self, task_id: str, permit: Permit = ANYTHING) -> Task:
@@ -37,6 +39,7 @@ class RedriveTask(Struct, frozen=True, kw_only=True):
             raise no_such_task()
         permit.check_found(task.biz_type, no_such_task())
         self._check(task, now_ms)
+        self.admission.check_call(task.biz_type)
         entry = self.entry_writer.put(task, lifecycle.redrive_at_ms(task, now_ms))
         redriven = also(lifecycle.redriven(task, entry, now_ms))
         with unavailable_when_throttled():

@@ -12,7 +12,12 @@ from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.rules.preconditions import Precondition
-from duewheel.rules.refusals import TooManyWrites, Unavailable, UnknownTask
+from duewheel.rules.refusals import (
+    TooManyCreates,
+    TooManyWrites,
+    Unavailable,
+    UnknownTask,
+)
 from duewheel.rules.tasks.effective_callback import check_callback, check_on_outcome
 from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.tasks.task import Task
@@ -141,6 +146,7 @@ class RunTimer(Struct, frozen=True, kw_only=True):
     keep_order: KeepOrder
     entry_writer: EntryWriter
     made_once: MadeOnce
+    check_call: Callable[[str], None]  # whether its business allows one more
 
     def __call__(self, timer_id: str, once: IdempotentRequest | None = None) -> Task:
         """Makes one occurrence by the current definition, due at once. A repeat of the request gets
@@ -148,6 +154,12 @@ class RunTimer(Struct, frozen=True, kw_only=True):
         timer = self.timers.read(timer_id)
         if timer is None:
             raise no_such_timer()
+        try:
+            self.check_call(timer.biz_type)
+        except TooManyCreates:
+            if once is None or (before := self._found(once)) is None:
+                raise
+            return before
         task = manual_task(
             timer, self.entry_writer.placement_now(), self.entry_writer.random_bytes()
         )
@@ -168,9 +180,15 @@ class RunTimer(Struct, frozen=True, kw_only=True):
         now_ms = self.entry_writer.clock.now_ms()
         if self.tasks.create_with(task, self.made_once.record(once, task.task_id, now_ms)):
             return None
-        if (made := self.made_once.made(once, now_ms)) is None:
+        if (before := self._found(once)) is None:
             raise TooManyWrites()
-        if made == task.task_id:  # by an earlier try of the same transaction
+        # By an earlier try of the same transaction, if it is this one.
+        return None if before.task_id == task.task_id else before
+
+    def _found(self, once: IdempotentRequest) -> Task | None:
+        """The occurrence that this request made before."""
+        made = self.made_once.made(once, self.entry_writer.clock.now_ms())
+        if made is None:
             return None
         before = self.tasks.get(address_of_task(made))
         if before is None:

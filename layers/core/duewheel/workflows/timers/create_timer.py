@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.rules.refusals import InvalidField, Unavailable, UnknownTimer
+from duewheel.rules.refusals import InvalidField, TooManyCreates, Unavailable, UnknownTimer
 from duewheel.rules.tasks.effective_callback import check_callback, check_on_outcome
 from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.timers.requests import NewTimer
@@ -34,11 +34,13 @@ class CreateTimer(Struct, frozen=True, kw_only=True):
     known: BusinessCache
     made_once: MadeOnce
     random_number: Callable[[], int]  # below `ID_RANGE`
+    check_call: Callable[[str], None]  # whether its business allows one more
 
     def __call__(self, new: NewTimer, *, by: str, once: IdempotentRequest | None = None) -> Timer:
         try:
             self.check(new)
-        except InvalidField:  # the settings of its business may be others by now
+            self.check_call(new.biz_type)
+        except (InvalidField, TooManyCreates):  # a repeat gets what it has made
             if (before := self.made_before(once)) is None:
                 raise
             return before

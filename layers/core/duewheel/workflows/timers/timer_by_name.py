@@ -70,6 +70,7 @@ class TimerByName(Struct, frozen=True):
             new = self._new(named)
             if dry_run:
                 return Put(new, is_new=True)
+            self.create.check_call(named.biz_type)
             made = self.create.store(new, by, self.claims.claim(new, latest))
             return None if made is None else Put(made, is_new=True)
 
