@@ -32,7 +32,9 @@ test: $(VENV)/ready ## run the tests but for the long ones: every behaviour once
 	HYPOTHESIS_PROFILE=quick $(IN_VENV)/python -m pytest -n auto $(QUICK)
 	HYPOTHESIS_PROFILE=quick $(IN_CLIENT)/python -m pytest -n auto $(QUICK)
 
-test-all: test ## run the long tests, too: each case and each crash, soaks, stacks, properties with more examples
+SAMPLES := $(VENV)/samples
+
+test-all: test $(SAMPLES) ## run the long tests, too: each case and each crash, soaks, stacks, properties with more examples
 	$(IN_VENV)/python -m pytest -n auto $(LONG)
 	$(IN_CLIENT)/python -m pytest -n auto $(LONG)
 
@@ -167,6 +169,7 @@ pins: $(UV) ##m choose versions for the requirements files, with the hash of eve
 	$(PIN) --python-version 3.11 requirements/dev.in -o requirements/dev.txt
 	$(PIN) --python-version 3.11 requirements/check.in -o requirements/check.txt
 	$(PIN) --python-version 3.11 requirements/browser.in -o requirements/browser.txt
+	$(PIN) --python-version 3.11 requirements/samples.in -o requirements/samples.txt
 	$(PIN) --python-version 3.11 requirements/second.in -o requirements/second.txt
 	$(PIN) --python-version 3.11 requirements/bench.in -o requirements/bench.txt
 	$(PIN) --python-version 3.11 requirements/uv.in -o requirements/uv.txt
@@ -232,6 +235,10 @@ $(CHECKS): requirements/check.txt $(VENV)/ready
 
 $(BROWSER): requirements/browser.txt $(VENV)/ready
 	$(call INSTALL,$(IN_VENV)/python,requirements/browser.txt)
+	@touch $@
+
+$(SAMPLES): requirements/samples.txt $(VENV)/ready
+	$(call INSTALL,$(IN_VENV)/python,requirements/samples.txt)
 	@touch $@
 
 $(SECOND)/ready: requirements/second.txt $(UV)

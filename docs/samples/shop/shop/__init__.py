@@ -1,0 +1,1 @@
+"""A small shop that leaves all that happens later to Duewheel."""
