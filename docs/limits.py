@@ -202,7 +202,8 @@ FIELDS = f"""
 `biz_type` | {task(biz_type="")}
 `key`, `key_prefix` | {task(key="")}
 `payload` | {task_requests.PAYLOAD_BYTES_MAX // 1024} KiB of UTF-8
-`due_at`, `due_ms`, `max_due_at` | from 1970 to {AHEAD_DAYS_MAX:,} days ahead
+`due_at`, `max_due_at` | from 1970 to {AHEAD_DAYS_MAX:,} days ahead
+`due_ms` | from 10^11, in 1973, to {AHEAD_DAYS_MAX:,} days ahead
 `delay_seconds` | {task(delay_seconds=-1)} ({AHEAD_DAYS_MAX:,} days)
 `expires_after_seconds` | {task(expires_after_seconds=0)} ({AHEAD_DAYS_MAX:,} days)
 `flow_key` | {task(flow_key="")}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, TooLarge
-from duewheel.rules.tasks.requests import batch_request, single_request
+from duewheel.rules.tasks.requests import DUE_MS_MIN, batch_request, single_request
 from duewheel.rules.tasks.task import NewTask
 from tests.support.cases import each_case
 
@@ -98,7 +98,7 @@ def test_all_fields_of_a_request_are_read() -> None:
     [
         ("due_at", "2030-01-31T08:00:00.0001Z", 1_896_076_800_001),
         ("due_at", "1970-01-01T00:00:00Z", 0),
-        ("due_ms", 0, 0),
+        ("due_ms", DUE_MS_MIN, DUE_MS_MIN),
         ("due_ms", NOW_MS - 1, NOW_MS - 1),
         ("due_ms", NOW_MS + TEN_YEARS_MS, NOW_MS + TEN_YEARS_MS),
         ("delay_seconds", 0, NOW_MS),
@@ -121,6 +121,7 @@ def test_each_due_field_sets_the_due_instant(field: str, value: Any, due_ms: int
         ("due_at", "2099-01-01T00:00:00Z"),
         ("due_at", 1_900_000_000),
         ("due_at", None),
+        ("due_ms", DUE_MS_MIN - 1),
         ("due_ms", -1),
         ("due_ms", NOW_MS + TEN_YEARS_MS + 1),
         ("due_ms", 1.5),
@@ -150,6 +151,12 @@ def test_exactly_one_due_field_is_needed() -> None:
     assert refused(due()).field == "due_at"
     assert refused(body(due_ms=NOW_MS)).field == "delay_seconds"
     assert refused(due(due_at="2030-01-31T08:00:00Z", due_ms=NOW_MS)).field == "due_ms"
+
+
+def test_seconds_given_for_milliseconds_are_refused() -> None:
+    refusal = refused(due(due_ms=NOW_MS // 1000))
+    assert refusal.field == "due_ms"
+    assert "was given in seconds" in refusal.detail
 
 
 # ---------------------------------------------------------------- payload

@@ -57,6 +57,7 @@ BATCH_TASKS_MAX = 500
 BATCH_MEMBER = "tasks"
 PAYLOAD_BYTES_MAX = 64 * 1024
 DUE_FIELDS = ("due_at", "due_ms", "delay_seconds")
+DUE_MS_MIN = 10**11  # in 1973; as seconds it is in the year 5138
 _BESIDE_THE_DIGEST = ("biz_type", "key", "max_due_at")
 
 Payload = Annotated[
@@ -71,7 +72,10 @@ class DueBody(RequestBody):
 
     due_at: Annotated[Instant, says("Up to ten years ahead.")] | UnsetType = UNSET
     due_ms: (
-        Annotated[int, Meta(ge=0, description="Milliseconds since 1970, up to ten years ahead.")]
+        Annotated[
+            int,
+            says("Milliseconds since 1970, up to ten years ahead.", minimum=DUE_MS_MIN),
+        ]
         | UnsetType
     ) = UNSET
     delay_seconds: Annotated[float, Meta(ge=0, le=AHEAD_SECONDS_MAX)] | UnsetType = UNSET
@@ -268,8 +272,11 @@ def due_ms_from(body: DueBody, now_ms: int, path: str = "") -> int:
     if not isinstance(body.delay_seconds, UnsetType):
         return now_ms + _ms_rounded_up(body.delay_seconds)
     due_ms, latest_ms = given(body.due_ms, 0), now_ms + AHEAD_SECONDS_MAX * 1000
+    if due_ms < DUE_MS_MIN:
+        reason = "is before 1973 in milliseconds: it was given in seconds."
+        raise invalid(joined_path(path, "due_ms"), reason)
     if due_ms > latest_ms:
-        raise invalid(joined_path(path, "due_ms"), f"must be from 0 to {latest_ms}.")
+        raise invalid(joined_path(path, "due_ms"), f"must be from {DUE_MS_MIN} to {latest_ms}.")
     return due_ms
 
 
