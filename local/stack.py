@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import boto3
 
+from duewheel.interface.http import CONSOLE_PATH
 from duewheel.rules.access.grants import ANYTHING, AuthMode
 from duewheel.rules.access.requests import FIRST_ADMIN
 from duewheel.settings import settings_from
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "template.yaml"
 STOP_SECONDS = 5.0
+TO_THE_CONSOLE = ("/", "/console/")  # what a browser is likely to be given
 OVERRIDES = {
     "AllowedPrivateCidrs": "127.0.0.0/8,::1/128",
     "IngestBusinesses": "*",
@@ -242,6 +244,8 @@ class LocalStack:
     def _answer(self, request: Request) -> Reply:
         if request.path.startswith(PREFIX):
             return self._local_routes.answer(request)
+        if request.path in TO_THE_CONSOLE:
+            return Reply(302, headers=(("Location", CONSOLE_PATH),))
         return self._gateway.answer(request)
 
     def _invoke_api(self, function: Function, event: dict[str, Any]) -> Any:

@@ -311,6 +311,6 @@ def test_a_redirect_is_not_followed(scripted: Scripted) -> None:
     assert len(script.requests) == 1
 
 
-def test_unreachable_names_the_cause() -> None:
-    with pytest.raises(Unreachable, match="ConnectError"):
+def test_unreachable_names_the_address_and_the_cause() -> None:
+    with pytest.raises(Unreachable, match=r"from http://127\.0\.0\.1:1: ConnectError"):
         Duewheel("http://127.0.0.1:1", patience_seconds=0).health()

@@ -30,7 +30,7 @@ def refused(method: str, target: str, headers: Message, port: int) -> str | None
 def _is_of_the_console(method: str, target: str) -> bool:
     """Its files are public, and pages of other sites may link to them."""
     path = target.partition("?")[0]
-    return method in READS and (path == "/console" or path.startswith("/console/"))
+    return method in READS and (path in ("/", "/console") or path.startswith("/console/"))
 
 
 def _is_own_origin(headers: Message, host: str) -> bool:

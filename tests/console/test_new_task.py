@@ -1,11 +1,10 @@
 """The creation of a task in the console: repeats create one task, the payload is sent unchanged."""
 
 import json
-import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import expect
 
 from tests.console.viewer import Viewer
 from tests.support.service import Service
@@ -27,16 +26,7 @@ def test_a_double_click_makes_one_task(viewer: Viewer, service: Service, busines
 def test_a_task_whose_answer_was_lost_is_not_created_twice(
     viewer: Viewer, service: Service, business: str
 ) -> None:
-    lost: list[Route] = []
-
-    def lose_the_first(route: Route) -> None:
-        if route.request.method != "POST" or lost:
-            return route.fallback()
-        lost.append(route)
-        route.fetch()
-        return route.fulfill(status=504, json={"message": "Endpoint request timed out"})
-
-    viewer.page.route(re.compile("/v1/tasks$"), lose_the_first)
+    viewer.lose_first_answer("/v1/tasks")
     viewer.open(f"tasks/new?biz_type={business}")
     viewer.field("Callback URL").fill(f"{service.url}/_local/inbox/shop")
     viewer.press("Create")

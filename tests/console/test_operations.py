@@ -71,6 +71,7 @@ def test_selected_tasks_are_cancelled_and_the_others_stay(
     viewer.open(f"tasks?biz_type={business}")
     for number in (0, 2):
         viewer.rows("Tasks").nth(number).get_by_role("checkbox").check()
+    viewer.choose("Action", "Cancel")
     viewer.press("Apply to 2 selected")
     expect(viewer.dialog()).to_contain_text(f"Cancel 2 tasks of {business}?")
     viewer.agree("Cancel them")
@@ -89,6 +90,7 @@ def test_all_that_match_are_counted_first_and_those_on_other_pages_are_among_the
     other = created(service, business, key="other", labels={"team": "a"})
     viewer.open(f"tasks?biz_type={business}&status=pending&key_prefix=k-")
     expect(viewer.rows("Tasks")).to_have_count(50)
+    viewer.choose("Action", "Cancel")
     viewer.press("Apply to all that match")
     expect(viewer.dialog()).to_contain_text(f"Cancel 60 tasks of {business}?")
     assert set(statuses(service, business)) == {"pending"}
@@ -113,6 +115,7 @@ def test_the_filter_of_the_list_is_the_filter_of_the_operation(
     due = "due_from=2030-01-31T08:00:00Z&due_to=2030-02-01T08:00:00Z"
     words = f"status=pending&key_prefix=k-&flow_key=c%2F7&timer_id=17&label=team:a%0An:1&{due}"
     viewer.open(f"tasks?biz_type={business}&{words}")
+    viewer.choose("Action", "Cancel")
     viewer.press("Apply to all that match")
     expect(viewer.outcome()).to_contain_text("can change no task")
     assert sent == [
@@ -170,11 +173,20 @@ def test_selected_tasks_are_moved_to_one_instant(
     assert {task["due_at"] for task in listed(service, business)} == {"2030-01-31T08:00:00.000Z"}
 
 
+def test_no_action_is_preselected(viewer: Viewer, service: Service, business: str) -> None:
+    batch(service, business, 2)
+    viewer.open(f"tasks?biz_type={business}")
+    viewer.press("Select all shown")
+    for button in ("Apply to 2 selected", "Apply to all that match"):
+        expect(viewer.button(button)).to_be_disabled()
+
+
 def test_a_declined_question_starts_nothing(
     viewer: Viewer, service: Service, business: str
 ) -> None:
     batch(service, business, 2)
     viewer.open(f"tasks?biz_type={business}")
+    viewer.choose("Action", "Cancel")
     viewer.press("Apply to all that match")
     viewer.agree("Leave it")
     expect(viewer.dialog()).to_have_count(0)
@@ -207,6 +219,7 @@ def test_a_count_can_be_stopped(viewer: Viewer, business: str) -> None:
     viewer.answer("/v1/operations", 201, counting)
     viewer.answer(PATH, 200, counting)
     viewer.open(f"tasks?biz_type={business}")
+    viewer.choose("Action", "Cancel")
     viewer.press("Apply to all that match")
     expect(viewer.section("Count")).to_contain_text("7 tasks would be cancelled, 30 were so")
 
@@ -233,6 +246,7 @@ def test_leaving_the_page_ends_a_count_and_not_an_operation(viewer: Viewer, busi
 
     viewer.page.route(f"**{PATH}/stop", stop)
     viewer.open(f"tasks?biz_type={business}")
+    viewer.choose("Action", "Cancel")
     viewer.press("Apply to all that match")
     expect(viewer.section("Count")).to_be_visible()
     with viewer.page.expect_response(f"**{PATH}/stop"):
@@ -249,6 +263,7 @@ def test_a_failed_look_is_shown_and_the_operation_is_followed_on(
     viewer.answer(PATH, 500, FAILED)
     viewer.open(f"tasks?biz_type={business}")
     viewer.press("Select all shown")
+    viewer.choose("Action", "Cancel")
     viewer.press("Apply to 1 selected")
     viewer.agree("Cancel them")
     expect(progress(viewer)).to_contain_text("1,200 of 1 task cancelled, 30 were so already.")
@@ -280,9 +295,11 @@ def test_the_actions_are_those_that_the_status_allows(
     created(service, business)
     options = viewer.field("Action").locator("option")
     viewer.open(f"tasks?biz_type={business}")
-    expect(options).to_have_text(["Cancel", "Reschedule", "Run", "Pause", "Resume", "Redrive"])
+    expect(options).to_have_text(
+        ["choose one", "Cancel", "Reschedule", "Run", "Pause", "Resume", "Redrive"]
+    )
     viewer.open(f"tasks?biz_type={business}&status=pending")
-    expect(options).to_have_text(["Cancel", "Reschedule", "Run", "Pause", "Resume"])
+    expect(options).to_have_text(["choose one", "Cancel", "Reschedule", "Run", "Pause", "Resume"])
     viewer.open(f"tasks?biz_type={business}&status=cancelled")
     expect(options).to_have_text(["Redrive"])
 
@@ -293,6 +310,9 @@ def test_the_keyboard_alone_cancels_tasks(viewer: Viewer, service: Service, busi
     box = viewer.rows("Tasks").nth(1).get_by_role("checkbox")
     box.focus()
     viewer.page.keyboard.press("Space")
+    expect(viewer.button("Apply to 1 selected")).to_be_disabled()  # no action is chosen yet
+    viewer.field("Action").focus()
+    viewer.page.keyboard.type("Cancel")
     expect(viewer.button("Apply to 1 selected")).to_be_enabled()
     viewer.button("Apply to 1 selected").focus()
     viewer.page.keyboard.press("Enter")

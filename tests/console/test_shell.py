@@ -1,9 +1,13 @@
 """The parts of every page of the console: start page, security policy, navigation."""
 
+from urllib.parse import urlsplit
+
 import pytest
 from playwright.sync_api import Route, expect
 
+from tests.console.tasks_at_hand import created
 from tests.console.viewer import Viewer
+from tests.support.service import Service
 
 
 def test_the_console_opens_on_the_wheel(viewer: Viewer) -> None:
@@ -19,6 +23,39 @@ def test_pages_are_reached_by_the_navigation(viewer: Viewer) -> None:
         expect(viewer.page.get_by_role("link", name=name, exact=True)).to_have_attribute(
             "aria-current", "page"
         )
+
+
+@pytest.mark.parametrize("path", ["/", "/console/"])
+def test_the_root_of_the_stack_leads_to_the_console(viewer: Viewer, path: str) -> None:
+    viewer.page.goto(path)
+    expect(viewer.page.locator("main h1")).to_have_text("Overview")
+    assert urlsplit(viewer.page.url).path == "/console"
+
+
+def test_a_service_without_an_answer_is_named(
+    viewer: Viewer, service: Service, complaints: list[str]
+) -> None:
+    viewer.page.route("**/v1/**", lambda route: route.abort())
+    viewer.open()
+    expect(viewer.page.get_by_role("alert").first).to_contain_text(service.url)
+    complaints.clear()
+
+
+def test_back_closes_a_dialog_and_the_page_stays(
+    viewer: Viewer, service: Service, business: str
+) -> None:
+    task = created(service, business)
+    viewer.open(f"tasks?biz_type={business}")
+    viewer.open(f"tasks/{task['task_id']}")
+    for leave in (viewer.page.go_back, lambda: viewer.agree("Leave it")):
+        viewer.press("Cancel the task")
+        expect(viewer.dialog()).to_be_visible()
+        leave()
+        expect(viewer.dialog()).to_have_count(0)
+        expect(viewer.fact("Business")).to_have_text(business)
+    assert service.task(task)["status"] == "pending"
+    viewer.page.go_back()
+    expect(viewer.rows("Tasks")).to_have_count(1)
 
 
 def test_an_injected_script_does_not_run(viewer: Viewer, complaints: list[str]) -> None:

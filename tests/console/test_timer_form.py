@@ -72,6 +72,17 @@ def test_a_timer_is_made_by_the_keyboard_alone(viewer: Viewer, service: Service)
     assert timer["every_seconds"] == 900
 
 
+def test_a_timer_whose_answer_was_lost_is_not_made_twice(viewer: Viewer, service: Service) -> None:
+    """So the second click of a double click makes none, however late it comes."""
+    open_filled_form(viewer, service, "lost")
+    viewer.lose_first_answer("/v1/timers")
+    viewer.press("Make the timer")
+    expect(viewer.page.get_by_role("alert").first).to_contain_text("took too long")
+    viewer.press("Make the timer")
+    expect(viewer.page.locator("main h1")).to_have_text("close enabled")
+    assert len(timers_of(service, "lost")) == 1
+
+
 def test_a_double_click_makes_one_timer(viewer: Viewer, service: Service) -> None:
     page = viewer.page
     open_filled_form(viewer, service, "twice")

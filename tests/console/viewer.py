@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, Route
 
 FAILED = {  # a problem of the service
     "type": "urn:duewheel:problem:internal",
@@ -75,6 +75,19 @@ class Viewer:
 
     def outcome(self) -> Locator:
         return self.page.locator("#outcomes .outcome").last
+
+    def lose_first_answer(self, path: str) -> None:
+        """The first POST of this path is carried out, and its answer is lost."""
+        lost: list[Route] = []
+
+        def lose(route: Route) -> None:
+            if route.request.method != "POST" or lost:
+                return route.fallback()
+            lost.append(route)
+            route.fetch()
+            return route.fulfill(status=504, json={"message": "Endpoint request timed out"})
+
+        self.page.route(lambda url: urlsplit(url).path == path, lose)
 
     def answer(self, path: str, status: int, body: Mapping[str, object]) -> None:
         """Replace the service's answers to all later requests for a path."""

@@ -35,9 +35,9 @@ def read_answer(response: httpx.Response) -> Any:
     )
 
 
-def no_answer(error: httpx.RequestError) -> Failure:
+def no_answer(error: httpx.RequestError, url: str) -> Failure:
     """The kind of the error decides whether the request can have been sent."""
-    unreachable = Unreachable(f"{type(error).__name__}: {error}")
+    unreachable = Unreachable(f"No answer from {url}: {type(error).__name__}: {error}")
     unreachable.__cause__ = error
     return Failure(unreachable, was_sent=not isinstance(error, NOT_SENT))
 

@@ -100,6 +100,6 @@ def test_a_repeated_origin_is_refused() -> None:
     assert is_refused(("Host", "127.0.0.1:8080"), ("Origin", OWN), ("Origin", OWN))
 
 
-@each_case("line", ["GET /console", "HEAD /console", "GET /console/main.js?v=1"])
+@each_case("line", ["GET /", "GET /console", "HEAD /console", "GET /console/main.js?v=1"])
 def test_a_link_of_another_page_opens_the_console(line: str) -> None:
     assert not is_refused(("Host", "localhost:8080"), ("Sec-Fetch-Site", "cross-site"), line=line)

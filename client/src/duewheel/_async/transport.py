@@ -59,5 +59,5 @@ class AsyncTransport:
                 call.method, self._url + call.path, content=call.content or None, headers=headers
             )
         except httpx.RequestError as error:
-            return no_answer(error)
+            return no_answer(error, self._url)
         return read_answer(response)

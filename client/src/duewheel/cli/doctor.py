@@ -53,7 +53,7 @@ def checks(target: Connection, business: str | None) -> Iterator[Check]:
         try:
             answer = http.get(f"{url}/v1/health")
         except httpx.RequestError as error:
-            yield refused("reachable", no_answer(error).error)
+            yield refused("reachable", no_answer(error, url).error)
             return
         took = datetime.now(UTC) - begun
         yield ok("reachable", f"answers in {took.total_seconds() * 1000:.0f} ms")
@@ -123,7 +123,7 @@ def _read(http: httpx.Client, method: str, url: str, body: bytes | None = None) 
     try:
         return read_answer(http.request(method, url, content=body))
     except httpx.RequestError as error:
-        return no_answer(error)
+        return no_answer(error, url)
 
 
 def pointer_checks(wheel: Wheel) -> Iterator[Check]:

@@ -32,12 +32,19 @@ export function refusalText(error) {
   return error.message && error.message !== error.title ? `${error.title}: ${error.message}` : error.title;
 }
 
-// Whether the viewer agrees, in a dialog that may have fields.
+// Whether the viewer agrees, in a dialog that may have fields. It has an entry of the history, so that Back closes it and
+// the page stays.
 export function agreed({ title, text, verb, danger = false, fields = [] }) {
   return new Promise((resolve) => {
+    const left = new AbortController();
+    const close = async () => {
+      dialog.remove();
+      if (!left.signal.aborted) await back();
+      resolve(dialog.returnValue === "yes");
+    };
     const dialog = el(
       "dialog",
-      { "aria-labelledby": "dialog-title", on: { close: () => { dialog.remove(); resolve(dialog.returnValue === "yes"); } } },
+      { "aria-labelledby": "dialog-title", on: { close } },
       el(
         "form",
         { method: "dialog" },
@@ -54,5 +61,14 @@ export function agreed({ title, text, verb, danger = false, fields = [] }) {
     );
     document.body.append(dialog);
     dialog.showModal();
+    history.pushState(null, "");
+    window.addEventListener("popstate", () => { left.abort(); dialog.close("no"); }, { signal: left.signal });
+  });
+}
+
+function back() {
+  return new Promise((resolve) => {
+    window.addEventListener("popstate", resolve, { once: true });
+    history.back();
   });
 }

@@ -74,7 +74,7 @@ async function sent(method, address, body, headers, signal) {
     return await fetch(address, options);
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Problem(0, { detail: "No answer came from the address that this page came from." });
+    throw new Problem(0, { detail: `No answer came from ${location.origin}.` });
   }
 }
 

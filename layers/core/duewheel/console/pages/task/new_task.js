@@ -5,17 +5,18 @@ import { dueFields } from "../../parts/due_fields.js";
 import { el, fill } from "../../parts/elements.js";
 import { area, choice, form, text } from "../../parts/form.js";
 import { labelField, labelsOf } from "../../parts/labels.js";
+import { maker } from "../../parts/making.js";
 import { typedNumber } from "../../parts/numbers.js";
 import { onOutcomeField, onOutcomeOf } from "../../parts/on_outcome.js";
 import { told } from "../../parts/outcomes.js";
 import { go, link } from "../../parts/router.js";
-import { call, Problem } from "../../parts/service.js";
+import { Problem } from "../../parts/service.js";
 
 const METHODS = [["", "default"], "GET", "POST", "PUT", "PATCH", "DELETE"];
 
 export async function newTaskPage({ place, query, signal }) {
   const due = dueFields();
-  const send = sender();
+  const make = maker(["tasks"]);
   const fields = [
     businessField(query.biz_type ?? "", signal),
     due.element,
@@ -35,21 +36,12 @@ export async function newTaskPage({ place, query, signal }) {
     onOutcomeField(null, "as the business says"),
   ];
   const submit = async (given) => {
-    const { status, members } = await send(bodyOf(given, due.members()));
+    const { status, members } = await make(bodyOf(given, due.members()));
     told(status === 201 ? "The task is created." : "The key names this task already; nothing was made.");
     if (!signal.aborted) go(["tasks", members.task_id]);
   };
   const leave = el("a", { class: "button", href: link(["tasks"], { biz_type: query.biz_type }) }, "Leave it");
   fill(place, el("h1", {}, "New task"), form(fields, "Create", submit, { also: leave, class: "new-task", "aria-label": "New task" }));
-}
-
-// The same body is the same request, with the same key; another one is another.
-function sender() {
-  let [last, idempotencyKey] = [null, null];
-  return (body) => {
-    if (body !== last) [last, idempotencyKey] = [body, crypto.randomUUID()];
-    return call("POST", ["tasks"], { body, headers: { "idempotency-key": idempotencyKey } });
-  };
 }
 
 // The payload goes in as the text that it is, once it is known to be one value and nothing behind it.

@@ -5,6 +5,7 @@ import { shiftFields } from "../../parts/due_fields.js";
 import { el, fill } from "../../parts/elements.js";
 import { choice, text } from "../../parts/form.js";
 import { labelsOf } from "../../parts/labels.js";
+import { maker } from "../../parts/making.js";
 import { typedNumber } from "../../parts/numbers.js";
 import { once } from "../../parts/once.js";
 import { agreed, confirmed, refusalText, told } from "../../parts/outcomes.js";
@@ -41,8 +42,10 @@ export function bulk(scope, signal, then) {
   const [bar, progress] = [el("div", { class: "buttons" }), el("div")];
   let page = { tasks: [], cursor: null };
   const selected = selection(() => view());
-  const field = choice("action", "Action", scope.actions.map((name) => [name, nameOf({ action: name })]));
+  const named = scope.actions.map((name) => [name, nameOf({ action: name })]);
+  const field = choice("action", "Action", named.length > 1 ? [["", "choose one"], ...named] : named);
   const action = field.querySelector("select");
+  action.addEventListener("change", () => view());
   const begin = once(async (which, count) => {
     const card = el("div");
     progress.prepend(card);
@@ -60,7 +63,7 @@ export function bulk(scope, signal, then) {
   const group = el("div", { class: "bulk", role: "group", "aria-label": "Change many" }, field, bar);
   const place = el("div");
   const view = () => {
-    show(bar, buttons({ page, selected, scope, begin }));
+    show(bar, buttons({ page, selected, scope, begin, isChosen: action.value !== "" }));
     const isNothing = page.tasks.length === 0 && page.cursor === null;
     if (isNothing) group.remove();
     else if (!group.isConnected) place.append(group);
@@ -78,13 +81,13 @@ function actionsOf({ status }) {
   return status === "pending" ? OF_PENDING : OF_ENDED;
 }
 
-function buttons({ page: { tasks: shown }, selected, scope, begin }) {
+function buttons({ page: { tasks: shown }, selected, scope, begin, isChosen }) {
   const button = (name, disabled, click) => el("button", { type: "button", disabled, on: { click } }, name);
   const count = selected.ids.size;
   return [
     button(selected.areAll(shown) ? "Select none" : "Select all shown", shown.length === 0, () => selected.toggle(shown)),
-    button(`Apply to ${count} selected`, count === 0, () => begin(() => ({ ids: [...selected.ids] }), count)),
-    button("Apply to all that match", false, () => begin(() => ({ filter: scope.filter() }), null)),
+    button(`Apply to ${count} selected`, count === 0 || !isChosen, () => begin(() => ({ ids: [...selected.ids] }), count)),
+    button("Apply to all that match", !isChosen, () => begin(() => ({ filter: scope.filter() }), null)),
   ];
 }
 
@@ -113,8 +116,7 @@ async function started(body, { biz_type: business, action }, count, fields) {
   let operation = null;
   await confirmed(question, async () => {
     const most = pace.querySelector("input").value.trim();
-    const headers = { "idempotency-key": crypto.randomUUID() };
-    operation = (await call("POST", ["operations"], { body: { ...body(), ...(most && { per_second: typedNumber(most) }) }, headers })).members;
+    operation = (await maker(["operations"])({ ...body(), ...(most && { per_second: typedNumber(most) }) })).members;
     return "The operation has begun. It goes on when this page is left.";
   });
   return operation && { operation, count };
@@ -122,7 +124,7 @@ async function started(body, { biz_type: business, action }, count, fields) {
 
 // How many tasks it would change; null where the count did not end. It ends with the page.
 async function counted(body, card, signal) {
-  const { members: begun } = await call("POST", ["operations"], { body: { ...body, dry_run: true } });
+  const { members: begun } = await maker(["operations"])({ ...body, dry_run: true });
   const stop = () => call("POST", ["operations", begun.operation_id, "stop"]);
   const button = el("button", { type: "button", on: { click: once(stop) } }, "Stop counting");
   const ended = await watched(begun, signal, (operation, failed) => show(card, shown("Count", failed, progressOf(operation), button)));

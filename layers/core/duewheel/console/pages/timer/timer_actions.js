@@ -1,6 +1,7 @@
 // What can be done with a timer, each after the viewer has agreed, and never twice at once.
 
 import { el } from "../../parts/elements.js";
+import { maker } from "../../parts/making.js";
 import { once } from "../../parts/once.js";
 import { confirmed } from "../../parts/outcomes.js";
 import { go, link } from "../../parts/router.js";
@@ -44,7 +45,7 @@ export class Actions {
   running(name) {
     const text = "Makes one call of it at once, whether it is enabled or not. It is no occurrence, and is not counted as one.";
     const work = async () => {
-      const { members } = await call("POST", [...this.path, "run"]);
+      const { members } = await maker([...this.path, "run"])();
       return [`A run of ${name} is made: `, el("a", { href: link(["tasks", members.task_id]) }, members.task_id)];
     };
     return [{ title: `Run ${name} now?`, text, verb: "Run now" }, work];

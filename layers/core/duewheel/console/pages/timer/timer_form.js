@@ -3,6 +3,7 @@
 import { changedMembers } from "../../parts/changed_members.js";
 import { el, fill } from "../../parts/elements.js";
 import { form, values } from "../../parts/form.js";
+import { maker } from "../../parts/making.js";
 import { told } from "../../parts/outcomes.js";
 import { rawMember } from "../../parts/raw_member.js";
 import { go, link } from "../../parts/router.js";
@@ -15,13 +16,13 @@ import { BLANK, bodyOf, saidMembers, timerFields, typedMembers } from "./timer_f
 export async function newTimerPage({ place, query, signal }) {
   const preview = new Preview(null);
   const fields = timerFields(BLANK, "", { business: query.biz_type ?? "", preview, signal });
-  const make = async (typed, payload) => {
-    const body = bodyOf(saidMembers(typed), payload || null);
-    const { members } = await call("POST", ["timers"], { body });
+  const make = maker(["timers"]);
+  const submit = async (typed, payload) => {
+    const { members } = await make(bodyOf(saidMembers(typed), payload || null));
     told(`${members.name} is made.`);
     if (!signal.aborted) go(["timers", members.timer_id]);
   };
-  show(place, { title: "New timer", fields, verb: "Make the timer", submit: make, back: ["timers"], preview, signal });
+  show(place, { title: "New timer", fields, verb: "Make the timer", submit, back: ["timers"], preview, signal });
 }
 
 export async function editTimerPage({ place, parameters: { id }, signal }) {
