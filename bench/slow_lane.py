@@ -1,5 +1,5 @@
 """The lateness of a quick business while callbacks of another one take ten seconds: with the slow
-lane and without it, with priorities of the other one.
+lane and without it, with priorities of the other one. Then that of the other one alone.
 
 On virtual time with the real handlers, so it measures waits, not the speed of the code.
 
@@ -47,6 +47,13 @@ def main() -> None:
         late = sum(ms > 0 for ms in late_ms)
         middle, most = late_ms[len(late_ms) // 2] / 1000, late_ms[-1] / 1000
         print(f"| {name} | {late} of {SECONDS} | {middle:.1f} s | {most:.1f} s |", flush=True)
+    print("\nThe slow one alone:\n")
+    print("| slow lane | median lateness | the latest by |")
+    print("|---|---|---|")
+    for name in ("without", "with"):
+        late_ms = sorted(neighbours(WAYS[name][0], SECONDS, is_alone=True).late_ms["slow"])
+        middle, most = late_ms[len(late_ms) // 2] / 1000, late_ms[-1] / 1000
+        print(f"| {name} | {middle:.1f} s | {most:.1f} s |", flush=True)
 
 
 if __name__ == "__main__":

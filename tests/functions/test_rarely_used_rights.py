@@ -10,6 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
+from duewheel.rules.businesses import lanes
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.rules.wheel.queue_messages import PageMessage, decode
@@ -118,6 +119,20 @@ def test_failed_attempts_and_rescued_tasks_fall_due_again(
     sweep(wired)
     drain()
     assert call("GET", f"/v1/tasks/{lost['task_id']}")[1]["status"] == "delivered"
+
+
+def test_the_notifier_looks_for_other_businesses_before_it_publishes_slow_calls(
+    wired: ManualClock, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "MEAN_MS_MAX", -1)
+    for _ in range(lanes.CALLS_MIN):
+        created(f"{receiver.origin}/200", delay_seconds=30)
+    wired.advance_ms(30_000)
+    tick()
+    drain()
+    assert len(receiver.bodies) == lanes.CALLS_MIN
+    store = HealthStore(process.dynamodb(), process.settings().registry_table)
+    assert store.read("orders").slow_until_ms == 0
 
 
 def test_the_sweep_uses_the_second_link_while_the_queue_refuses(

@@ -1,5 +1,5 @@
 """Two businesses side by side: one whose callbacks take ten seconds, due at several times the rate
-at which they can be made, and a quick one with a task a second.
+at which they can be made, and a quick one with a task a second; or the former alone.
 
 On virtual time and with the real handlers. How many notifiers there are and how many calls each has
 in flight is cut down by the same measure as the load, so that the relation is as in a large stack.
@@ -8,6 +8,7 @@ in flight is cut down by the same measure as the load, so that the relation is a
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -52,17 +53,21 @@ def neighbours(
     slow_notifiers: int = SLOW_NOTIFIERS,
     settled_after: int = SETTLED_AFTER_SECONDS,
     slow_is: Priority = Priority.NORMAL,
+    is_alone: bool = False,
 ) -> Neighbours:
     """`lane` of the slow one: found slow beforehand, or never; None: as it is observed.
-    `slow_is`: the priority of the slow one. It ends when nothing is pending any more, or so many
-    seconds after the last due instant."""
+    `slow_is`: the priority of the slow one. `is_alone`: there is no quick one. It ends when nothing
+    is pending any more, or so many seconds after the last due instant."""
     service = Service(_with_small_pages(), Faults(1, rates), seed=2)
-    lines = patch.object(notifier_wiring, "CALLS_IN_FLIGHT_MAX", LINES)
+    deliver = partial(notifier_wiring.deliver, call_slots=LINES)
+    lines = patch.object(notifier_wiring, "deliver", deliver)
     slow_mean_ms = lanes.MEAN_MS_MAX if lane is not Lane.MAIN else 10**9
     detection = patch.object(lanes, "MEAN_MS_MAX", slow_mean_ms)
     with lines, detection, service.running():
         sources = EventSources(service, notifiers=NOTIFIERS, slow_notifiers=slow_notifiers)
-        settings = {"slow": {**SLOW_SETTINGS, "priority": slow_is}, "quick": {}}
+        settings = {"slow": {**SLOW_SETTINGS, "priority": slow_is}}
+        if not is_alone:
+            settings["quick"] = {}
         if lane is Lane.SLOW:
             service.found_slow("slow")
         service.run(_lived(service, sources, settings, seconds, settled_after))
@@ -114,7 +119,8 @@ async def _lived(
     each_second = round(TIMES * CAN_TAKE)
     slow = [s * 1000 + n * 1000 // each_second for s in range(seconds) for n in range(each_second)]
     await _create(service, "slow", f"slow/{CALLBACK_SECONDS}", slow)
-    await _create(service, "quick", "ok", [s * 1000 + 500 for s in range(seconds)])
+    if "quick" in settings:
+        await _create(service, "quick", "ok", [s * 1000 + 500 for s in range(seconds)])
     service.faults.rates = rates
     await asyncio.sleep(IN_SECONDS + seconds)
     over = service.seconds() + settled_after

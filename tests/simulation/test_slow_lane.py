@@ -70,6 +70,17 @@ def test_observed_it_waits_until_the_first_slow_calls_have_ended() -> None:
 
 
 @pytest.mark.exhaustive
+def test_alone_in_the_service_a_slow_business_is_called_no_later_than_without_the_lane() -> None:
+    with_lane_ms, without_ms = (
+        neighbours(lane, SECONDS, is_alone=True).late_ms["slow"]
+        for lane in (None, BusinessLane.MAIN)
+    )
+    assert len(with_lane_ms) == len(without_ms) == SECONDS * TIMES * CAN_TAKE
+    assert sum(with_lane_ms) <= sum(without_ms)
+    assert max(with_lane_ms) <= max(without_ms) + 1_000
+
+
+@pytest.mark.exhaustive
 def test_the_slow_ones_are_all_called_once(with_lane: Neighbours) -> None:
     assert (with_lane.undelivered, with_lane.repeated) == (0, 0)
     assert len(with_lane.late_ms["slow"]) == SECONDS * TIMES * CAN_TAKE

@@ -1,8 +1,10 @@
 """Slow calls put their business into the slow lane for all notifiers, until the calls are quick
 again."""
 
+import asyncio
 from typing import Any
 
+import pytest
 from botocore.exceptions import ConnectionClosedError
 
 from duewheel.rules.businesses.lanes import CALLS_MIN, SLOW_FOR_MS, BusinessLane
@@ -10,6 +12,10 @@ from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.delivery.page_lease import LEASE_MS
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.queue_messages import Lane
+from duewheel.wiring import businesses as wired
+from duewheel.workflows.delivery.slow_lane import DetectSlowCalls
+from tests.simulation.virtual_time import VirtualLoop
+from tests.support.clock import NOON_MS
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -27,9 +33,11 @@ def each_call_takes(world: World, ms: int) -> None:
     world.receiver.answer = answer
 
 
-def page_of(world: World, number: int = CALLS_MIN) -> list[Task]:
-    """Dispatch and deliver a page of the business `slow`."""
+def page_of(world: World, number: int = CALLS_MIN, other: str | None = "other") -> list[Task]:
+    """Dispatch and deliver a page of the business `slow`, and one task of another."""
     tasks = [world.created(in_ms=10_000, biz_type="slow") for _ in range(number)]
+    if other is not None:
+        world.created(in_ms=10_000, biz_type=other)
     world.come_up(tasks[0])
     return tasks
 
@@ -109,3 +117,89 @@ def test_a_page_is_delivered_when_publishing_slowness_fails(world: World) -> Non
     world.clock.advance_ms(LEASE_MS + 2_000)
     world.drain()  # the second message, of the tasks' writer
     assert world.messages_waiting() == 0
+
+
+def test_a_business_that_is_alone_in_the_service_stays_in_the_main_lane(world: World) -> None:
+    world.record_statistics.seen.note("slow", world.clock.now_ms() // 60_000)
+    each_call_takes(world, SLOW_MS)
+    page_of(world, other=None)
+    assert slow_writes(world) == 0
+    assert lane_of(world) is BusinessLane.MAIN
+
+
+def test_a_business_that_another_process_serves_counts_as_another(world: World) -> None:
+    world.record_statistics.seen.note("seldom", world.clock.now_ms() // 60_000)
+    each_call_takes(world, SLOW_MS)
+    page_of(world, other=None)
+    assert lane_of(world) is BusinessLane.SLOW
+
+
+def test_a_business_counts_as_another_if_businesses_cannot_be_listed(world: World) -> None:
+    def refuse(call: Call) -> None:
+        if call.operation == "Query" and "seen" in str(call.request):
+            raise ConnectionClosedError(endpoint_url="https://dynamodb.example")
+
+    each_call_takes(world, SLOW_MS)
+    world.recorder.before = refuse
+    page_of(world, other=None)
+    assert lane_of(world) is BusinessLane.SLOW
+
+
+class LoopClock:
+    """Of a loop whose time passes by what its callbacks take."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self.loop = loop
+
+    def now_ms(self) -> int:
+        return NOON_MS + round(self.loop.time() * 1000)
+
+
+async def answered(after_seconds: float) -> Any:
+    """A connection is made and a request sent in some turns of the loop, and a reply read."""
+    for _ in range(4):
+        await asyncio.sleep(0)
+    await asyncio.sleep(after_seconds)
+    for _ in range(4):
+        await asyncio.sleep(0)
+    return OK
+
+
+@pytest.mark.parametrize(
+    ("loaded_seconds", "receiver_seconds", "lane"),
+    [
+        (60.0, 0.01, BusinessLane.MAIN),
+        (0.0, 2.5, BusinessLane.SLOW),
+        (1.0, 3.5, BusinessLane.SLOW),
+        (60.0, 3.5, BusinessLane.MAIN),  # nothing is known of its receiver
+    ],
+)
+def test_the_lateness_of_the_event_loop_is_not_taken_for_slow_calls(
+    world: World, loaded_seconds: float, receiver_seconds: float, lane: BusinessLane
+) -> None:
+    loop = VirtualLoop()
+    detect = DetectSlowCalls(
+        clock=LoopClock(loop),  # type: ignore[arg-type]
+        known=world.cache_with_health,
+        seen=wired.seen_businesses(),
+        health_store=world.health_store,
+    )
+
+    async def other_work() -> None:
+        while loop.time() < loaded_seconds:
+            loop.virtual_seconds += 0.3
+            await asyncio.sleep(0)
+
+    async def calls() -> None:
+        load = asyncio.create_task(other_work())
+        await asyncio.gather(
+            *(detect.timed("slow", answered(receiver_seconds)) for _ in range(CALLS_MIN))
+        )
+        load.cancel()
+
+    loop.run_until_complete(calls())
+    assert loop.time() > 2, "by the clock all of these calls took long"
+    loop.close()
+    world.cache_with_health.one("other")
+    world.loop.run_until_complete(detect.publish("slow", NOON_MS + 600_000))
+    assert lane_of(world) is lane

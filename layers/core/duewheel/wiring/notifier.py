@@ -35,6 +35,7 @@ from duewheel.wiring.businesses import (
     permits,
     secret_store,
     secret_table,
+    seen_businesses,
 )
 from duewheel.wiring.process import (
     clock,
@@ -315,7 +316,9 @@ def _deliver_entries(targets: Targets, known: BusinessCache, call_slots: int) ->
         fail_attempt=fail_attempt(),
         reschedule=reschedule(),
         disable_timer=disable_timer(known),
-        detect_slow_calls=DetectSlowCalls(clock=clock(), known=known, health_store=health_store()),
+        detect_slow_calls=DetectSlowCalls(
+            clock=clock(), known=known, seen=seen_businesses(), health_store=health_store()
+        ),
         hold_permits=_hold_permits,
         retry_throttled=retry_throttled(),
     )

@@ -27,6 +27,9 @@ class NameSpan(Struct, frozen=True, order=True):
         return NameSpan(low, self.high) if low <= self.high else None
 
 
+EVERY_NAME = NameSpan(_FIRST, _LAST)
+
+
 def spans_within(access: Access, after: str | None = None) -> Iterator[NameSpan]:
     """In order, without a name twice; those behind `after`. Names with a common beginning contain
     each other or are apart, so a span that begins within the one before ends there as well."""

@@ -89,6 +89,12 @@ class BusinessCache:
         known = self.latest(biz_type)
         return known.health if known else BusinessHealth()
 
+    def has_read_other(self, biz_type: str, since_ms: int) -> bool:
+        """Whether another business was read since, so that it has tasks."""
+        with self._lock:
+            others = (k.read_ms for name, k in reversed(self._known.items()) if name != biz_type)
+            return next(others, 0) > since_ms
+
     def _keep(self, read: dict[str, Business], now_ms: int) -> None:
         for biz_type, business in read.items():
             self._known.pop(biz_type, None)  # so that it comes last, as the youngest

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from duewheel.clock import Clock
 from duewheel.log import logger
-from duewheel.rules.access.name_spans import NameSpan
+from duewheel.rules.access.name_spans import EVERY_NAME, NameSpan
 from duewheel.rules.sweep.minute_statistics import KEPT_DAYS
 from duewheel.rules.wheel.addresses import SECOND_MAX
 from duewheel.stores import registry_keys
@@ -76,6 +76,14 @@ class SeenBusinesses(Struct, frozen=True, kw_only=True):
         )
         last = answer["Items"][-1]["record"]["S"] if "LastEvaluatedKey" in answer else None
         return self._days(answer["Items"]), last
+
+    def has_other(self, biz_type: str) -> bool:
+        """Whether another business has had tasks, or that cannot be read."""
+        try:
+            days, last = self.page(EVERY_NAME, 3)
+        except (ClientError, BotoCoreError):
+            return True
+        return last is not None or bool(days.keys() - {biz_type})
 
     def _days(self, items: Any) -> dict[str, int]:
         """Damaged records are reported and left out, as those that TTL may delete."""

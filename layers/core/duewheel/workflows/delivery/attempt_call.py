@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.log import logger
+from duewheel.metrics import LATENESS, counts
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, with_business_policy
 from duewheel.rules.callbacks.secret_headers import names_in
 from duewheel.rules.callbacks.types import Callback, HttpCallback
@@ -92,7 +93,8 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
                     return False
                 attempt = await self._attempt(confirmed, started_ms, run, slot, permit)
         if attempt is not None:
-            await self.detect_slow_calls(run.business, attempt, run.page.deadline_ms)
+            counts.measured(LATENESS, attempt.lateness_ms)
+            await self.detect_slow_calls.publish(run.business.biz_type, run.page.deadline_ms)
         return True
 
     async def _with_turn(self, call: Call, permit: Slot, run: BusinessRun) -> Call | None:
@@ -148,7 +150,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             callback = await in_thread(self.secrets.filled, callback, business)
         if isinstance(callback, Outcome):
             return callback
-        outcome = await self.targets.call(
+        answering = self.targets.call(
             callback,
             call.task,
             started_ms,
@@ -156,6 +158,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             run.secrets or (),
             wants_answer=business.own.keep_answers is not None,
         )
+        outcome = await self.detect_slow_calls.timed(business.biz_type, answering)
         # A status of other types says less.
         if isinstance(callback, HttpCallback):
             outcome = with_business_policy(outcome, business.statuses)
