@@ -24,8 +24,14 @@ from tests.support.world import World
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 LATER = NOON_MS // 1000 + 400 * 86_400
 FORGED = '{"pay":1}'
-SPLIT = {"at its start": f"{LATER}.{FORGED}", "further on": f"note 1.2.{LATER}.{FORGED}"}
-UNSIGNED = "cannot be signed: a number between dots in the body reads as a later timestamp"
+SPLIT = {
+    "at its start": f"{LATER}.{FORGED}",
+    "further on": f"note 1.2.{LATER}.{FORGED}",
+    "with more behind it": f"{LATER}x.{FORGED}",
+    "in hexadecimal": f"{LATER:#x}.{FORGED}",
+    "with an exponent": f"{LATER // 100}e2.{FORGED}",
+}
+UNSIGNED = "cannot be signed: a number in the body, before a dot, reads as a later timestamp"
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "receive-and-verify.md"
 

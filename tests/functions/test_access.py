@@ -58,6 +58,21 @@ def code_of(answer: Asked) -> int:
     return results[0]["status"] if results else answer.code
 
 
+@pytest.mark.parametrize(("first", "last", "code"), [(MINE, THEIRS, 201), (THEIRS, MINE, 403)])
+def test_of_a_member_given_twice_the_last_one_is_checked_and_used(
+    wired: ManualClock, first: str, last: str, code: int
+) -> None:
+    callback = '{"url": "https://first.example/", "url": "https://last.example/"}'
+    body = f'{{"biz_type": "{first}", "delay_seconds": 600, "callback": {callback}'
+    answer = asked(
+        f"duewheel-write-{THEIRS}", "POST", "/v1/tasks", f'{body}, "biz_type": "{last}"}}'
+    )
+    assert answer.code == code
+    if code == 201:
+        assert answer.body["biz_type"] == last
+        assert answer.body["callback"]["url"] == "https://last.example/"
+
+
 def test_the_table_of_requests_has_every_call() -> None:
     assert sorted(REQUESTS) == sorted(ALL_CALLS)
 

@@ -60,6 +60,14 @@ def test_a_message_becomes_the_task_that_a_request_would(wired: ManualClock) -> 
     assert [{name: i[name] for name in by_queue} for i in tasks_stored()] == [by_queue] * 2
 
 
+def test_of_a_member_given_twice_the_last_one_counts(wired: ManualClock) -> None:
+    send(json.dumps(TASK)[:-1] + ', "payload": {"order": 1}, "biz_type": "mails"}')
+    send(f'{{"tasks": [], "tasks": {json.dumps(batch(2)["tasks"])}}}')
+    assert poll() == 0
+    assert payloads() == [1, 2]
+    assert sorted(item["biz_type"]["S"] for item in tasks_stored()) == ["mails", "orders"]
+
+
 def test_a_message_of_a_batch_becomes_all_of_its_tasks(wired: ManualClock) -> None:
     keyed = {**TASK, "payload": {"order": 30}, "key": "order-30"}
     send({"tasks": [*batch(*range(30))["tasks"], keyed]})

@@ -93,6 +93,14 @@ def test_a_resource_is_made_changed_and_deleted_with_its_stack(stack: StackOfATe
     assert timers() == []
 
 
+def test_of_a_member_given_twice_in_a_definition_the_last_one_counts(stack: StackOfATeam) -> None:
+    text = json.dumps(BODY)[:-1] + ', "cron": "0 4 * * *", "managed_by": "a", "managed_by": "b"}'
+    stack.create({**NAMES, "definition": text})
+    (timer,) = timers()
+    assert timer["cron"] == "0 4 * * *"
+    assert timer["managed_by"].startswith("cloudformation:")
+
+
 def test_a_definition_is_the_body_of_the_put_by_name(stack: StackOfATeam) -> None:
     text = '{"every_seconds": 900, "enabled": false, "payload": {"a": 0.50, "b": "1"}, "callback": '
     text += json.dumps(HOOK) + ', "managed_by": "me", "labels": {"team": "7"}}'

@@ -22,7 +22,9 @@ from duewheel.rules.tasks.task import Task
 from duewheel.targets.aws.calls import AwsCalls
 from duewheel.targets.http.target import HttpTarget
 
-NOT_TO_BE_SIGNED = "cannot be signed: a number between dots in the body reads as a later timestamp"
+NOT_TO_BE_SIGNED = (
+    "cannot be signed: a number in the body, before a dot, reads as a later timestamp"
+)
 
 
 class Targets(Struct, frozen=True):

@@ -12,7 +12,7 @@ import base64
 import hmac
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 SECRET_BYTES_MIN = 24
 SECRET_BYTES_MAX = 64
@@ -30,10 +30,13 @@ SECRET = re.compile(
     r"|(?:[A-Za-z0-9+/]{4}){21}(?:[A-Za-z0-9+/]{2})?)={0,2}"
 )
 _SHOWN_CHARACTERS = 4
-# As lenient receivers read a timestamp: with blanks, a plus, zeros and underscores. Possessive, so
-# that a body of digits is read once.
-_NUMBER_BETWEEN_DOTS = re.compile(r"(?:^|\.)[ \t]*+\+?+([0-9_]{10,}+)[ \t]*+(?=\.)")
-_DIGITS_MAX = 18
+# As lenient receivers read a timestamp that begins behind a dot, or with the body: blanks, a plus,
+# then a hexadecimal number, or digits with or without a fraction and an exponent, then anything.
+# Possessive, so that a body of digits is read once.
+_BEGINS_AS_NUMBER = re.compile(
+    r"(?:^|(?<=\.))"
+    r"(?=\s*+\+?+(?:0[xX]([0-9A-Fa-f_]++)|([0-9_]++)((?:\.[0-9_]++)?[eE][+-]?[0-9]++)?))"
+)
 _SECRET_SECONDS_MAX = 100 * 366 * 86_400  # longer than a secret is kept
 
 
@@ -64,15 +67,24 @@ def has_second_reading(body: bytes, seconds: int) -> bool:
     signature made at `seconds` would be valid as well. The text behind a dot in a JSON document is
     not a JSON document, so only a bare number has such a second reading."""
     text = body.decode()
-    numbers = (found[1] for found in _NUMBER_BETWEEN_DOTS.finditer(text))
-    return any(_is_to_come(number, seconds) for number in numbers) and not _is_document(text)
+    before_a_dot = text[: max(text.rfind("."), 0)]
+    is_to_come = any(
+        -TOLERANCE_SECONDS <= number - seconds <= _SECRET_SECONDS_MAX
+        for found in _BEGINS_AS_NUMBER.finditer(before_a_dot)
+        for number in _numbers(found)
+    )
+    return is_to_come and not _is_document(text)
 
 
-def _is_to_come(number: str, seconds: int) -> bool:
-    digits = number.replace("_", "").lstrip("0")
-    if not 0 < len(digits) <= _DIGITS_MAX:
-        return False
-    return -TOLERANCE_SECONDS <= int(digits) - seconds <= _SECRET_SECONDS_MAX
+def _numbers(found: re.Match[str]) -> Iterator[float]:
+    """Those that different receivers read at this place."""
+    hexadecimal, digits, rest = (text and text.replace("_", "") for text in found.groups())
+    if hexadecimal:
+        yield int(hexadecimal, 16)
+    if digits:
+        yield float(digits)
+        if rest:
+            yield float(digits + rest)
 
 
 def _is_document(text: str) -> bool:
