@@ -5,8 +5,8 @@ from typing import Any
 import boto3
 import pytest
 
-from duewheel.rules.callbacks.payload_encoding import callback_headers
-from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.rules.callbacks.payload_encoding import ATTEMPT, callback_headers
+from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, Told
 from duewheel.rules.callbacks.url import parse_callback_url
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import address_at
@@ -28,8 +28,11 @@ from tests.attacks.conftest import (
     stored_items,
 )
 from tests.conftest import TEMPLATE
+from tests.support import timers
 from tests.support.cases import each_case
 from tests.support.clock import NOON_MS, ManualClock
+from tests.support.receiver import BUSY, OK
+from tests.support.world import FAR_MS, World
 
 API = HttpCallback("https://api.example/v1/tasks", headers=(("authorization", "Bearer a-key"),))
 HOME = address_at(NOON_MS, b"12345678")
@@ -75,6 +78,24 @@ def test_a_callback_cannot_change_anything_by_any_call(wired: ManualClock) -> No
         assert answer["type"] == "urn:duewheel:problem:callback-refused", (method, path)
         assert headers["duewheel-stop"] == "true", "otherwise the task would try again"
         assert stored_items() == before, (method, path)
+
+
+def test_every_kind_of_call_has_the_mark_of_a_callback(world: World) -> None:
+    notices = HttpCallback("https://receiver.example/notices")
+    world.configured("orders", on_outcome=OnOutcome((Told.DELIVERED,), notices))
+    answers = iter([BUSY])
+    world.receiver.answer = lambda received: next(answers, OK)
+    task = world.created(FAR_MS)
+    world.fall_due(world.fall_due(task))  # the first attempt fails
+    world.clock.advance_ms(600_000)
+    world.redrive(task.task_id)
+    world.run_timer(timers.made(world, 60).timer_id)
+    world.drain()
+    received = world.receiver.received
+    assert [one.task_id for one in received].count(task.task_id) == 3
+    assert len({one.task_id for one in received}) >= 4, "a run, and notices"
+    assert notices.url in {one.url for one in received}
+    assert all(ATTEMPT in one.headers for one in received)
 
 
 @each_case("name", ["Duewheel-Attempt", "DUEWHEEL-ATTEMPT", "duewheel-attempt"])

@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER, AttemptName, token_of
+from duewheel.rules.callbacks.payload_encoding import (
+    ATTEMPT,
+    TOKEN_HEADER,
+    AttemptName,
+    token_of,
+)
 from duewheel.wiring import process
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
@@ -72,6 +77,16 @@ def test_a_wrong_token_changes_nothing_and_reveals_nothing(mine: Owned) -> None:
             answer = report(kind, mine.running_id, given)
             assert answer.status == 403, given
             assert answer == report(kind, unknown, given)
+    assert all_that_is_stored() == before
+
+
+@each_case("kind", KINDS)
+def test_a_callback_with_its_own_token_reports_nothing(mine: Owned, kind: str) -> None:
+    """A callback that leads to this call has the right token, and the mark of every callback."""
+    before = all_that_is_stored()
+    marked = {TOKEN_HEADER: token_for(mine.running_id), ATTEMPT: "1"}
+    answer = asked("", "POST", f"/v1/tasks/{mine.running_id}/{kind}", **marked)
+    assert (answer.status, answer.body["type"]) == (403, "urn:duewheel:problem:callback-refused")
     assert all_that_is_stored() == before
 
 
