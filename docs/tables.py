@@ -16,6 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from botocore.session import Session
+
 from docs import limits
 from docs.examples.layout import laid_out
 from docs.limits import TEMPLATE
@@ -168,8 +170,7 @@ def alarms(_: Sequence[Row]) -> Rows:
 
 
 def services_called() -> set[str]:
-    """The services that the notifier calls, by their names in IAM, which are those of their
-    endpoints as well. AWS itself calls those for logs, network interfaces and keys."""
+    """The endpoints that the notifier calls. AWS calls those for logs, interfaces and keys."""
     role = {"Ref": "NotifierRole"}
     policies = [
         resource
@@ -177,7 +178,15 @@ def services_called() -> set[str]:
         if name == "NotifierRole" or role in resource["Properties"].get("Roles", [])
     ]
     by_aws = {"logs", "ec2", "sts", "kms"}
-    return set(re.findall(r"'([a-z0-9]+):[A-Z]\w+'", repr(policies))) - by_aws
+    return endpoints_of(set(re.findall(r"'([a-z0-9]+):[A-Z]\w+'", repr(policies))) - by_aws)
+
+
+def endpoints_of(services: set[str]) -> set[str]:
+    """By their names in IAM: the SDK's client and the endpoint may have other names."""
+    clients = {one.service: one.client for one in AWS_TARGETS}
+    session = Session()
+    models = [session.get_service_model(clients.get(name, name)) for name in services]
+    return {model.endpoint_prefix for model in models}
 
 
 # Of the interface

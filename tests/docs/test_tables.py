@@ -6,7 +6,16 @@ from threading import Thread
 import pytest
 
 from docs.limits import NESTING_TAKEN, NOW_MS
-from docs.tables import BLOCKS, PAGES, PLACE, TABLES, TableError, explained, with_all_made
+from docs.tables import (
+    BLOCKS,
+    PAGES,
+    PLACE,
+    TABLES,
+    TableError,
+    endpoints_of,
+    explained,
+    with_all_made,
+)
 from duewheel.rules.refusals import MalformedBody
 from duewheel.rules.tasks.requests import single_request
 from tests.support.cases import each_case
@@ -35,6 +44,10 @@ def test_descriptions_and_code_must_match(known: list[str], reason: str) -> None
     assert list(explained(["one", "two"])(rows)) == [tuple(row) for row in rows]
     with pytest.raises(TableError, match=reason):
         list(explained(known)(rows))
+
+
+def test_endpoints_are_named_by_the_sdk_and_not_by_iam() -> None:
+    assert endpoints_of({"states", "sqs", "cloudwatch"}) == {"states", "sqs", "monitoring"}
 
 
 def test_facts_of_a_row_come_before_its_description() -> None:
