@@ -271,8 +271,8 @@ def attributes(**values: str) -> dict[str, Any]:
         (
             "events",
             "PutEvents",
-            {"Entries": [{**EVENT, "Detail": '{"a": "' + "m" * (MIB // 4) + '"}'}]},
-            "over 256 KiB",
+            {"Entries": [{**EVENT, "Detail": '{"a": "' + "m" * MIB + '"}'}]},
+            "over 1 MiB",
         ),
     ],
 )

@@ -10,7 +10,8 @@ from tests.support.refused import refuse_if
 
 MESSAGE_BYTES_MAX = 256 * 1024
 EVENTS_MAX = 10
-EVENTS_BYTES_MAX = 256 * 1024
+EVENTS_BYTES_MAX = 1024 * 1024
+INPUT_BYTES_MAX = 256 * 1024
 ATTRIBUTES_MAX = 10  # of a message that is delivered unchanged to a queue
 NOT_ALLOWED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAME = re.compile(r"(?!(?i:aws|amazon)\.)[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
@@ -67,7 +68,7 @@ def check_events(operation: str, request: Mapping[str, Any]) -> None:
         refuse_if(len(entry["DetailType"]) > 128, "a detail type is over 128 characters")
         detail = json.loads(entry["Detail"])
         refuse_if(not isinstance(detail, dict), "a detail is no object")
-    refuse_if(size > EVENTS_BYTES_MAX, f"{size} bytes of events are over 256 KiB")
+    refuse_if(size > EVENTS_BYTES_MAX, f"{size} bytes of events are over 1 MiB")
 
 
 def check_execution(operation: str, request: Mapping[str, Any]) -> None:
@@ -76,7 +77,7 @@ def check_execution(operation: str, request: Mapping[str, Any]) -> None:
     name, text = request["name"], request["input"]
     refuse_if(_EXECUTION_NAME.fullmatch(name) is None, f"no execution is named {name}")
     json.loads(text)
-    refuse_if(len(text.encode()) > EVENTS_BYTES_MAX, "the input is over 256 KiB")
+    refuse_if(len(text.encode()) > INPUT_BYTES_MAX, "the input is over 256 KiB")
 
 
 MESSAGE_CHECKS = {  # by the name of the SDK's client
