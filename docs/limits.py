@@ -62,7 +62,8 @@ RESOURCES = TEMPLATE["Resources"]
 AUTHORIZER = RESOURCES["KeyAuthorizer"]["Properties"]
 CONSTANTS = TEMPLATE["Mappings"]["Constants"]
 LEAD_MS = int(CONSTANTS["Wheel"]["LeadMilliseconds"])
-REPORTS = CONSTANTS["Reports"]
+ROUTES = RESOURCES["ApiStage"]["Properties"]["RouteSettings"]
+REPORTS, REPORTS_AT_ONCE = ROUTES["POST /v1/tasks/{task_id}/complete"].values()
 SETTINGS = Settings(
     wheel_table="wheel",
     registry_table="registry",
@@ -148,7 +149,7 @@ a request | 10 MB, and 10,240 bytes of request line and headers (API Gateway)
 an answer | comes within {RESOURCES["ApiFunction"]["Properties"]["Timeout"]} s, or API Gateway \
 answers in its place
 requests | {parameter("ApiRequestsPerSecond", " a second")}; beyond that API Gateway answers 429
-reports of receivers on long work | {REPORTS["PerSecond"]} a second, {REPORTS["AtOnce"]} at once, \
+reports of receivers on long work | {REPORTS} a second, {REPORTS_AT_ONCE} at once, \
 of each of the three calls
 body of such a report | {REPORT_BYTES_MAX // 1024} KiB
 `result` of a task | {RESULT_BYTES_MAX:,} bytes

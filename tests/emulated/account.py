@@ -23,6 +23,10 @@ class Account:
     def __init__(self, emulator: Emulator) -> None:
         self._emulator = emulator
         self.key_arn: str = emulator.client("kms").create_key()["KeyMetadata"]["Arn"]
+        anything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+        self.boundary_arn: str = emulator.client("iam").create_policy(
+            PolicyName=NAME, PolicyDocument=_policy(anything)
+        )["Policy"]["Arn"]
         self.subnet, self.security_group = self._network()
         self.queue_arn = f"arn:aws:sqs:{REGION}:{ACCOUNT_ID}:{NAME}"
         self._queue_url = self._queue()
@@ -150,6 +154,7 @@ def everything_on(account: Account) -> dict[str, str]:
         "ApiRequestsPerSecond": "500",
         "TasksPerDayAlarm": "1000000",
         "KmsKeyArn": account.key_arn,
+        "PermissionsBoundaryArn": account.boundary_arn,
         "LogRetentionDays": "14",
         "Observability": "full",
         "AlarmEmail": "operators@example.com",

@@ -43,11 +43,8 @@ def _tables_are_encrypted(stack: Deployment) -> bool:
         dynamodb.describe_table(TableName=table)["Table"].get("SSEDescription", {})
         for table in stack.of_type("AWS::DynamoDB::Table").values()
     ]
-    own_key = stack.parameters["KmsKeyArn"]
-    return all(
-        one.get("Status") == "ENABLED" and one.get("KMSMasterKeyArn", "") == own_key
-        for one in described
-    )
+    own_key = stack.parameters["KmsKeyArn"]  # else by one of AWS, which nothing shows
+    return all(one.get("KMSMasterKeyArn", "") == own_key for one in described)
 
 
 def _queues(stack: Deployment) -> list[dict[str, str]]:
@@ -76,6 +73,17 @@ def _queues_give_up(stack: Deployment) -> bool:
     }
     ends = {queue["QueueArn"] for queue in queues} - given_up.keys()
     return set(given_up.values()) == ends and all("DeadLetter" in end for end in ends)
+
+
+def _roles_are_bounded(stack: Deployment) -> bool:
+    iam = stack.emulator.client("iam")
+    bounds = {
+        iam.get_role(RoleName=role)["Role"]
+        .get("PermissionsBoundary", {})
+        .get("PermissionsBoundaryArn", "")
+        for role in stack.of_type("AWS::IAM::Role").values()
+    }
+    return bounds == {stack.parameters["PermissionsBoundaryArn"]}
 
 
 def _runs_are_not_repeated(stack: Deployment) -> bool:
@@ -156,6 +164,7 @@ _LOOKS: dict[str, Callable[[Deployment], bool]] = {
     "tables can be recovered to a point in time": _of_both_tables(_recovers),
     "tables are encrypted": _tables_are_encrypted,
     "queues are encrypted": _queues_are_encrypted,
+    "roles have the boundary": _roles_are_bounded,
     "queues give up into the dead-letter queue": _queues_give_up,
     "failed runs of scheduler and sweeper are not repeated": _runs_are_not_repeated,
     "the notifier may go on calling itself": _notifier_may_recur,

@@ -14,6 +14,7 @@ def turned_on() -> dict[str, str]:
     account = MagicMock(spec=Account)
     for name in ("subnet", "security_group", "key_arn"):
         setattr(account, name, name)
+    account.boundary_arn = "arn:aws:iam::000000000000:policy/target"
     for name in ("function_arn", "queue_arn", "topic_arn", "event_bus_arn", "asking_rule_arn"):
         setattr(account, name, f"arn:aws:lambda:us-east-1:000000000000:{name}")
     return everything_on(account)

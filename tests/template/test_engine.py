@@ -266,7 +266,12 @@ def test_pollers_that_stay_come_and_go_by_a_mapping_of_their_own(emulator: Any) 
     added = mappings.pop("ProvisionedSlices")
 
     assert mappings == without
-    assert added["ProvisionedPollerConfig"] == {"MinimumPollers": "20", "MaximumPollers": "20"}
+    pollers = added["ProvisionedPollerConfig"]
+    assert (pollers["MinimumPollers"], pollers["MaximumPollers"]) == ("20", 400), (
+        "equal never scale"
+    )
+    pattern = source_of(TEMPLATE)["Parameters"]["ProvisionedPollers"]["AllowedPattern"]
+    assert not re.fullmatch(pattern, "400")
     beside = mappings["NotifierFunctionSlices"]
     assert added.keys() - {"ProvisionedPollerConfig"} == beside.keys() - {"ScalingConfig"}
     for name in ("EventSourceArn", "BatchSize", "FunctionResponseTypes"):

@@ -96,7 +96,14 @@ def test_strangers_make_few_requests_by_token(template: Template) -> None:
     (stage,) = template.of_type("AWS::ApiGatewayV2::Stage")
     limits = resolved(template, stage)["RouteSettings"]
     for key in BY_TOKEN:
-        assert limits[key] == {"ThrottlingRateLimit": "10", "ThrottlingBurstLimit": "100"}
+        assert limits[key] == {"ThrottlingRateLimit": 10, "ThrottlingBurstLimit": 100}
+
+
+def test_limits_of_routes_are_numbers_since_the_property_has_no_types(template: Template) -> None:
+    """Of a `!Ref` or a mapping API Gateway would get a text, and refuse it."""
+    (stage,) = template.of_type("AWS::ApiGatewayV2::Stage")
+    limits = resolved(template, stage)["RouteSettings"].values()
+    assert {type(each) for limit in limits for each in limit.values()} == {int}
 
 
 def test_a_domain_leads_to_the_same_stage_and_takes_no_old_tls() -> None:
@@ -188,7 +195,7 @@ def test_tables_are_safe_from_deletion_and_readers_of_disks(
         assert source["Resources"][name]["UpdateReplacePolicy"] == "Retain"
         properties = resolved(template, table)
         assert properties["BillingMode"] == "PAY_PER_REQUEST"
-        assert properties["SSESpecification"] == {"SSEEnabled": True}
+        assert "SSESpecification" not in properties, "by a key that AWS owns, whose use is free"
     secrets = tables.pop("Secrets").properties
     assert not {"PointInTimeRecoverySpecification", "StreamSpecification"} & set(secrets)
     assert set(tables) == {"Wheel", "Registry"}
@@ -252,7 +259,7 @@ def test_the_ingest_queue_lets_in_only_rules_of_the_account_that_are_named_for_t
     assert patterns == [f"{of_the_stack}/{STACK_NAME}-*", f"{of_the_stack}/*/{STACK_NAME}-*"]
 
 
-def test_a_key_of_ones_own_seals_every_table_and_queue() -> None:
+def test_a_key_of_ones_own_seals_every_table_queue_topic_and_log() -> None:
     template = load_template(TEMPLATE, {"KmsKeyArn": CUSTOMER_KEY, "IngestBusinesses": "*"})
     for table in template.of_type("AWS::DynamoDB::Table"):
         assert resolved(template, table)["SSESpecification"] == {
@@ -264,6 +271,19 @@ def test_a_key_of_ones_own_seals_every_table_and_queue() -> None:
         properties = resolved(template, queue)
         assert properties["KmsMasterKeyId"] == CUSTOMER_KEY
         assert "SqsManagedSseEnabled" not in properties, "AWS takes only one of them"
+    for type_, key in (("SNS::Topic", "KmsMasterKeyId"), ("Logs::LogGroup", "KmsKeyId")):
+        for resource in template.of_type(f"AWS::{type_}"):
+            assert resolved(template, resource)[key] == CUSTOMER_KEY
+
+
+def test_names_for_other_stacks_are_exported_by_the_name_of_the_stack(
+    source: dict[str, Any],
+) -> None:
+    exports = {
+        name: one["Export"]["Name"] for name, one in source["Outputs"].items() if "Export" in one
+    }
+    names = {"ApiUrl", "NotifierRole", "IngestQueueUrl", "AlarmTopic"}
+    assert exports == {name: {"Fn::Sub": f"${{AWS::StackName}}-{name}"} for name in names}
 
 
 def test_the_stage_takes_no_more_requests_than_its_parameter_says() -> None:
