@@ -2,6 +2,9 @@
 event."""
 
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from itertools import count, pairwise
 from typing import Any
@@ -9,7 +12,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.callbacks.outcome import Outcome
+from duewheel.rules.callbacks.completion import WITHIN_HEADER
+from duewheel.rules.callbacks.outcome import Outcome, outcome_of_answer
+from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, Told
 from duewheel.rules.delivery.page_lease import (
     FIRST_RENEWAL_MS,
     LEASE_MS,
@@ -22,11 +27,12 @@ from duewheel.rules.delivery.page_lease import (
     calls_begin_until_ms,
 )
 from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel.queue_messages import PageMessage, decode
 from duewheel.workflows.delivery import hold
 from duewheel.workflows.delivery.deliver_entries import CALLS_IN_FLIGHT_MAX
 from tests.support.bounds import quick_first
-from tests.support.receiver import OK, Received
+from tests.support.receiver import BUSY, OK, Received
 from tests.support.recorder import Call
 from tests.support.world import FAR_MS, LAMBDA_MS, World
 
@@ -225,6 +231,70 @@ def test_a_frozen_run_whose_page_is_still_free_renews_its_lease_and_continues(
 
     check_called_and_settled(world, tasks, at_most=1)
     assert len(renewals(world)) == 1
+
+
+def handled_by_another(world: World, message: dict[str, Any]) -> None:
+    """Another notifier runs the message, while the thread of this one stands still."""
+    run = world.notifier()(decode(message["Body"]), "another", world.clock.now_ms() + LAMBDA_MS)
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, run).result()
+
+
+def works_on(world: World, task: Task) -> Outcome:
+    return outcome_of_answer(202, {WITHIN_HEADER: "600"}, b"begun", 0)
+
+
+def cancel(world: World, task: Task) -> Status:
+    world.cancel(task.task_id)
+    return Status.CANCELLED
+
+
+def move(world: World, task: Task) -> Status:
+    world.change(task.task_id, Change(due_ms=world.clock.now_ms() + FAR_MS))
+    return Status.PENDING
+
+
+def nothing(world: World, task: Task) -> Status:
+    return Status.DELIVERED
+
+
+@pytest.mark.parametrize("is_told", [False, True], ids=["untold", "told"])
+@pytest.mark.parametrize("in_ms", [FAR_MS, 3_000], ids=["page", "direct"])
+@pytest.mark.parametrize(
+    ("answered", "then"),
+    [(works_on, cancel), (lambda *_: BUSY, move), (lambda *_: BUSY, nothing)],
+    ids=["202 and cancelled", "failed and moved", "failed"],
+)
+def test_a_late_answer_to_a_frozen_run_settles_the_task_only_if_no_caller_has_changed_it(
+    world: World,
+    answered: Callable[[World, Task], Outcome],
+    then: Callable[[World, Task], Status],
+    in_ms: int,
+    is_told: bool,
+) -> None:
+    if is_told:
+        hook = HttpCallback("https://receiver.example/outcome")
+        world.configured("orders", on_outcome=OnOutcome((Told.DELIVERED,), hook))
+    task = world.created(in_ms=in_ms, key="order-17")
+    message = world.dispatched(task)
+    becomes: list[Status] = []
+
+    def answer(received: Received) -> Outcome:
+        if len(world.receiver.received) > 1:
+            return answered(world, task)
+        world.clock.advance_ms(LEASE_MS + 1)
+        handled_by_another(world, message)
+        becomes.append(then(world, task))
+        return OK
+
+    world.receiver.answer = answer
+    with suppress(LeaseLost):
+        world.handle(message)
+
+    assert len(world.receiver.received) == 2
+    assert [world.read(task).status] == becomes
+    is_live = becomes == [Status.PENDING]
+    assert (world.keyed.read("orders", "order-17").status is Status.PENDING) == is_live
 
 
 # Two runs at once

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.outcome import Outcome
@@ -16,19 +17,28 @@ from tests.support.receiver import BUSY, OK, Received
 from tests.support.world import FAR_MS, LAMBDA_MS, World
 
 
-def refuse_batches(world: World, times: int = 1_000_000) -> list[int]:
-    """DynamoDB leaves so many batches of writes unprocessed; the list contains the number that is
-    left."""
-    original = world.dynamodb.batch_write_item
+def refuse_settlements(world: World, times: int = 1_000_000) -> list[int]:
+    """DynamoDB refuses so many writes of delivered tasks, in batches or single; the list contains
+    the number that is left."""
+    batch, put = world.dynamodb.batch_write_item, world.dynamodb.put_item
     left = [times]
 
-    def refused(RequestItems: dict[str, Any]) -> dict[str, Any]:
-        if left[0] <= 0:
-            return dict(original(RequestItems=RequestItems))
+    def is_refused() -> bool:
         left[0] -= 1
-        return {"UnprocessedItems": RequestItems}
+        return left[0] >= 0
 
-    world.dynamodb.batch_write_item = refused
+    def batch_refused(RequestItems: dict[str, Any]) -> dict[str, Any]:
+        if is_refused():
+            return {"UnprocessedItems": RequestItems}
+        return dict(batch(RequestItems=RequestItems))
+
+    def put_refused(**request: Any) -> dict[str, Any]:
+        if "settled_ms" in request["Item"] and is_refused():
+            raise ClientError({"Error": {"Code": "ThrottlingException"}}, "PutItem")
+        return dict(put(**request))
+
+    world.dynamodb.batch_write_item = batch_refused
+    world.dynamodb.put_item = put_refused
     return left
 
 
@@ -52,7 +62,7 @@ def check_called_once_and_settled(world: World, tasks: list[Task]) -> None:
 def test_called_tasks_are_settled_once_the_table_accepts_the_write(world: World) -> None:
     tasks = due_together(world)
     (message,) = world.receive()
-    refuse_batches(world, times=12)
+    refuse_settlements(world, times=12)
     began_ms = world.clock.now_ms()
 
     assert isinstance(world.handle(message), PageFinished)
@@ -68,7 +78,7 @@ def test_settlements_left_at_the_deadline_are_written_by_another_notifier_withou
     tasks = due_together(world, number, in_ms)
     world.clock.set_ms(max(world.clock.now_ms(), tasks[0].due_ms - 400))
     messages = world.receive()
-    left = refuse_batches(world)
+    left = refuse_settlements(world)
     for message in messages:
         assert isinstance(world.handle(message), PageFinished)
     assert {world.read(task).status for task in tasks} == {Status.PENDING}
@@ -87,7 +97,7 @@ def test_tasks_are_called_once_if_nothing_of_their_page_can_be_written(world: Wo
     the records."""
     tasks = due_together(world)
     (message,) = world.receive()
-    left = refuse_batches(world)
+    left = refuse_settlements(world)
 
     def answer_and_refuse(_: object) -> Outcome:
         refuse_updates(world, times=1_000_000)
@@ -114,7 +124,7 @@ def test_a_failed_attempt_that_cannot_be_written_repeats_no_other_call(
         world.dispatch_until(tasks[0].due_ms // 1000)
     world.clock.set_ms(max(world.clock.now_ms(), tasks[0].due_ms - 400))
     (message,) = world.receive()
-    left = refuse_batches(world)
+    left = refuse_settlements(world)
     failing = tasks[0].task_id
 
     def answer_and_refuse(received: Received) -> Outcome:
@@ -141,7 +151,7 @@ def test_a_passed_on_settlement_does_not_settle_a_task_that_has_changed_since(wo
     """The entry of a task may be new, after a sweep that had to write it: that entry is called."""
     (task,) = due_together(world, 1)
     (message,) = world.receive()
-    left = refuse_batches(world)
+    left = refuse_settlements(world)
     world.handle(message)
     left[0] = 0
     moved = world.read(task)
@@ -157,7 +167,7 @@ def test_a_passed_on_settlement_does_not_settle_a_task_that_has_changed_since(wo
 def test_tasks_whose_passed_on_settlement_is_lost_are_called_again(world: World) -> None:
     tasks = due_together(world)
     (message,) = world.receive()
-    left = refuse_batches(world)
+    left = refuse_settlements(world)
     world.handle(message)
     left[0] = 0
     (rest,) = world.receive()

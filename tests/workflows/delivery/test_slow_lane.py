@@ -199,7 +199,7 @@ def throttled_after_calls(world: World) -> list[str]:
     def answer(_: Received) -> Any:
         if tables:
             code = "ProvisionedThroughputExceededException"
-            world.recorder.refuse("UpdateItem", code=code, of=tables[0])
+            world.recorder.refuse("UpdateItem", "PutItem", code=code, of=tables[0])
         return OK
 
     world.dynamodb.batch_write_item = batch_write_item

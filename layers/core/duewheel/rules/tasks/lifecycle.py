@@ -33,8 +33,7 @@ STOPPED = "stopped"
 EXHAUSTED = "attempts exhausted"
 TOO_OLD = "older than max_age_seconds"
 ABOUT_TO_GO_MS = 3_600_000  # so near to its expiry a record is not made pending again
-# After a delivery: its run, and another that had read the task before, have ended, and AWS refuses
-# their requests.
+# After a delivery: its run has ended, and AWS refuses its requests.
 REDRIVABLE_AFTER_MS = 600_000
 NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
 WAIT_MS_MIN = 60_000  # of a task that is postponed by its lateness
@@ -335,8 +334,8 @@ def redrive_at_ms(task: Task, now_ms: int) -> int:
 
 
 def redrivable_from_ms(task: Task) -> int:
-    """A delivery is written without a condition: until then it may be written once more, and would
-    undo the redrive. Of other tasks the late delivery is what the redrive wants."""
+    """A delivery may be written without a condition: until then the SDK may repeat the write, and
+    would undo the redrive. Of other tasks the late delivery is what the redrive wants."""
     return task.updated_ms + REDRIVABLE_AFTER_MS if task.status is Status.DELIVERED else 0
 
 

@@ -323,6 +323,11 @@ def is_direct_page(page: str) -> bool:
     return re.fullmatch(_DIRECT_PAGE, page) is not None
 
 
+def is_of_slice(page: str) -> bool:
+    """False for a page of direct entries: another run may have these by their message."""
+    return page[0] != "d"
+
+
 def _text(raw: bytes) -> str:
     return urlsafe_b64encode(raw).decode("ascii").rstrip("=")
 

@@ -87,8 +87,8 @@ class TaskStore(Struct, frozen=True, kw_only=True):
         return {codec.address_of(one["PutRequest"]["Item"]).task_id for one in left}
 
     def put_delivered(self, tasks: Sequence[Task]) -> list[Task]:
-        """Put up to 25 whole items without a condition, since their calls were answered. Return the
-        tasks that DynamoDB throttled."""
+        """Put up to 25 whole items without a condition: their calls were answered, and no other run
+        had them since they were read. Return the tasks that DynamoDB throttled."""
         requests = [{"PutRequest": {"Item": self.item(task)}} for task in tasks]
         left = write_while_taken(self.client, self.table, requests)
         unwritten = {codec.address_of(one["PutRequest"]["Item"]) for one in left}
@@ -148,17 +148,35 @@ class TaskStore(Struct, frozen=True, kw_only=True):
         result = self._update_home(before, changed, removed)
         return not isinstance(result, Refused) or _shows(result.item or {}, changed, removed)
 
-    def put_told(self, task: Task, notice: Task) -> bool:
-        """Put the whole item of a task whose call was answered, and its notice, in one transaction;
-        False if the task had ended. A refusal after an earlier try of the same transaction counts
-        as success."""
-        put = {
+    def put_delivered_if_unchanged(self, task: Task) -> bool:
+        """Put one of them on condition that its home is as the call was made by."""
+        return isinstance(write_if(self.client.put_item, **self._put_if_unchanged(task)), Written)
+
+    def _put_if_unchanged(self, task: Task) -> dict[str, Any]:
+        """Since the task was read, nothing was written but an end of this very attempt: a report of
+        it, its failure in another run, or an earlier try of this write."""
+        return {
             "TableName": self.table,
             "Item": self.item(task),
-            "ConditionExpression": "#status = :pending",
-            "ExpressionAttributeNames": {"#status": "status"},
-            "ExpressionAttributeValues": {":pending": {"S": Status.PENDING.value}},
+            "ConditionExpression": (
+                "#version = :read OR (#version = :written AND attempts = :attempts)"
+            ),
+            "ExpressionAttributeNames": {"#version": "version"},
+            "ExpressionAttributeValues": {
+                ":read": {"N": str(task.version - 1)},
+                ":written": {"N": str(task.version)},
+                ":attempts": {"N": str(task.attempts)},
+            },
         }
+
+    def put_told(self, task: Task, notice: Task) -> bool:
+        """Put the whole item of a task whose call was answered, and its notice, in one transaction;
+        False if the task had ended or was changed. A refusal after an earlier try of the same
+        transaction counts as success."""
+        put = self._put_if_unchanged(task)
+        put["ConditionExpression"] = f"#status = :pending AND ({put['ConditionExpression']})"
+        put["ExpressionAttributeNames"]["#status"] = "status"
+        put["ExpressionAttributeValues"][":pending"] = {"S": Status.PENDING.value}
         if transact(self.client, [{"Put": put}, {"Put": self.put_request(notice)}]):
             return True
         current = self.get(task.home)

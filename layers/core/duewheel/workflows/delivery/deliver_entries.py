@@ -68,6 +68,7 @@ class DeliverEntries(Struct, frozen=True, kw_only=True):
         ]
         live.sort(key=lambda pair: pair[1].next_ms)
         settler.is_alone = len(live) <= 1
+        settler.hold = hold
 
         async def deliver() -> list[Task]:
             # Read before the first instant: no request delays a call.

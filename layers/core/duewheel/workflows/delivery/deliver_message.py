@@ -29,6 +29,7 @@ from duewheel.rules.wheel.addresses import (
     Address,
     address_from,
     address_named,
+    is_of_slice,
     is_passed_on,
     next_page,
     rest_page,
@@ -97,8 +98,13 @@ class Deliver(Struct, frozen=True, kw_only=True):
         lease = await self.retry_throttled(take, deadline_ms - BEGIN_RESERVE_MS)
         if not isinstance(lease, PageLease):
             return lease
-        begun_ms = lease.until_ms - self.page_lease_ms
-        async with self.keep_hold(begun_ms, lease.until_ms, partial(self._renew, lease)) as hold:
+        keep_hold = self.keep_hold(
+            lease.until_ms - self.page_lease_ms,
+            lease.until_ms,
+            partial(self._renew, lease),
+            is_exclusive=is_of_slice(page.page),
+        )
+        async with keep_hold as hold:
             await self._held_page(message, lease, hold, opens_ms, deadline_ms)
         counts.add(PAGES)
         return PageFinished()

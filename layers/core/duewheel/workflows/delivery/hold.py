@@ -54,11 +54,12 @@ class Renewed(Protocol[R_contra]):
 
 
 class Hold:
-    """The right to begin calls."""
+    """The right to begin calls. `is_exclusive`: while it is sure no other run has the entries."""
 
-    def __init__(self, clock: Clock, until_ms: int) -> None:
+    def __init__(self, clock: Clock, until_ms: int, *, is_exclusive: bool = False) -> None:
         self._clock = clock
         self.until_ms = until_ms
+        self.is_exclusive = is_exclusive
         self._is_over = False
         self._is_renewed = True
         self._tried = asyncio.Event()
@@ -103,8 +104,10 @@ class KeepHold(Struct, frozen=True):
     beside: Beside
 
     @asynccontextmanager
-    async def __call__(self, begun_ms: int, until_ms: int, renew: Renew) -> AsyncIterator[Hold]:
-        hold = Hold(self.clock, until_ms)
+    async def __call__(
+        self, begun_ms: int, until_ms: int, renew: Renew, *, is_exclusive: bool = False
+    ) -> AsyncIterator[Hold]:
+        hold = Hold(self.clock, until_ms, is_exclusive=is_exclusive)
         async with self.renewing(hold, begun_ms, renewal_ms(begun_ms, begun_ms), renew):
             yield hold
 

@@ -7,7 +7,6 @@ then pass the record to another notifier. A throttled write never repeats a call
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -23,6 +22,7 @@ from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.stores.dynamodb import WRITES_PER_BATCH, Throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.delivery.hold import Hold
 from duewheel.workflows.gather_all import SideBySide, gather_all, in_thread, outcomes_of
 from duewheel.workflows.retry_throttled import RetryThrottled
 from duewheel.workflows.tasks.keep_order import KeepOrder
@@ -61,7 +61,8 @@ class NotWritten(Throttled):
 
 
 class Settler:
-    """Collects delivered tasks and writes them, 25 to a BatchWriteItem, or each with its notice.
+    """Collects delivered tasks and writes them: 25 to a BatchWriteItem while `hold` keeps others
+    out, else each on condition that its home is unchanged; one that is told with its notice.
     `unsettled`: tasks that DynamoDB throttled until the deadline. `is_alone`: one task at most will
     come, which has no other to share its write with."""
 
@@ -89,12 +90,13 @@ class Settler:
         self._in_line: dict[Address, asyncio.Event] = {}  # set when the write was tried
         self._is_closed = False
         self._writing = 0
-        self._is_throttled = False  # the write of a told one was
+        self._is_throttled = False  # the write of a single one was
         self._writes = SideBySide[None]()
         self._changed = asyncio.Event()
         self.unsettled: list[Task] = []
         self.settled = 0
         self.is_alone = False
+        self.hold: Hold | None = None
 
     def add(self, task: Task, written: Written = lambda: None) -> None:
         self._waiting.append((task, written))
@@ -185,8 +187,12 @@ class Settler:
         told = [task for task in batch if task.home in self._asked]
         untold = [task for task in batch if task.home not in self._asked] if told else batch
         await gather_all(
-            write(some) for write, some in ((self._put, untold), (self._tell, told)) if some
+            write(some) for write, some in ((self._put, untold), (self._put_each, told)) if some
         )
+
+    @property
+    def _keeps_others_out(self) -> bool:
+        return self.hold is not None and self.hold.is_exclusive and self.hold.is_sure
 
     async def _ask(self, batch: list[Task]) -> None:
         """Who is told of these. Their businesses were read before their calls, but not if another
@@ -208,41 +214,52 @@ class Settler:
 
         def put() -> None:
             nonlocal left
-            left = self._tasks.put_delivered(left)
-            if left:
-                raise Throttled(f"{len(left)} delivered tasks could not be settled")
+            if self._keeps_others_out:
+                left = self._tasks.put_delivered(left)
+                if left:
+                    raise Throttled(f"{len(left)} delivered tasks could not be settled")
 
-        with suppress(Throttled):  # they are passed on
+        try:
             await self._retry_throttled(put, self._deadline_ms)
-        await self._tried(batch, left)
+        except Throttled:  # they are passed on
+            await self._tried(batch, left)
+            return
+        if len(left) < len(batch):
+            await self._tried([task for task in batch if task not in left], [])
+        if left:
+            await self._put_each(left)
 
-    async def _tell(self, told: list[Task]) -> None:
-        """Each is a transaction with its notice. The notices are announced together. All are tried,
-        even if one fails."""
+    async def _put_each(self, tasks: list[Task]) -> None:
+        """One that is told is a transaction with its notice. The notices are announced together.
+        All are tried, even if one fails."""
         outcomes = await outcomes_of(
-            self._retry_throttled(partial(self._tell_one, task), self._deadline_ms) for task in told
+            self._retry_throttled(partial(self._put_one, task), self._deadline_ms) for task in tasks
         )
         if notices := [notice for notice in outcomes if isinstance(notice, Task)]:
             await in_thread(self._tell_outcome.announce, notices)
-        left, failed, failures = [], [], []
-        for task, outcome in zip(told, outcomes, strict=True):
+        tried, left, failures = [], [], []
+        for task, outcome in zip(tasks, outcomes, strict=True):
             if isinstance(outcome, Throttled):
                 left.append(task)
             elif isinstance(outcome, BaseException):
-                failed.append(task)
                 failures.append(outcome)
-            elif outcome is None:
+            elif outcome:
+                tried.append(task)
+            else:
                 report_lost_race(task.task_id, task.biz_type)
-        await self._tried([task for task in told if task not in failed], left)
+        await self._tried([*tried, *left], left)
         if failures:
             raise failures[0]
 
-    def _tell_one(self, task: Task) -> Task | None:
-        """A try waits for a thread behind others, which are slow while DynamoDB throttles them."""
+    def _put_one(self, task: Task) -> Task | bool | None:
+        """The notice that was put with it, or whether it was put. A try waits for a thread behind
+        others, which are slow while DynamoDB throttles them."""
         if self._is_throttled and not self._retry_throttled.has_time(self._deadline_ms):
             raise Throttled("no time is left for a try")
         try:
-            return self._tell_outcome.delivered(task, self._asked[task.home])
+            if task.home in self._asked:
+                return self._tell_outcome.delivered(task, self._asked[task.home])
+            return self._tasks.put_delivered_if_unchanged(task)
         except Throttled:
             self._is_throttled = True
             raise
