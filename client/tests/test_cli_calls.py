@@ -5,8 +5,8 @@ import json
 import httpx
 import pytest
 
-from tests.cli_support import called, done, value
-from tests.support import TASK, Script, gateway, made, problem
+from tests.cli_support import called, done, value, values
+from tests.support import OPERATION, TASK, Script, gateway, made, problem
 
 ID = TASK["task_id"]
 
@@ -170,6 +170,50 @@ def test_invalid_arguments_are_refused_before_a_request_is_sent(arguments: list[
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr
     assert script.requests == []
+
+
+MAKER, OTHER = "key/tyuLCRLtUeQC", "key/wuXgroiHasEL"
+
+
+def page(name: str, *rows: dict[str, object]) -> httpx.Response:
+    return httpx.Response(200, json={name: rows, "cursor": None})
+
+
+def test_what_a_key_has_begun_is_found_by_its_maker() -> None:
+    keys = [
+        {"key_id": f"{state}{by[-1]}", "name": "n", "grants": [], "state": state, "created_by": by}
+        for state in ("live", "revoked")
+        for by in (MAKER, OTHER)
+    ]
+    operations = [
+        {**OPERATION, "operation_id": by[-1], "created_by": by, "state": "running"}
+        for by in (MAKER, OTHER)
+    ]
+    timer = {"biz_type": "orders", "name": "n", "version": 2, "state": "enabled"}
+    timers = [{**timer, "timer_id": number} for number in ("1", "2")]
+    change = {"version": 1, "at": "2030-01-31T08:00:00.000Z", "did": "created", "fields": []}
+    script = Script(
+        page("keys", *keys),
+        page("operations", *operations),
+        page("timers", *timers),
+        page("changes", {**change, "by": OTHER}, {**change, "by": MAKER}),
+        page("changes", {**change, "by": OTHER}),
+    )
+    found = values("key", "begun", "tyuLCRLtUeQC", script=script)
+    assert [(one["kind"], one["id"]) for one in found] == [
+        ("key", "liveC"),
+        ("operation", "C"),
+        ("timer", "1"),
+    ]
+    assert b"state=running" in script.requests[1].url.query
+
+
+def test_a_revoked_key_is_said_to_leave_what_it_has_begun() -> None:
+    key = {"key_id": "tyuLCRLtUeQC", "name": "n", "grants": [], "state": "revoked"}
+    script = Script(httpx.Response(200, json=key))
+    result = called("key", "revoke", "tyuLCRLtUeQC", "--yes", script=script)
+    assert result.stdout == "tyuLCRLtUeQC is revoked\n"
+    assert "duewheel key begun tyuLCRLtUeQC" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """`duewheel key …`: API keys, for deployments whose callers have them."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 import click
 
+from duewheel._sync.client import Duewheel
 from duewheel.cli import arguments
 from duewheel.cli.arguments import instant_of
 from duewheel.cli.businesses import show_changes
@@ -11,6 +14,7 @@ from duewheel.cli.framework import Group, client, output
 from duewheel.values import ApiKey, Grant
 
 COLUMNS = ("key_id", "name", "grants", "state", "expires_at", "last_used_on")
+BEGUN_COLUMNS = ("kind", "id", "biz_type", "name")
 
 
 @click.group(cls=Group)
@@ -63,6 +67,18 @@ def rotate(key_id: str, overlap: timedelta | None) -> None:
 def revoke(key_id: str) -> None:
     """Revoke a key for good. Asks first."""
     output().done(client().keys.revoke(key_id), f"{key_id} is revoked")
+    output().note(f"What it has begun goes on: see duewheel key begun {key_id}")
+
+
+@key.command()
+@click.argument("key_id", metavar="KEY-ID")
+def begun(key_id: str) -> None:
+    """Show what goes on though the key is revoked: live keys that it made, running operations, and
+    timers that it made or changed.
+
+    Of each timer the last ten changes are known. Which tasks it made is in the log alone.
+    """
+    output().rows(_begun(client(), f"key/{key_id}"), BEGUN_COLUMNS)
 
 
 @key.command()
@@ -70,6 +86,20 @@ def revoke(key_id: str) -> None:
 def changes(key_id: str) -> None:
     """Show who made, rotated and revoked it, and when."""
     show_changes(client().keys.changes(key_id))
+
+
+def _begun(api: Duewheel, caller: str) -> Iterator[dict[str, Any]]:
+    for made in api.keys.list():
+        if made.created_by == caller and made.state == "live":
+            yield {"kind": "key", "id": made.key_id, "name": made.name}
+    for begun in api.operations.list(state="running"):
+        if begun.created_by == caller:
+            of = {"id": begun.operation_id, "biz_type": begun.biz_type}
+            yield {"kind": "operation", **of, "name": begun.action}
+    for timer in api.timers.list():
+        if any(change.by == caller for change in api.timers.changes(timer.timer_id)):
+            of = {"id": timer.timer_id, "biz_type": timer.biz_type}
+            yield {"kind": "timer", **of, "name": timer.name}
 
 
 def _show_once(made: ApiKey) -> None:
