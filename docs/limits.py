@@ -12,6 +12,7 @@ from duewheel.rules import labels
 from duewheel.rules.access import requests as access_requests
 from duewheel.rules.access.api_keys import KEPT_DAYS
 from duewheel.rules.bulk import requests as bulk_requests
+from duewheel.rules.bulk.open_ones import OPEN_IN_ALL_MAX, OPEN_OF_CALLER_MAX
 from duewheel.rules.bulk.operation import IDS_MAX, KEPT_SECONDS, OPEN_MAX
 from duewheel.rules.businesses import requests as business_requests
 from duewheel.rules.businesses.flow import PAUSED_MAX, PREFIXES_MAX
@@ -177,7 +178,8 @@ keys that a cancel under a prefix looks at | {KEYS_AT_ONCE}, and {PAYLOADS}
 dead tasks on a page | {PAGE}, and {PAYLOADS}
 dead tasks that a page looks at | {dead_tasks.LOOKED_AT_MAX}
 ids of a bulk operation | {IDS_MAX}
-open bulk operations of a business | {OPEN_MAX}; each is kept for \
+open bulk operations | {OPEN_MAX} of a business, {OPEN_OF_CALLER_MAX} of a caller, \
+{OPEN_IN_ALL_MAX} in all; each is kept for \
 {KEPT_SECONDS // 86_400} days after its end
 `per_second` of a bulk operation | {operation(per_second=0)}
 bulk operations, or refused tasks of one, on a page | {PAGE}

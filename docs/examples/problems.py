@@ -12,6 +12,7 @@ from unittest.mock import patch
 from docs.examples.calls import HOOK, created, damage, path_of, token_of
 from docs.examples.teller import INBOX, Story, Teller
 from duewheel.rules.access.grants import Access
+from duewheel.rules.bulk.open_ones import Marker
 from duewheel.rules.bulk.operation import OPEN_MAX
 from duewheel.stores.access.api_keys import ApiKeyStore
 from duewheel.stores.bulk.operations import OperationStore
@@ -110,7 +111,8 @@ def by_operations(teller: Teller) -> None:
     teller.advance(1)
     of_it = f"{path}/{made['operation_id']}"
     teller.example("problem-operation-ended", "POST", f"{of_it}/stop")
-    with patch.object(OperationStore, "count_open", return_value=OPEN_MAX):
+    of_others = [Marker("other", number, made["operation_id"]) for number in range(OPEN_MAX)]
+    with patch.object(OperationStore, "markers", return_value=of_others):
         teller.example("problem-too-many-operations", "POST", path, new)
 
 

@@ -188,8 +188,9 @@ def test_an_unknown_operation_is_answered_as_such(wired: ManualClock, operation_
 def test_a_business_has_so_many_open_operations_at_most(wired: ManualClock) -> None:
     for _ in range(OPEN_MAX):
         made(CANCEL)
-    status, refused = call("POST", PATH, CANCEL)
-    assert (status, refused["type"]) == (409, "urn:duewheel:problem:too-many-operations")
+    status, refused, headers = sent("POST", PATH, CANCEL)
+    assert (status, refused["type"]) == (429, "urn:duewheel:problem:too-many-operations")
+    assert headers["retry-after"] == "60"
 
 
 def test_a_caller_needs_the_right_to_write_and_sees_no_operation_out_of_reach(

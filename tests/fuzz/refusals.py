@@ -33,7 +33,7 @@ ROWS: Sequence[Row] = (
     ),
     Row("unknown-operation", "no such operation", calls=r".*/operations/\{operation_id\}.*"),
     Row("operation-ended", "the operation has ended", calls=r"POST /v1/operations/.*/stop"),
-    Row("too-many-operations", "the business has as many", calls="POST /v1/operations"),
+    Row("too-many-operations", "as many bulk operations", calls="POST /v1/operations"),
     Row(
         "invalid-field",
         "an id of a task says where it stands",

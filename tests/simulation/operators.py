@@ -80,7 +80,7 @@ class Operators:
             )
             if tries == 0:
                 self._may_be_changed(known, asked.begun_seconds, body["action"])
-            assert asked.status in (None, 201, 409), operation
+            assert asked.status in (None, 201, 429), operation
             if asked.is_granted:
                 made = Bulk(body["action"], operation["operation_id"], due_ms)
                 self.bulks.append(made)

@@ -15,11 +15,11 @@ ALL: dict[str, Any] = {}  # the filter
 RUN_MS = 900_000
 
 
-def asked_for(world: World, action: str, **members: Any) -> Operation:
+def asked_for(world: World, action: str, by: str = CALLER, **members: Any) -> Operation:
     """As `POST /v1/operations` makes it, of the business `orders`; no worker has begun."""
     body = {"biz_type": "orders", "action": action, **members}
     new = operation_request(json.dumps(body), world.clock.now_ms())
-    operation = world.create_operation(new, by=CALLER)
+    operation = world.create_operation(new, by=by)
     world.invocations.clear()
     return operation
 

@@ -32,6 +32,7 @@ CANCEL = Wish(action=Action.CANCEL, filter=Filter(status=Status.PENDING))
 AT_WORK = Operation(
     biz_type="orders",
     mark="0" * 20,
+    marker=0,
     wish=CANCEL,
     created_ms=NOW_MS,
     created_by="me",

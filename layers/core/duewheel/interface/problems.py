@@ -15,6 +15,7 @@ from duewheel.rules.refusals import (
     Refusal,
     TooLate,
     TooManyCreates,
+    TooManyOperations,
     Unavailable,
 )
 
@@ -29,7 +30,7 @@ def refused(refusal: Refusal) -> Answer:
         headers["allow"] = refusal.allow
     if isinstance(refusal, Unavailable | IdempotencyKeyInUse):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-    if isinstance(refusal, TooManyCreates):
+    if isinstance(refusal, TooManyCreates | TooManyOperations):
         headers["retry-after"] = str(refusal.retry_after_seconds)
     if isinstance(refusal, CallbackRefused):
         headers[STOP_HEADER] = "true"  # another attempt would get the same answer

@@ -113,8 +113,9 @@ class OperationEnded(Refusal):
 
 class TooManyOperations(Refusal):
     type = "too-many-operations"
-    title = "The business has as many open operations as it can have"
-    status = 409
+    title = "As many bulk operations are open as can be"
+    status = 429
+    retry_after_seconds = 60
 
 
 class UnknownBusiness(Refusal):

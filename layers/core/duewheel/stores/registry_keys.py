@@ -97,9 +97,13 @@ def number_of_refused(item: Mapping[str, Any]) -> int:
     return int(str(item["record"]["S"]).partition("#")[2])
 
 
-def open_operation(operation_id: str) -> dict[str, Any]:
-    """That it has not ended."""
-    return key(OPEN_OPERATIONS_KIND, operation_id)
+def open_operation(caller: str, number: int) -> dict[str, Any]:
+    """That an operation of the caller has not ended."""
+    return key(OPEN_OPERATIONS_KIND, f"{caller}#{number}")
+
+
+def worker_of_operations(seat: int) -> dict[str, Any]:
+    return key("bulk-workers", str(seat))
 
 
 def turns(limit: str, scope: str) -> dict[str, Any]:

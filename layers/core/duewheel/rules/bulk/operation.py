@@ -30,6 +30,9 @@ PARTS_KEPT_SECONDS = 90 * 86_400
 # ends within the time of its requests.
 LEASE_MS = 90_000
 PAGE_MS_MAX = 40_000
+# A worker takes an operation for so long, and then the one whose turn it is.
+TURN_MS = 5_000
+THROTTLED_MS = 1_000  # before another turn
 # A page that begins so long before the end of the invocation ends before it.
 RUN_RESERVE_MS = 60_000
 TRIES_MAX = 5  # of a page that fails, other than by throttling
@@ -120,10 +123,12 @@ class Page(Struct, frozen=True):
 
 class Operation(Struct, frozen=True, kw_only=True):
     """`position`: behind which the pages begin that are not carried out; None: at the beginning.
-    `number` of the worker's writes, so that each is made once."""
+    `number` of the worker's writes, so that each is made once. Without an owner `lease_until_ms` is
+    the instant of its next turn."""
 
     biz_type: str
     mark: str  # the id without the business
+    marker: int  # which of its caller's
     wish: Wish
     created_ms: int
     created_by: str
@@ -151,6 +156,15 @@ class Operation(Struct, frozen=True, kw_only=True):
 
     def is_free(self, now_ms: int) -> bool:
         return self.state.is_open and self.lease_until_ms <= now_ms
+
+    def has_worker(self, now_ms: int) -> bool:
+        return self.owner is not None and self.lease_until_ms > now_ms
+
+    @property
+    def worked_on_ms(self) -> int:
+        """The latest instant at which a worker is known to have been at it."""
+        begun_ms = 0 if self.owner is None else self.lease_until_ms - LEASE_MS
+        return max(self.updated_ms, begun_ms)
 
 
 class RefusedItem(Struct, frozen=True, kw_only=True):

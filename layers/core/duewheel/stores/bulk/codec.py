@@ -6,6 +6,7 @@ from msgspec import Meta, Struct, convert
 from msgspec.json import Decoder, encode
 from msgspec.structs import astuple, fields
 
+from duewheel.rules.bulk.open_ones import Marker
 from duewheel.rules.bulk.operation import (
     IDS_MAX,
     Counts,
@@ -42,6 +43,7 @@ _Source = Annotated[str, Meta(max_length=200_000)]
 class _Row(Struct, kw_only=True):
     kind: S[str]
     record: S[str]
+    marker: N[_Count]
     wish: S[Source]
     state: S[State]
     created_ms: N[InstantMs]
@@ -81,6 +83,7 @@ _refused: Decoder[Any] = Decoder(list[tuple[str, str, str, int, str, str | None]
 def operation_item(operation: Operation) -> dict[str, Any]:
     return {
         **registry_keys.operation(operation.biz_type, operation.mark),
+        "marker": {"N": str(operation.marker)},
         "wish": {"S": encode(operation.wish).decode()},
         "state": {"S": operation.state},
         "created_ms": {"N": str(operation.created_ms)},
@@ -123,6 +126,7 @@ def operation_from(item: Item) -> Operation:
         operation = Operation(
             biz_type=_biz_type_of(row),
             mark=row.record.S,
+            marker=row.marker.N,
             wish=_wish_from(row.wish.S),
             state=row.state.S,
             created_ms=row.created_ms.N,
@@ -169,6 +173,20 @@ def _page_text(page: Page) -> str:
 def _page_from(source: str) -> Page:
     row = _page.decode(source)
     return Page(row.items, row.looked_at, row.behind)
+
+
+def marker_of(operation: Operation) -> Marker:
+    return Marker(operation.created_by, operation.marker, operation.operation_id)
+
+
+def marker_item(marker: Marker) -> dict[str, Any]:
+    key = registry_keys.open_operation(marker.caller, marker.number)
+    return {**key, "operation_id": {"S": marker.operation_id}}
+
+
+def marker_from(item: Item) -> Marker:
+    caller, _, number = item["record"]["S"].rpartition("#")
+    return Marker(caller, int(number), item["operation_id"]["S"])
 
 
 def ids_attribute(ids: tuple[str, ...]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Bulk operations in the Registry: a record each, beside those of its business; its ids and its
 refused items in a partition of its own; and a marker while it is open, in the small partition that
-the sweeper and the workers read.
+the sweeper and the workers read. A marker is put under a number of its caller, if that is free.
 
 A worker writes on condition of its lease and of the number of its last write. A refusal that shows
 its own write counts as written, since a retry of the SDK can meet its first try.
@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from duewheel.clock import Clock
+from duewheel.rules.bulk.open_ones import WORKERS, Marker, OpenOnes
 from duewheel.rules.bulk.operation import (
     LEASE_MS,
-    OPEN_MAX,
     PARTS_KEPT_SECONDS,
     Operation,
     RefusedItem,
@@ -25,19 +25,10 @@ from duewheel.rules.bulk.requests import named_operation
 from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
 from duewheel.stores.bulk import codec
-from duewheel.stores.dynamodb import Item, Written, get_batch, transact, write_if, written
+from duewheel.stores.dynamodb import Item, Written, get_batch, transact, write_if
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
-
-_MARKERS_MAX = 1_000
-
-
-class OpenOnes(Struct, frozen=True):
-    """The open operations, and the ids of those that have ended though their markers are there."""
-
-    operations: list[Operation]
-    ended: list[str]
 
 
 class OperationStore(Struct, frozen=True):
@@ -46,11 +37,12 @@ class OperationStore(Struct, frozen=True):
     table: str
 
     def create(self, operation: Operation, ids: tuple[str, ...], *along: Any) -> bool:
-        """False if another has its id, or if the condition of another part did not hold."""
-        marker = registry_keys.open_operation(operation.operation_id)
+        """False if another has its id or its marker, or if the condition of another part did not
+        hold."""
+        marker = codec.marker_item(codec.marker_of(operation))
         parts = [
             self._put(codec.operation_item(operation), **registry_keys.IF_ABSENT),
-            self._put(marker),
+            self._put(marker, **registry_keys.IF_ABSENT),
         ]
         if ids:
             key = registry_keys.operation_ids(operation.operation_id)
@@ -110,32 +102,16 @@ class OperationStore(Struct, frozen=True):
 
     # The open ones
 
-    def count_open(self, biz_type: str) -> int:
-        """Up to the maximum."""
-        answer = self.client.query(
-            TableName=self.table,
-            KeyConditionExpression="#kind = :kind AND begins_with(#record, :prefix)",
-            ExpressionAttributeNames={"#kind": "kind", "#record": "record"},
-            ExpressionAttributeValues={
-                ":kind": {"S": registry_keys.OPEN_OPERATIONS_KIND},
-                ":prefix": {"S": f"{biz_type}~"},
-            },
-            Select="COUNT",
-            ConsistentRead=True,
-            Limit=OPEN_MAX,
-        )
-        return answer["Count"]
-
     def open_ones(self) -> OpenOnes:
         """Without those that are damaged, which are reported."""
-        ids = self._markers()
-        keys = [registry_keys.operation(*named_operation(one)) for one in ids]
+        markers = {one.operation_id: one for one in self.markers()}
+        keys = [registry_keys.operation(*named_operation(one)) for one in markers]
         items = get_batch(self.client, self.clock, self.table, keys) if keys else []
         found = {_id_of(item): _readable(item) for item in items}
         known = [one for one in found.values() if one is not None]
-        ended = [one.operation_id for one in known if not one.state.is_open]
-        ended += [one for one in ids if one not in found]
-        return OpenOnes([one for one in known if one.state.is_open], ended)
+        over = [one.operation_id for one in known if not one.state.is_open]
+        over += [one for one in markers if one not in found]
+        return OpenOnes([one for one in known if one.state.is_open], [markers[one] for one in over])
 
     def claim(self, operation: Operation, owner: str) -> Operation | None:
         """The operation with its lease; None if another has it, or if it has ended."""
@@ -184,7 +160,7 @@ class OperationStore(Struct, frozen=True):
         if shown is None or (shown.number, shown.owner) != (after.number, after.owner):
             return None
         if not after.state.is_open:
-            self.forget(after.operation_id)
+            self.forget(codec.marker_of(after))
         return shown
 
     def _update(self, before: Operation, after: Operation) -> dict[str, Any]:
@@ -233,21 +209,61 @@ class OperationStore(Struct, frozen=True):
         ]
         return found, "LastEvaluatedKey" in answer
 
-    def _markers(self) -> list[str]:
+    def markers(self) -> list[Marker]:
+        """Of all open operations: no more than may be open, and those made at the same time."""
         answer = self.client.query(
             TableName=self.table,
             KeyConditionExpression="#kind = :kind",
             ExpressionAttributeNames={"#kind": "kind"},
             ExpressionAttributeValues={":kind": {"S": registry_keys.OPEN_OPERATIONS_KIND}},
-            Limit=_MARKERS_MAX,
             ConsistentRead=True,
         )
-        return [str(item["record"]["S"]) for item in answer["Items"]]
+        return [codec.marker_from(item) for item in answer["Items"]]
 
-    def forget(self, operation_id: str) -> None:
-        """Remove the marker of one that has ended."""
-        key = registry_keys.open_operation(operation_id)
-        written(self.client.delete_item, TableName=self.table, Key=key)
+    def forget(self, marker: Marker) -> None:
+        """Of an operation that has ended. Its number may be another's by now."""
+        write_if(
+            self.client.delete_item,
+            TableName=self.table,
+            Key=registry_keys.open_operation(marker.caller, marker.number),
+            ConditionExpression="operation_id = :ended",
+            ExpressionAttributeValues={":ended": {"S": marker.operation_id}},
+        )
+
+    # The seats of workers
+
+    def take_seat(self, owner: str) -> int | None:
+        """None if all are taken."""
+        return next((seat for seat in range(WORKERS) if self.hold_seat(seat, owner)), None)
+
+    def hold_seat(self, seat: int, owner: str) -> bool:
+        """False if another has taken it."""
+        now_ms = self.clock.now_ms()
+        held = write_if(
+            self.client.update_item,
+            TableName=self.table,
+            Key=registry_keys.worker_of_operations(seat),
+            UpdateExpression="SET #owner = :me, lease_until_ms = :until",
+            ConditionExpression="attribute_not_exists(#owner) OR #owner = :me "
+            "OR lease_until_ms <= :now",
+            ExpressionAttributeNames={"#owner": "owner"},
+            ExpressionAttributeValues={
+                ":me": {"S": owner},
+                ":until": {"N": str(now_ms + LEASE_MS)},
+                ":now": {"N": str(now_ms)},
+            },
+        )
+        return isinstance(held, Written)
+
+    def leave_seat(self, seat: int, owner: str) -> None:
+        write_if(
+            self.client.delete_item,
+            TableName=self.table,
+            Key=registry_keys.worker_of_operations(seat),
+            ConditionExpression="#owner = :me",
+            ExpressionAttributeNames={"#owner": "owner"},
+            ExpressionAttributeValues={":me": {"S": owner}},
+        )
 
     def _item(self, key: dict[str, Any]) -> Item | None:
         answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)

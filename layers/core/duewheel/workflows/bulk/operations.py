@@ -7,7 +7,8 @@ from msgspec import Struct
 from duewheel.clock import Clock
 from duewheel.rules import cursors
 from duewheel.rules.access.grants import Access, Permit
-from duewheel.rules.bulk.operation import OPEN_MAX, Operation, RefusedItem, State
+from duewheel.rules.bulk.open_ones import free_numbers
+from duewheel.rules.bulk.operation import Operation, RefusedItem, State
 from duewheel.rules.bulk.requests import (
     NewOperation,
     OperationsQuery,
@@ -16,7 +17,7 @@ from duewheel.rules.bulk.requests import (
     named_operation,
     no_such_operation,
 )
-from duewheel.rules.refusals import OperationEnded, TooManyOperations, Unavailable
+from duewheel.rules.refusals import OperationEnded, Unavailable
 from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.tasks.listing import KEYS_MAX, Room, filled
 from duewheel.stores.bulk.operations import OperationStore
@@ -26,7 +27,7 @@ from duewheel.workflows.businesses.all_businesses import AllBusinesses
 from duewheel.workflows.tasks.list_tasks import LookedAt
 from duewheel.workflows.tries import until_won
 
-# An id is taken once in thousands of millions of times; another is drawn then.
+# The number of a marker may be taken by a create at the same time; another is drawn then.
 _TRIES = 3
 _READ_AT_ONCE = 100
 NOT_STORED = "The operation was not stored: too many writes at once. Try it again."
@@ -48,8 +49,6 @@ class CreateOperation(Struct, frozen=True, kw_only=True):
             return before
         if new.wish.filter is not None and not new.wish.walks_by_death:
             self.check_list_index()
-        if self.store.count_open(new.biz_type) >= OPEN_MAX:
-            raise TooManyOperations(f"At most {OPEN_MAX} may be open. Wait for one, or stop one.")
 
         def try_once() -> Operation | None:
             operation = self._drawn(new, by)
@@ -71,10 +70,12 @@ class CreateOperation(Struct, frozen=True, kw_only=True):
         return operation
 
     def _drawn(self, new: NewOperation, by: str) -> Operation:
-        now_ms = self.clock.now_ms()
+        now_ms, drawn = self.clock.now_ms(), self.random_bytes()
+        numbers = free_numbers(self.store.markers(), by, new.biz_type)
         return Operation(
             biz_type=new.biz_type,
-            mark=mark_at(now_ms, self.random_bytes()),
+            mark=mark_at(now_ms, drawn),
+            marker=numbers[drawn[-1] % len(numbers)],
             wish=new.wish,
             created_ms=now_ms,
             created_by=by,

@@ -1,5 +1,7 @@
-"""Run open operations: take the lease of one, carry out its pages until it has ended or the
-invocation has to, then take the next one.
+"""Run open operations: take a seat among the workers, and the lease of an operation; carry out its
+pages until it has ended or its turn has; then take the one whose turn it is. An operation with a
+pace is given back with the instant at which it may go on. So no more functions run than there are
+seats, and none sleeps for one operation while another could be carried out.
 
 A page is written ahead, in the same write that counts the page before. Its items are changed side
 by side. What DynamoDB throttles is tried again, for as long as it takes. Any other error counts as
@@ -16,9 +18,12 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.log import logger
+from duewheel.rules.bulk.open_ones import free_ones, wait_ms
 from duewheel.rules.bulk.operation import (
     PAGE_MS_MAX,
     RUN_RESERVE_MS,
+    THROTTLED_MS,
+    TURN_MS,
     Operation,
     Outcome,
     Page,
@@ -53,32 +58,40 @@ class RunOperations(Struct, frozen=True, kw_only=True):
     def run(self, remaining_ms: Callable[[], int]) -> None:
         owner = self.random_text()  # an invocation may come twice under one id
         errors: list[Exception] = []
-        while (operation := self._claimed(owner)) is not None:
-            turn = _Turn(self, operation, remaining_ms)
-            try:
-                turn.take()
-            except Exception as error:  # noqa: BLE001 - recorded, and raised at the end of the run
-                errors.append(error)
-            if remaining_ms() <= RUN_RESERVE_MS:
+        seat = self.store.take_seat(owner)
+        if seat is None:
+            return
+        while self._goes_on(owner, remaining_ms, errors):
+            if remaining_ms() <= RUN_RESERVE_MS or not self.store.hold_seat(seat, owner):
                 break
+        self.store.leave_seat(seat, owner)
         if errors:
             raise errors[0]
 
-    def _claimed(self, owner: str) -> Operation | None:
-        now_ms = self.clock.now_ms()
+    def _goes_on(
+        self, owner: str, remaining_ms: Callable[[], int], errors: list[Exception]
+    ) -> bool:
+        """Carry out one turn, or wait for it. False if there is nothing to do."""
         found = self.store.open_ones()
-        for operation_id in found.ended:
-            self.store.forget(operation_id)
-        for operation in found.operations:
-            if operation.is_free(now_ms):
-                claimed = self.store.claim(operation, owner)
-                if claimed is not None:
-                    return claimed
-        return None
+        for marker in found.ended:
+            self.store.forget(marker)
+        now_ms = self.clock.now_ms()
+        claims = (self.store.claim(one, owner) for one in free_ones(found.operations, now_ms))
+        operation = next((one for one in claims if one is not None), None)
+        if operation is not None:
+            try:
+                _Turn(self, operation, remaining_ms).take()
+            except Exception as error:  # noqa: BLE001 - recorded, and raised at the end of the run
+                errors.append(error)
+            return True
+        soon_ms = wait_ms(found.operations, now_ms)
+        if soon_ms is not None:
+            self.clock.sleep(soon_ms / 1000)
+        return soon_ms is not None
 
 
 class _Turn:
-    """The work of one run on one operation."""
+    """What a worker does on one operation, up to the first end of a page after its time."""
 
     def __init__(
         self, of: RunOperations, operation: Operation, remaining_ms: Callable[[], int]
@@ -89,12 +102,10 @@ class _Turn:
         self._is_begun = operation.page is not None  # by this or an earlier worker
         self._throttled = 0  # times in a row
         self._next_ms = 0  # by the pace
+        self._ends_ms = of.clock.now_ms() + TURN_MS
 
     def take(self) -> None:
-        while (operation := self._now) is not None and operation.state.is_open:
-            if self._remaining_ms() <= RUN_RESERVE_MS:
-                self._write(operation, replace(operation, owner=None, lease_until_ms=0))
-                return
+        while (operation := self._now) is not None and operation.owner is not None:
             try:
                 self._step(operation)
             except Exception as error:  # noqa: BLE001 - judged here
@@ -106,10 +117,27 @@ class _Turn:
     def _step(self, operation: Operation) -> None:
         if operation.state is State.STOPPING and not self._is_begun:
             self._end(operation, State.STOPPED)
+        elif self._is_over(operation):
+            self._give_back(operation)
         elif operation.page is None:
             self._plan(operation)
         else:
             self._carry_out(operation, operation.page)
+
+    def _is_over(self, operation: Operation) -> bool:
+        """A page that was planned in this turn is carried out in it, if the invocation lasts."""
+        now_ms = self._of.clock.now_ms()
+        is_planned = operation.page is not None and not self._is_begun
+        is_late = now_ms >= self._ends_ms or now_ms < self._next_ms
+        return (is_late and not is_planned) or self._remaining_ms() <= RUN_RESERVE_MS
+
+    def _give_back(self, operation: Operation) -> None:
+        """A page that was begun is kept, since its tasks may have been changed."""
+        now_ms = self._of.clock.now_ms()
+        next_ms = now_ms + THROTTLED_MS if self._throttled else self._next_ms
+        page = operation.page if self._is_begun else None
+        after = replace(operation, owner=None, lease_until_ms=next_ms, page=page, updated_ms=now_ms)
+        self._write(operation, after)
 
     def _plan(self, operation: Operation) -> None:
         page = self._of.source(operation, operation.position)
@@ -117,7 +145,7 @@ class _Turn:
         self._write(operation, replace(operation, page=page, updated_ms=now_ms))
 
     def _carry_out(self, operation: Operation, page: Page) -> None:
-        self._await_turn(operation, len(page.items))
+        next_ms = self._next_turn_ms(operation, len(page.items))
         self._is_begun = True
         found = self._found(operation, page.items)
         outcomes = {
@@ -125,7 +153,7 @@ class _Turn:
             for item, outcome in found.items()
             if isinstance(outcome, bool | Refusal) and not _passes(outcome)
         }
-        self._settle(operation, page, outcomes)
+        self._settle(operation, page, outcomes, next_ms)
         broken = [one for one in found.values() if isinstance(one, Exception)]
         for error in broken:
             if not isinstance(error, Refusal) and not _passes(error):
@@ -135,11 +163,15 @@ class _Turn:
         else:
             self._throttled = 0
 
-    def _settle(self, operation: Operation, page: Page, outcomes: Mapping[str, Outcome]) -> None:
-        """Count what was carried out, and write the next page ahead."""
+    def _settle(
+        self, operation: Operation, page: Page, outcomes: Mapping[str, Outcome], next_ms: int
+    ) -> None:
+        """Count what was carried out, and write the next page ahead, unless the turn is over."""
         is_whole = len(outcomes) == len(page.items)
+        goes_on = next_ms <= self._of.clock.now_ms() and not self._is_over(operation)
+        has_more = page.behind is not None and operation.state is not State.STOPPING
         following, failed = None, None
-        if is_whole and page.behind is not None and operation.state is not State.STOPPING:
+        if is_whole and has_more and goes_on:
             try:
                 following = self._of.source(operation, page.behind)
             except Exception as error:  # noqa: BLE001 - raised when the page is counted
@@ -150,6 +182,7 @@ class _Turn:
             after = ended(after, State.DONE, now_ms)
         refused = refusals_of(outcomes, page.items)
         self._write(operation, after, refused)
+        self._next_ms = next_ms
         if is_whole:
             self._is_begun = False
         if failed is not None:
@@ -170,15 +203,12 @@ class _Turn:
 
         return dict(zip(items, fan_out(self._of.writers, change, items), strict=True))
 
-    def _await_turn(self, operation: Operation, number: int) -> None:
-        """By the pace of the operation: so many items take so long."""
+    def _next_turn_ms(self, operation: Operation, number: int) -> int:
+        """By the pace of the operation: so many items take so long from now on."""
         per_second = operation.wish.per_second
         if per_second is None or operation.wish.dry_run:
-            return
-        now_ms = self._of.clock.now_ms()
-        if self._next_ms > now_ms:
-            self._of.clock.sleep((self._next_ms - now_ms) / 1000)
-        self._next_ms = max(self._next_ms, now_ms) + number * 1000 // per_second
+            return 0
+        return self._of.clock.now_ms() + number * 1000 // per_second
 
     def _end(self, operation: Operation, state: State) -> None:
         self._write(operation, ended(operation, state, self._of.clock.now_ms()))

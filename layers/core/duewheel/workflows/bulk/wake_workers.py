@@ -1,13 +1,12 @@
-"""Each minute: start a worker for each open operation that has none."""
+"""Each minute: start workers if open operations have none."""
 
 from collections.abc import Callable
 
 from msgspec import Struct
 
 from duewheel.clock import Clock
+from duewheel.rules.bulk.open_ones import WORKERS
 from duewheel.stores.bulk.operations import OperationStore
-
-WORKERS_MAX = 10  # begun at once
 
 
 class WakeWorkers(Struct, frozen=True):
@@ -20,5 +19,5 @@ class WakeWorkers(Struct, frozen=True):
         found = self.store.open_ones()
         free = sum(one.is_free(now_ms) for one in found.operations)
         # A worker also removes what is left of those that have ended.
-        for _ in range(min(max(free, bool(found.ended)), WORKERS_MAX)):
+        for _ in range(min(max(free, bool(found.ended)), WORKERS)):
             self.wake()

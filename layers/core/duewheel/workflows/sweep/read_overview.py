@@ -16,6 +16,7 @@ from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
 from duewheel.rules import cursors
 from duewheel.rules.access.grants import Access
+from duewheel.rules.bulk.open_ones import in_turn
 from duewheel.rules.bulk.operation import Operation
 from duewheel.rules.businesses.lanes import BusinessLane
 from duewheel.rules.businesses.settings import Business
@@ -155,7 +156,7 @@ class ReadOverview(Struct, frozen=True, kw_only=True):
 
     def _operations(self, access: Access) -> list[Operation]:
         found = self.operations.open_ones().operations
-        return [one for one in found if access.reaches(one.biz_type)][:OPERATIONS_MAX]
+        return in_turn(one for one in found if access.reaches(one.biz_type))[:OPERATIONS_MAX]
 
     def _deaths(self, found: Sequence[Known], shown: Sequence[BusinessNow], now_ms: int) -> Deaths:
         since_ms = now_ms - DEATHS_MS
