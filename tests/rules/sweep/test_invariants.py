@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from duewheel.rules.delivery.page_lease import TRIES_MAX, PageLease
-from duewheel.rules.sweep.verdict import RESEND_EVERY_MS, SLOW_BEGUN_WITHIN_MS, EntryState, Verdict
+from duewheel.rules.sweep.verdict import (
+    PASSED_ON_BEGUN_WITHIN_MS,
+    RESEND_EVERY_MS,
+    EntryState,
+    Verdict,
+)
 from duewheel.rules.wheel.addresses import (
     Address,
     first_page,
@@ -128,8 +133,8 @@ def test_a_finished_or_held_page_is_neither_sent_again_nor_taken_apart(made: Sli
         assert not (found.resends and found.resent_ms + RESEND_EVERY_MS > NOW_MS)
         assert max(found.tries, found.resends) < TRIES_MAX
     for page in verdict.waits_for:
-        if is_slow_page(page) and page not in made.leases:  # just passed on
-            assert made.leases[page[:-1]].until_ms > NOW_MS - SLOW_BEGUN_WITHIN_MS
+        if is_passed_on(page) and page not in made.leases:  # a moment ago
+            assert made.leases[page[:-1]].until_ms > NOW_MS - PASSED_ON_BEGUN_WITHIN_MS
             continue
         assert not made.leases[page].done
 

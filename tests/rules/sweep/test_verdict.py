@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.delivery.page_lease import TRIES_MAX, PageLease
 from duewheel.rules.sweep.verdict import (
+    PASSED_ON_BEGUN_WITHIN_MS,
     RESEND_EVERY_MS,
-    SLOW_BEGUN_WITHIN_MS,
     UNBEGUN_EVERY_MS_MAX,
     EntryState,
     Verdict,
@@ -253,7 +254,7 @@ SLOW = (here(0).place, here(1).place)
     ],
 )
 def test_each_state_of_a_slow_page_has_its_action(found: PageLease | None, action: str) -> None:
-    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - SLOW_BEGUN_WITHIN_MS)
+    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - PASSED_ON_BEGUN_WITHIN_MS)
     verdict = with_leases(due_homes(2), parent, *(() if found is None else (found,))).verdict()
     assert {
         "postpone": [one.page for one, _ in verdict.postponed],
@@ -268,10 +269,14 @@ def test_each_state_of_a_slow_page_has_its_action(found: PageLease | None, actio
     assert (not verdict.unfinished) == (action in ("postpone", "rescue"))
 
 
-def test_a_slow_page_is_left_for_as_long_as_its_queue_may_hide_the_message() -> None:
-    parent = lease(done=True, slow=SLOW, until_ms=NOW_MS - SLOW_BEGUN_WITHIN_MS + 1)
+@pytest.mark.parametrize(("passed", "page"), [("slow", "0s"), ("rest", "0r")])
+def test_a_page_that_was_passed_on_is_left_for_as_long_as_its_queue_may_hide_the_message(
+    passed: str, page: str
+) -> None:
+    until_ms = NOW_MS - PASSED_ON_BEGUN_WITHIN_MS + 1
+    parent = replace(lease(done=True, until_ms=until_ms), **{passed: SLOW})
     verdict = with_leases(due_homes(2), parent).verdict()
-    assert verdict == Verdict(waits_for=["0s"], unfinished=[("0s", Why.UNBEGUN)])
+    assert verdict == Verdict(waits_for=[page], unfinished=[(page, Why.UNBEGUN)])
 
 
 def test_pages_behind_a_slow_page_are_checked() -> None:

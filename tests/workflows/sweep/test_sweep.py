@@ -1,19 +1,22 @@
 """The sweep checks every second again: it finds lost tasks, and waits for slow pages."""
 
 import asyncio
+from collections import deque
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.open_places import Why
+from duewheel.rules.wheel.queue_messages import Lane
 from duewheel.stores.wheel import pointers
 from tests.support.bounds import quick_first
 from tests.support.receiver import OK, Received
 from tests.support.recorder import Call
-from tests.support.world import World
+from tests.support.world import World, second_of
 
 
 def lose_all_messages(world: World) -> None:
@@ -107,6 +110,66 @@ def test_a_lost_message_of_a_rest_page_is_found(world: World) -> None:
     world.sweep_past(task.due_ms // 1000)
 
     assert world.receiver.task_ids == [task.task_id]
+
+
+class OneNotifier:
+    """It works off its messages one after the other, while the scheduler and the sweep run each
+    minute."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.waiting: deque[dict[str, Any]] = deque()
+        self.swept_ms = 0
+
+    def receive(self) -> None:
+        while messages := self.world.receive():
+            self.waiting.extend(messages)
+
+    def let_sweeps_run(self) -> None:
+        now_ms = self.world.clock.now_ms()
+        if now_ms >= self.swept_ms + 60_000:
+            self.world.dispatch_until(now_ms // 1000)
+            self.world.sweep_once()
+            self.swept_ms = now_ms
+
+    def work(self, *, is_down: bool) -> None:
+        self.receive()
+        if is_down or not self.waiting:
+            self.world.clock.advance_ms(10_000)
+        else:
+            self.world.handle(self.waiting.popleft())
+        self.let_sweeps_run()
+
+
+@pytest.mark.parametrize("is_down", [False, True], ids=["slow calls", "backlog"])
+def test_a_lost_message_is_found_in_four_minutes_whatever_another_business_does(
+    world: World, is_down: bool
+) -> None:
+    """Limit 1 and calls of 20 s: each run of the page makes two calls, and passes the rest on. Or
+    pages of many seconds wait for the notifier, which is down."""
+    world.configured("busy", calls_in_flight=1)
+    apart_ms = 1_000 if is_down else 0
+    callback = HttpCallback("https://busy.example/")
+    for number in range(40):
+        world.created(60_000 + number * apart_ms, biz_type="busy", callback=callback)
+    victim = world.created(102_000)
+    notifier = OneNotifier(world)
+    world.dispatch_until(victim.due_ms // 1000)
+    notifier.receive()
+    queue_url = world.queues[Lane.MAIN].url
+    for lost in [one for one in notifier.waiting if second_of(one) == victim.home.second]:
+        notifier.waiting.remove(lost)
+        world.sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=lost["ReceiptHandle"])
+
+    def answer(received: Received) -> Any:
+        world.clock.advance_ms(20_000 if "busy" in received.url else 0)
+        return OK
+
+    world.receiver.answer = answer
+    while not (leases := world.pages.of_slice(victim.home.second, victim.home.shard)):
+        notifier.work(is_down=is_down)
+        assert world.clock.now_ms() < victim.due_ms + 900_000, "never sent again"
+    assert leases[0].resent_ms - victim.due_ms <= 240_000
 
 
 def test_the_sweep_waits_for_a_held_page_at_an_open_place_and_goes_on_behind_it(

@@ -3,7 +3,8 @@
 The sweep cannot see whether the message of a page was lost or waits. It sees whether other pages
 are delivered: if they are, the message of an unbegun page is lost; if none is, it waits. It also
 sees how many messages are in the queues: if there are more unbegun pages than messages, the
-messages of the others are lost.
+messages of the others are lost. Each business has one page sent again in any case, so that the
+backlog of one does not hide the lost message of another.
 """
 
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ class Unbegun(Struct, frozen=True):
     lease: PageLease
     message: PageMessage | None = None
     due: tuple[SeenEntry, ...] = ()
+    businesses: frozenset[str] = frozenset()  # of a page that may be resent
 
 
 def has_room(resent: Iterable[Unbegun]) -> bool:
@@ -46,12 +48,21 @@ class Evidence(Struct):
         return 1 + 2 * self.made_good + self.done // SHARE_OF_DONE
 
 
-def chosen(resent: Iterable[Unbegun], seconds_max: int, waiting: int | None) -> list[Unbegun]:
+def chosen(
+    resent: Iterable[Unbegun], seconds_max: int, waiting: int | None, served: set[str]
+) -> list[Unbegun]:
     """Those that have been sent again least often first, then the oldest seconds: so a page that is
     sent again and again delays no first resend. `waiting`: how many messages are in the queue of
-    the main lane; None if unknown."""
+    the main lane; None if unknown. `served`: the businesses of pages that this run has chosen, to
+    which these are added."""
     ranked = sorted(resent, key=lambda each: (each.lease.resends, each.lease.second))
     seconds = set(list(dict.fromkeys(each.lease.second for each in ranked))[: max(0, seconds_max)])
     main = [page for page in ranked if not is_slow_page(page.lease.page)]
     lost = [] if waiting is None else main[: max(0, len(main) - waiting)]
-    return [page for page in ranked if page.lease.second in seconds or page in lost]
+    pages = []
+    for page in ranked:
+        is_first = not page.businesses <= served
+        if is_first or page.lease.second in seconds or page in lost:
+            pages.append(page)
+            served |= page.businesses
+    return pages

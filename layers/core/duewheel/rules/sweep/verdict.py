@@ -28,9 +28,9 @@ from duewheel.rules.wheel.queue_messages import PageMessage
 
 RESEND_EVERY_MS = 60_000
 UNBEGUN_EVERY_MS_MAX = 8 * RESEND_EVERY_MS
-# After the lease of the run that passed a page to the slow lane: a message of that queue stays
+# After the lease of the run that passed a page on: its message waits behind others, and stays
 # hidden for so long when a batch is throttled.
-SLOW_BEGUN_WITHIN_MS = 90_000
+PASSED_ON_BEGUN_WITHIN_MS = 90_000
 
 
 class HomeState(Struct, frozen=True, kw_only=True):
@@ -84,6 +84,7 @@ class Verdict(Struct):
 
     due: list[SeenEntry] = field(default_factory=list)  # give each a new entry
     resend: list[tuple[PageLease, PageMessage]] = field(default_factory=list)
+    owners: dict[str, frozenset[str]] = field(default_factory=dict)  # businesses, by page to resend
     waits_for: list[str] = field(default_factory=list)  # pages
     take_apart: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)
     postponed: list[tuple[PageLease, list[SeenEntry]]] = field(default_factory=list)  # unbegun
@@ -211,16 +212,17 @@ class _Judging(Struct, frozen=True):
             self._page(lease, due, _PassedOn(places, parent.until_ms))
 
     def _open_page(self, lease: PageLease, due: list[SeenEntry], by: _PassedOn | None) -> None:
-        """A page with calls left: wait for it, resend it, or take it apart. An unbegun page of the
-        slow lane waits behind others: its entries fall due again later, so that the sweep does not
-        wait for that lane."""
+        """A page with calls left: wait for it, resend it, or take it apart. An unbegun page that
+        was passed on a moment ago waits behind others. After that the entries of one of the slow
+        lane fall due again later, so that the sweep does not wait for that lane."""
         is_held = lease.owner is not None and self.now_ms < lease.until_ms
         why = Why.UNBEGUN
-        if by is not None and is_slow_page(lease.page) and not lease.tries:
-            if self.now_ms >= by.until_ms + SLOW_BEGUN_WITHIN_MS:
-                self.verdict.postponed.append((lease, due))
-                return
-            self.verdict.waits_for.append(lease.page)  # passed on a moment ago
+        is_passed_on = by is not None and not lease.tries
+        if is_passed_on and self.now_ms < by.until_ms + PASSED_ON_BEGUN_WITHIN_MS:
+            self.verdict.waits_for.append(lease.page)
+        elif is_passed_on and is_slow_page(lease.page):
+            self.verdict.postponed.append((lease, due))
+            return
         elif is_held or (self.now_ms < _resend_ms(lease) and lease.tries < TRIES_MAX):
             why = Why.HELD if is_held or lease.tries else Why.UNBEGUN
             self.verdict.waits_for.append(lease.page)
@@ -242,6 +244,7 @@ class _Judging(Struct, frozen=True):
                 shards=SHARDS_MAX if lease.shard == 0 and by is None else None,
             )
             self.verdict.resend.append((lease, message))
+            self.verdict.owners[lease.page] = frozenset(s.home.biz_type for s in due if s.home)
         self.verdict.unfinished.append((lease.page, why))
 
 

@@ -159,6 +159,7 @@ class _Run:
         self._finished: list[SweptSecond] = []  # whole seconds that are not empty
         self._asked: list[Unbegun] = []
         self._seconds_sent = 0
+        self._served: set[str] = set()  # businesses of pages that were sent again
         self._evidence = Evidence()
         self._failures = 0  # in a row, of new seconds
 
@@ -226,7 +227,7 @@ class _Run:
         # dispatched meanwhile. An unbegun slow page is postponed, not sent again.
         waiting = self._sweep.sweep_second.message_sender.waiting()
         seconds_max = self._evidence.seconds_max - self._seconds_sent
-        pages = chosen(self._asked, seconds_max, waiting)
+        pages = chosen(self._asked, seconds_max, waiting, self._served)
         self._seconds_sent += len({page.lease.second for page in pages})
         for page in pages:
             if not self.may_go_on():

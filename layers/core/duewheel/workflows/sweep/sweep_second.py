@@ -124,7 +124,10 @@ class SweepSecond(Struct, frozen=True, kw_only=True):
                 self._take_apart(lease, due)
             elif has_room(resent):
                 resent.append(Unbegun(lease, due=tuple(due)))
-        resent += [Unbegun(lease, message) for lease, message in verdict.resend]
+        resent += [
+            Unbegun(lease, message, businesses=verdict.owners[lease.page])
+            for lease, message in verdict.resend
+        ]
         unfinished = list(verdict.unfinished)
         if not (is_rescued and is_put_off):
             unfinished.append(("", Why.CHANGED))
