@@ -217,10 +217,10 @@ class _Judging(Struct, frozen=True):
         lane fall due again later, so that the sweep does not wait for that lane."""
         is_held = lease.owner is not None and self.now_ms < lease.until_ms
         why = Why.UNBEGUN
-        is_passed_on = by is not None and not lease.tries
-        if is_passed_on and self.now_ms < by.until_ms + PASSED_ON_BEGUN_WITHIN_MS:
+        passed_on = None if lease.tries else by
+        if passed_on and self.now_ms < passed_on.until_ms + PASSED_ON_BEGUN_WITHIN_MS:
             self.verdict.waits_for.append(lease.page)
-        elif is_passed_on and is_slow_page(lease.page):
+        elif passed_on and is_slow_page(lease.page):
             self.verdict.postponed.append((lease, due))
             return
         elif is_held or (self.now_ms < _resend_ms(lease) and lease.tries < TRIES_MAX):
