@@ -118,7 +118,7 @@ def _what_is_up(stack: LocalStack) -> str:
   console   {stack.url}/console
   service   {stack.url}/v1/health
   inbox     {stack.url}/_local/received/orders   what callbacks brought
-  clock     {stack.url}/_local/clock             freeze and advance
+  clock     {stack.url}/_local/clock             freeze, advance, reset
   faults    {stack.url}/_local/faults            {_what_goes_wrong(stack.faults)}
   metrics   {stack.url}/_local/metrics           what CloudWatch would make of the logs
   access    {_who_may_call(stack.admin_key)}

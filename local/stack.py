@@ -26,7 +26,7 @@ from local.aws.calling_function import as_onlooker, asking, pools_keep_the_conte
 from local.aws.emulator import Emulator
 from local.aws.environments import Caller, no_caller
 from local.aws.functions import Function, environment_of_all, load_functions, one_at_a_time
-from local.aws.http_api import Gateway, Reply, Request, routes_of
+from local.aws.http_api import Gateway, Reply, Request, gateway_reply, routes_of
 from local.aws.invocations import Invocations, retries_of
 from local.aws.loop_watch import LoopWatch
 from local.aws.metrics import FilteredLog, Metrics, filters_of
@@ -42,6 +42,7 @@ from local.control.inbox import Inbox
 from local.control.inbox_functions import InboxFunctions
 from local.control.inbox_resources import ALLOWED, InboxResources
 from local.control.ingest_messages import IngestMessages
+from local.control.problems import BadInput
 from local.control.real_time import RealTime
 from local.control.routes import PREFIX, LocalRoutes, Wheelwright
 from local.control.time_travel import TimeTravel
@@ -98,8 +99,10 @@ class LocalStack:
         self.metrics = Metrics()
         self._template = template
         self._log_level = log_level
-        self._undo = ExitStack()
+        self._undo, self._parts = ExitStack(), ExitStack()
         self._creating = Lock()
+        self._local_routes: LocalRoutes | None = None
+        self._is_up = False
 
     @property
     def url(self) -> str:
@@ -107,7 +110,11 @@ class LocalStack:
 
     def start(self) -> None:
         with ExitStack() as started:
-            self._start(started)
+            self._front = HttpFront(self._port, self._answer)
+            self._front.start()
+            started.callback(self._front.stop)
+            self._begin()
+            started.callback(self._end)
             self._undo = started.pop_all()
 
     def stop(self) -> None:
@@ -120,6 +127,30 @@ class LocalStack:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _begin(self) -> None:
+        with ExitStack() as started:
+            self._start(started)
+            self._parts = started.pop_all()
+        self._is_up = True
+
+    def _end(self) -> None:
+        self._is_up = False
+        with self._creating:
+            pass  # the request under way has ended
+        self._parts.close()
+
+    def _begin_anew(self) -> None:
+        """Without data, in real time, on the same port."""
+        if self.admin_key is not None:
+            raise BadInput(
+                "A clock that is ahead goes back only in an empty stack, "
+                "in which your key is unknown. Start the stack again.",
+                status=409,
+            )
+        self._end()
+        self.clock, self.metrics = MovableClock(), Metrics()
+        self._begin()
 
     def _start(self, started: ExitStack) -> None:
         started.enter_context(patch.dict(os.environ, _FAKE_ACCESS))
@@ -172,7 +203,6 @@ class LocalStack:
             metrics=self.metrics,
         )
         started.enter_context(self.faults.at_work())
-        self._front = HttpFront(self._port, self._answer)
         self._run_all(started, schedules, [*pollers, invocations], wheelwright)
 
     def _time_travel(
@@ -194,6 +224,7 @@ class LocalStack:
             WheelPointers(emulator, store, settings.buckets, self.clock.now_ms),
             settings,
             requests_held=self._creating,
+            begin_anew=self._begin_anew,
         )
 
     def _collect_metrics(self, started: ExitStack, resources: Resources) -> None:
@@ -230,8 +261,6 @@ class LocalStack:
         wheelwright: Wheelwright,
     ) -> None:
         """The part that is started last is stopped first; before that the clock ends all sleeps."""
-        self._front.start()
-        started.callback(self._front.stop)
         for worker in workers:
             worker.start()
             started.callback(worker.stop, STOP_SECONDS)
@@ -242,10 +271,12 @@ class LocalStack:
         started.callback(self.clock.stop)
 
     def _answer(self, request: Request) -> Reply:
-        if request.path.startswith(PREFIX):
+        if self._local_routes is not None and request.path.startswith(PREFIX):
             return self._local_routes.answer(request)
         if request.path in TO_THE_CONSOLE:
             return Reply(302, headers=(("Location", CONSOLE_PATH),))
+        if not self._is_up:
+            return gateway_reply(503, "Service Unavailable")
         return self._gateway.answer(request)
 
     def _invoke_api(self, function: Function, event: dict[str, Any]) -> Any:

@@ -23,8 +23,8 @@ class _Sleeper:
 class MovableClock:
     def __init__(self, start_ms: int | None = None, *, frozen: bool = False) -> None:
         self._changed = Condition()
-        self._now_ms = _real_ms() if start_ms is None else start_ms
-        self._ahead_ms = self._now_ms - _real_ms()
+        self._now_ms = real_ms() if start_ms is None else start_ms
+        self._ahead_ms = self._now_ms - real_ms()
         self._frozen = frozen
         self._stopped = False
         self._sleepers: set[_Sleeper] = set()
@@ -34,7 +34,7 @@ class MovableClock:
     def now_ms(self) -> int:
         with self._changed:
             if not self._frozen:
-                self._now_ms = max(self._now_ms, _real_ms() + self._ahead_ms)
+                self._now_ms = max(self._now_ms, real_ms() + self._ahead_ms)
             return self._now_ms
 
     @property
@@ -51,9 +51,21 @@ class MovableClock:
         """Run on from the present instant."""
         with self._changed:
             if self._frozen:
-                self._ahead_ms = self._now_ms - _real_ms()
+                self._ahead_ms = self._now_ms - real_ms()
                 self._frozen = False
                 self._announce()
+
+    @property
+    def is_ahead(self) -> bool:
+        """Of real time."""
+        return self.now_ms() > real_ms()
+
+    def follow_real_time(self) -> None:
+        """Run in real time, of which it is not ahead."""
+        with self._changed:
+            self._ahead_ms = 0
+            self._frozen = False
+            self._announce()
 
     def set_ms(self, instant_ms: int) -> None:
         """Move the frozen clock ahead; a past instant has no effect."""
@@ -151,5 +163,5 @@ class MovableClock:
             sleeper.loop.call_soon_threadsafe(sleeper.wake.set)
 
 
-def _real_ms() -> int:
+def real_ms() -> int:
     return time.time_ns() // 1_000_000

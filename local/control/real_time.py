@@ -25,6 +25,9 @@ class RealTime:
     def unfreeze(self) -> None:
         """Do nothing: real time always runs."""
 
+    def reset(self) -> bool:
+        return True
+
     def advance(self, milliseconds: int) -> int:
         self._refuse()
 

@@ -11,6 +11,7 @@ from duewheel.rules.instants import rfc3339
 from local.aws.http_api import Reply, Request
 from local.aws.metrics import Metrics
 from local.chaos.faults import Faults
+from local.control.clock import real_ms
 from local.control.inbox import Inbox, answer_from
 from local.control.ingest_messages import IngestMessages
 from local.control.problems import BadInput, json_reply, problem_reply
@@ -30,6 +31,9 @@ class Wheelwright(Protocol):
     def freeze(self) -> None: ...
 
     def unfreeze(self) -> None: ...
+
+    def reset(self) -> bool:
+        """Back to real time; whether the data was kept."""
 
     def advance(self, milliseconds: int) -> int:
         """How many tasks became delivered."""
@@ -137,13 +141,17 @@ class LocalRoutes:
                 else:
                     self._clock.unfreeze()
                 return json_reply(200, self._clock_state())
+            case {"reset": True} if len(body) == 1:
+                is_kept = self._clock.reset()
+                return json_reply(200, {"now": rfc3339(real_ms()), "kept": is_kept})
             case {"advance_seconds": seconds} if len(body) == 1:
                 delivered = self._clock.advance(self._advance_ms(seconds))
                 return json_reply(
                     200, {"now": rfc3339(self._clock.now_ms()), "delivered": delivered}
                 )
         raise BadInput(
-            'This call takes {"freeze": true}, {"freeze": false} or {"advance_seconds": n}.'
+            'This call takes {"freeze": true}, {"freeze": false}, {"advance_seconds": n} '
+            'or {"reset": true}.'
         )
 
     def _advance_ms(self, seconds: object) -> int:

@@ -8,7 +8,7 @@ way.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Lock
@@ -20,7 +20,7 @@ from local.aws.invocations import Invocations
 from local.aws.queue_poller import QueuePoller
 from local.aws.schedules import PERIOD_MS, Schedules
 from local.control import wheel_contents
-from local.control.clock import MovableClock
+from local.control.clock import MovableClock, real_ms
 from local.control.wheel_contents import WheelContents
 from local.control.wheel_pointers import WheelPointers
 
@@ -80,7 +80,9 @@ class TimeTravel:
         pointers: WheelPointers,
         settings: Settings,
         requests_held: AbstractContextManager[object],
+        begin_anew: Callable[[], None],
     ) -> None:
+        self._begin_anew = begin_anew
         self._clock = clock
         self._emulator = emulator
         self._schedules = schedules
@@ -114,6 +116,19 @@ class TimeTravel:
         with self._one_at_a_time:
             self._clock.unfreeze()
             self._schedules.begin_anew()
+
+    def reset(self) -> bool:
+        """Back to real time. Whether the data was kept: what has happened at a later instant than
+        now cannot be undone, so a clock that is ahead goes back only in an empty stack."""
+        with self._one_at_a_time:
+            if self._clock.is_ahead:
+                self._begin_anew()
+                return False
+            self._freeze()
+            self._turn(real_ms())
+            self._clock.follow_real_time()
+            self._schedules.begin_anew()
+            return True
 
     def advance(self, milliseconds: int) -> int:
         """How many tasks became delivered on the way."""

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from duewheel.rules.instants import ms_from_rfc3339
 from local.aws.http_api import Reply, Request
 from local.chaos.faults import Faults
+from local.control.clock import real_ms
 from local.control.inbox import Inbox
 from local.control.real_time import RealTime
 from local.control.routes import LocalRoutes
@@ -29,6 +31,9 @@ class Wheelwright:
 
     def unfreeze(self) -> None:
         self.is_frozen = False
+
+    def reset(self) -> bool:
+        return self.is_frozen
 
     def advance(self, milliseconds: int) -> int:
         self.advanced_ms.append(milliseconds)
@@ -192,12 +197,23 @@ def test_an_advance_returns_the_instant_and_the_number_of_deliveries(caller: Cal
         {"advance_seconds": float("nan")},
         {"advance_seconds": float("inf")},
         {"advance": 1},
+        {"reset": False},
+        {"reset": True, "freeze": True},
     ],
 )
 def test_an_invalid_move_of_the_clock_is_refused(caller: Caller, body: dict[str, Any]) -> None:
     assert caller.call("POST", "clock", body).status == 422
     assert caller.wheelwright.advanced_ms == []
     assert not caller.wheelwright.is_frozen
+
+
+@each_case("is_kept", [True, False])
+def test_a_reset_returns_real_time_and_whether_the_data_was_kept(is_kept: bool) -> None:
+    caller = Caller()
+    caller.wheelwright.is_frozen = is_kept
+    reply = json.loads(caller.call("POST", "clock", {"reset": True}).body)
+    assert abs(ms_from_rfc3339(reply["now"]) - real_ms()) < 60_000
+    assert reply["kept"] is is_kept
 
 
 @each_case("body", [{"freeze": True}, {"advance_seconds": 1}])
