@@ -314,8 +314,7 @@ def lose_all_definitions(world: World) -> list[dict[str, Any]]:
     """Returns the deleted definitions."""
     before = _definitions(world)
     for item in before:
-        key = {"kind": item["kind"], "record": item["record"]}
-        world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+        delete(world, item)
     return before
 
 
@@ -379,7 +378,7 @@ def lose_wheel_records(world: World) -> None:
         registry_keys.pointer(pointers.TIME),
         registry_keys.pointer(pointers.SWEEP),
     ):
-        world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+        delete(world, key)
 
 
 def test_lost_shape_and_pointers_are_restored_without_leaving_tasks_out(
@@ -421,8 +420,7 @@ def test_a_lost_time_pointer_is_restored_no_further_back_than_the_sweep_pointer(
     restored(world)
     minutes_pass(world, 10)
     swept = world.pointers.read(pointers.SWEEP, world.origin).position
-    key = registry_keys.pointer(pointers.TIME)
-    world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+    delete(world, registry_keys.pointer(pointers.TIME))
     reconcile(world, None)
     assert world.pointers.read(pointers.TIME, world.origin).position == swept
 

@@ -9,6 +9,7 @@ import pytest
 from duewheel.rules.access.grants import ANYTHING
 from duewheel.rules.bulk.operation import Operation, RefusedItem
 from duewheel.rules.bulk.requests import RefusedQuery, operation_request
+from tests.support.damage import delete
 from tests.support.world import CALLER, World
 
 ALL: dict[str, Any] = {}  # the filter
@@ -73,5 +74,4 @@ def in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 def retire_all(world: World) -> None:
     """Take all tasks out of the wheel."""
     for item in world.items():
-        key = {name: item[name] for name in ("slot", "place")}
-        world.unrecorded.delete_item(TableName=world.settings.wheel_table, Key=key)
+        delete(world, item)

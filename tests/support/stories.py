@@ -267,6 +267,35 @@ def delivered_ms(call: Call) -> float:
     return min((int(item["updated_ms"]["N"]) for item in delivered), default=inf)
 
 
+def begun(world: World, before: Callable[[Story], object]) -> Story:
+    story = Story(world)
+    before(story)
+    return story
+
+
+def at_each_call(
+    begun: Callable[[], OneStory],
+    step: Callable[[OneStory], object],
+    by: End | Callable[[OneStory], object],
+    moment: str = "after",
+) -> Iterator[OneStory]:
+    """The same story for each AWS call of `step`, interrupted there, and once with the other step
+    behind it. Each time the promises must be kept."""
+    for number in count(1):
+        story = begun()
+        between = by if isinstance(by, End) else partial(by, story)
+        came_between = story.interrupted(
+            partial(step, story), Interruption(number, between, moment)
+        )
+        if not came_between and not isinstance(between, End):
+            between()
+        story.settle_all()
+        story.check()
+        yield story
+        if not came_between:
+            return
+
+
 def interleavings(
     world: World,
     begin: Callable[[Story], object],
@@ -275,17 +304,6 @@ def interleavings(
 ) -> Iterator[Story]:
     """Repeat the story with `second` before `first`, after each AWS call of `first`, and after its
     end. Each time the promises must be kept."""
-    for number in count():
-        story = Story(world)
-        begin(story)
-        after = Interruption(
-            max(number, 1), partial(second, story), "after" if number else "before"
-        )
-        came_between = story.interrupted(partial(first, story), after)
-        if not came_between:
-            second(story)
-        story.settle_all()
-        story.check()
-        yield story
-        if not came_between:
-            return
+    begins = partial(begun, world, begin)
+    yield next(at_each_call(begins, first, second, "before"))
+    yield from at_each_call(begins, first, second)

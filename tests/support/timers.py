@@ -10,6 +10,7 @@ from duewheel.rules.timers.schedule import Schedule
 from duewheel.rules.timers.timer import Misfire, Rules, Timer
 from duewheel.stores import registry_keys
 from duewheel.stores.tasks import codec
+from tests.support.damage import edit
 from tests.support.world import CALLER, LAMBDA_MS, World
 
 CALLBACK = HttpCallback("https://receiver.example/closing")
@@ -78,10 +79,4 @@ def called_seconds(world: World) -> list[int]:
 
 def damage(world: World, timer: Timer, **attributes: Any) -> None:
     """Edit the definition directly, as the service never does."""
-    world.unrecorded.update_item(
-        TableName=world.settings.registry_table,
-        Key=registry_keys.timer(timer.timer_id),
-        UpdateExpression="SET " + ", ".join(f"#{name} = :{name}" for name in attributes),
-        ExpressionAttributeNames={f"#{name}": name for name in attributes},
-        ExpressionAttributeValues={f":{name}": value for name, value in attributes.items()},
-    )
+    edit(world, registry_keys.timer(timer.timer_id), **attributes)

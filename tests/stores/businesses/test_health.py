@@ -18,6 +18,7 @@ from duewheel.stores import registry_keys
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.businesses.health import HealthStore, HealthUnavailable
 from tests.support.clock import NOON_MS
+from tests.support.damage import edit
 from tests.support.recorder import Call
 from tests.support.world import World
 
@@ -136,9 +137,7 @@ def test_a_damaged_record_reads_as_default_health_and_is_reported(
     world: World, caplog: pytest.LogCaptureFixture, attribute: str, value: dict[str, Any]
 ) -> None:
     opened(world.health_store, breaker("well.example"))
-    world.unrecorded.put_item(
-        TableName=world.settings.registry_table, Item={**record_of(world), attribute: value}
-    )
+    edit(world, registry_keys.health("orders"), **{attribute: value})
     assert world.health_store.read("orders") == BusinessHealth()
     assert world.cache_with_health.one("orders").health == BusinessHealth()
     met = {(r.action, r.slot, r.wrong) for r in caplog.records}  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ from duewheel.stores import registry_keys
 from duewheel.stores.history.change_records import ChangeRecords
 from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
+from tests.support.damage import edit
 from tests.support.world import CALLER, World
 
 ORDERS = Subject("business", "orders", owner="orders")
@@ -112,13 +113,7 @@ def test_a_record_without_a_valid_owner_or_expiry_is_unreadable(
     world: World, records: ChangeRecords, name: str, value: Any
 ) -> None:
     keep(records, change(1))
-    world.unrecorded.update_item(
-        TableName=records.table,
-        Key=registry_keys.changes("business", "orders"),
-        UpdateExpression="SET #name = :value",
-        ExpressionAttributeNames={"#name": name},
-        ExpressionAttributeValues={":value": value},
-    )
+    edit(world, registry_keys.changes("business", "orders"), **{name: value})
     with pytest.raises(UnreadableItem, match=name):
         kept(records)
 
@@ -141,10 +136,5 @@ def test_a_damaged_change_does_not_hide_the_others(
     world: World, records: ChangeRecords, text: str
 ) -> None:
     keep(records, change(1), change(2), change(3))
-    world.unrecorded.update_item(
-        TableName=records.table,
-        Key=registry_keys.changes("business", "orders"),
-        UpdateExpression="SET change2 = :text",
-        ExpressionAttributeValues={":text": {"S": text}},
-    )
+    edit(world, registry_keys.changes("business", "orders"), change2={"S": text})
     assert kept(records).changes == (change(3), change(1))

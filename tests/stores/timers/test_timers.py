@@ -18,6 +18,7 @@ from duewheel.stores import registry_keys
 from duewheel.stores.timers.timers import TimerLine, TimerStore
 from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
+from tests.support.timers import damage
 from tests.support.world import CALLER, World
 
 HOURLY = Rules("close orders", Schedule(cron="0 * * * *"))
@@ -202,9 +203,7 @@ def test_a_damaged_definition_is_unreadable_without_affecting_others(
     other = timer(timer_id="4503599627370497")
     store.create(timer(), CALLER, [])
     store.create(other, CALLER, [])
-    key = registry_keys.timer(timer().timer_id)
-    item = world.dynamodb.get_item(TableName=store.table, Key=key)["Item"]
-    world.dynamodb.put_item(TableName=store.table, Item={**item, attribute: value})
+    damage(world, timer(), **{attribute: value})
     with pytest.raises(UnreadableItem, match="timer#4503599627370496"):
         store.read(timer().timer_id)
     read = store.read_many([timer().timer_id, other.timer_id])

@@ -14,6 +14,7 @@ from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks.task import Status
 from duewheel.stores import registry_keys
 from duewheel.wiring import bulk
+from tests.support.damage import edit
 from tests.support.operations import ALL, as_it_is, asked_for, numbers, worked_on
 from tests.support.world import World
 
@@ -22,13 +23,7 @@ DEAD = {"status": "dead"}
 
 
 def overwrite(world: World, operation: Operation, name: str, value: dict[str, Any]) -> None:
-    world.unrecorded.update_item(
-        TableName=world.settings.registry_table,
-        Key=registry_keys.operation(operation.biz_type, operation.mark),
-        UpdateExpression="SET #name = :value",
-        ExpressionAttributeNames={"#name": name},
-        ExpressionAttributeValues={":value": value},
-    )
+    edit(world, registry_keys.operation(operation.biz_type, operation.mark), **{name: value})
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ from duewheel.rules.delivery.usage import RateUsage
 from duewheel.rules.query_string import PageQuery
 from duewheel.rules.refusals import UnknownBusiness
 from duewheel.rules.sweep.minute_statistics import KEPT_DAYS
+from duewheel.stores import registry_keys
 from duewheel.stores.sweep.seen_businesses import SeenBusinesses
 from duewheel.workflows.businesses.read import Seen
 from duewheel.workflows.delivery.call_rate import LimitCallRate
+from tests.support.damage import edit
 from tests.support.limited_business import a_task
 from tests.support.recorder import Call
 from tests.support.timers import made
@@ -176,13 +178,7 @@ def test_a_refused_note_delays_no_statistics_and_is_repeated(world: World) -> No
 def test_a_damaged_record_of_settings_is_left_out_although_there_are_tasks(world: World) -> None:
     world.configured("orders")
     swept(world)
-    key = {"kind": {"S": "business"}, "record": {"S": "orders"}}
-    world.unrecorded.update_item(
-        TableName=world.settings.registry_table,
-        Key=key,
-        UpdateExpression="SET settings = :x",
-        ExpressionAttributeValues={":x": {"S": "{"}},
-    )
+    edit(world, registry_keys.business("orders"), settings={"S": "{"})
     assert names(world) == []
 
 

@@ -17,7 +17,7 @@ from duewheel.rules.delivery.page_lease import (
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.queue_messages import Lane, decode
 from duewheel.workflows.delivery import settle_batch
-from tests.support.damage import edit, key_of
+from tests.support.damage import delete, edit, key_of
 from tests.support.receiver import BUSY, OK, Received
 from tests.support.world import FAR_MS, World
 from tests.workflows.delivery.test_dying_notifier import HIDING, died
@@ -176,9 +176,7 @@ def test_an_entry_that_was_written_too_slowly_for_its_page_is_called_after_the_s
     entry."""
     late = world.created(in_ms=FAR_MS + 5)
     (item,) = [item for item in world.items() if "status" in item]
-    world.unrecorded.delete_item(
-        TableName=world.settings.wheel_table, Key={"slot": item["slot"], "place": item["place"]}
-    )
+    delete(world, item)
     if is_marked_page:
         world.receiver.answer = lambda received: BUSY
     tasks, _ = delivered(world)

@@ -2,6 +2,7 @@
 called in order all the same."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -79,13 +80,10 @@ def deliver_all(story: InOrder) -> None:
     story.pass_time(FAR + 30)
 
 
-def begun(world: World, answers: tuple[Outcome, ...], before: Step) -> Callable[[], InOrder]:
-    def begin() -> InOrder:
-        story = InOrder(world, *answers)
-        before(story)
-        return story
-
-    return begin
+def begun(world: World, answers: tuple[Outcome, ...], before: Step) -> InOrder:
+    story = InOrder(world, *answers)
+    before(story)
+    return story
 
 
 def by_death(_: InOrder) -> Interruption:
@@ -106,14 +104,14 @@ STEPS = {
 @pytest.mark.parametrize("name", STEPS)
 def test_a_death_after_any_write_changes_no_order(world: World, name: str) -> None:
     answers, before, step = STEPS[name]
-    assert sum(1 for _ in after_each_write(begun(world, answers, before), step, by_death)) > 1
+    begins = partial(begun, world, answers, before)
+    assert sum(1 for _ in after_each_write(begins, step, by_death)) > 1
 
 
 def test_a_death_at_some_writes_changes_no_order(world: World) -> None:
     answers, before, step = STEPS["delivering what waited"]
-    assert (
-        sum(1 for _ in after_each_write(begun(world, answers, before), step, by_death, every=6)) > 1
-    )
+    begins = partial(begun, world, answers, before)
+    assert sum(1 for _ in after_each_write(begins, step, by_death, every=6)) > 1
 
 
 @pytest.mark.exhaustive
@@ -132,4 +130,5 @@ def test_a_concurrent_request_changes_no_order(
         story.check_order = nothing  # type: ignore[method-assign]
         return Interruption(0, lambda: between(story))
 
-    assert sum(1 for _ in after_each_write(begun(world, (BUSY,), before), step, by_another)) > 1
+    begins = partial(begun, world, (BUSY,), before)
+    assert sum(1 for _ in after_each_write(begins, step, by_another)) > 1

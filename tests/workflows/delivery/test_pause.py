@@ -15,10 +15,11 @@ from duewheel.rules.tasks.lifecycle import Decision, decide
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel.queue_messages import decode
+from duewheel.stores import registry_keys
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.delivery import parked_items
 from duewheel.stores.wheel import pointers
-from tests.support.damage import edit, key_of
+from tests.support.damage import delete, edit, key_of
 from tests.support.receiver import BUSY, OK
 from tests.support.recorder import Call
 from tests.support.world import CALLER, World
@@ -407,13 +408,7 @@ def test_unreadable_settings_release_nothing_and_delay_no_other_business(world: 
 
 
 def edit_settings(world: World, text: str) -> None:
-    world.unrecorded.update_item(
-        TableName=world.settings.registry_table,
-        Key={"kind": {"S": "business"}, "record": {"S": "orders"}},
-        UpdateExpression="SET #settings = :text",
-        ExpressionAttributeNames={"#settings": "settings"},
-        ExpressionAttributeValues={":text": {"S": text}},
-    )
+    edit(world, registry_keys.business("orders"), settings={"S": text})
 
 
 @pytest.mark.exhaustive
@@ -474,8 +469,7 @@ def test_the_parked_tasks_of_a_deleted_business_are_cancelled_with_it(world: Wor
 
 def test_parked_tasks_of_a_business_without_settings_are_released(world: World) -> None:
     held = parked(world)
-    key = {"kind": {"S": "business"}, "record": {"S": "orders"}}
-    world.unrecorded.delete_item(TableName=world.settings.registry_table, Key=key)
+    delete(world, registry_keys.business("orders"))
     world.send_releases()
     world.drain()
     world.let_pass(10)

@@ -2,12 +2,13 @@
 called afterwards, and once."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from tests.support.promises import Told
 from tests.support.recorder import Call
-from tests.support.stories import End, Interruption, Story, after_each_write
+from tests.support.stories import End, Interruption, Story, after_each_write, begun
 from tests.support.world import World
 
 Step = Callable[[Story], object]
@@ -42,15 +43,6 @@ def first(story: Story) -> Told:
     return next(iter(story.told.values()))
 
 
-def begun(world: World, before: Step) -> Callable[[], Story]:
-    def begin() -> Story:
-        story = Story(world)
-        before(story)
-        return story
-
-    return begin
-
-
 def is_no_read(call: Call) -> bool:
     return call.operation not in READS
 
@@ -74,7 +66,9 @@ def test_a_death_after_any_write_loses_nothing_and_calls_nothing_twice(
     world: World, before: Step, step: Step
 ) -> None:
     deaths = 0
-    for story in after_each_write(begun(world, before), step, interruption_by_death, is_no_read):
+    for story in after_each_write(
+        partial(begun, world, before), step, interruption_by_death, is_no_read
+    ):
         deaths += 1
         assert {len(outcomes) for outcomes in story.outcomes.values()} == {1}
     assert deaths > 1
@@ -104,4 +98,9 @@ def test_a_concurrent_request_in_between_takes_effect(
     def by_another(story: Story) -> Interruption:
         return Interruption(0, lambda: between(story))
 
-    assert sum(1 for _ in after_each_write(begun(world, before), step, by_another, is_no_read)) > 0
+    assert (
+        sum(
+            1 for _ in after_each_write(partial(begun, world, before), step, by_another, is_no_read)
+        )
+        > 0
+    )

@@ -13,6 +13,7 @@ from duewheel.rules.names import scope_of
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.wiring import businesses
 from duewheel.wiring.long_work import work_permits
+from tests.support.damage import edit, key_of
 from tests.support.receiver import OK
 from tests.support.recorder import Call, Death
 from tests.support.world import FAR_MS, World
@@ -211,15 +212,7 @@ def test_a_name_that_is_no_task_keeps_its_permit_and_stops_no_other(world: World
 def test_a_damaged_task_keeps_its_permit(world: World) -> None:
     world.configured("orders", calls_in_flight=1)
     task = begun(world)
-    world.unrecorded.update_item(
-        TableName=world.settings.wheel_table,
-        Key={
-            "slot": {"S": task.home.slot(world.settings.buckets)},
-            "place": {"S": task.home.place},
-        },
-        UpdateExpression="SET running = :text",
-        ExpressionAttributeValues={":text": {"S": "x"}},
-    )
+    edit(world, key_of(world, task), running={"S": "x"})
     seen = businesses.permits().read("orders")
     assert name_of(task) in work_permits().give_back_over("orders", seen).held
 

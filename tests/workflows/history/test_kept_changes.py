@@ -27,6 +27,7 @@ from duewheel.rules.refusals import (
 from duewheel.rules.timers.timer import Timer
 from duewheel.stores import registry_keys
 from tests.support.conflicts import A_MOMENT, conflicts, of_transactions
+from tests.support.damage import delete as delete_item
 from tests.support.recorder import Death
 from tests.support.timers import (
     made,
@@ -329,9 +330,7 @@ def test_a_definition_without_records_gets_one_with_its_next_change(world: World
     configure(world)
     timer = made(world, 60)
     for kind, name in (("business", "orders"), ("timer", timer.timer_id)):
-        world.unrecorded.delete_item(
-            TableName=world.settings.registry_table, Key=registry_keys.changes(kind, name)
-        )
+        delete_item(world, registry_keys.changes(kind, name))
     assert (of_business(world), of_timer(world, timer)) == ([], [])
     pause(world)
     patched(world, timer, name="other")

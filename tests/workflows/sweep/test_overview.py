@@ -12,6 +12,7 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import RetryPolicy
 from duewheel.rules.query_string import PageQuery
 from duewheel.rules.sweep.minute_statistics import NOTHING
+from duewheel.stores import registry_keys
 from duewheel.workflows.sweep.read_overview import (
     DEATHS_MAX,
     DEATHS_MS,
@@ -19,6 +20,7 @@ from duewheel.workflows.sweep.read_overview import (
     BusinessNow,
     Overview,
 )
+from tests.support.damage import edit
 from tests.support.world import World
 
 ONCE = RetryPolicy(attempts_max=1)
@@ -178,13 +180,7 @@ def test_its_pages_together_show_what_one_page_shows(world: World, limit: int) -
 
 def test_a_business_with_damaged_settings_is_left_out(world: World) -> None:
     world.configured("orders", paused=True)
-    key = {"kind": {"S": "business"}, "record": {"S": "orders"}}
-    world.unrecorded.update_item(
-        TableName=world.settings.registry_table,
-        Key=key,
-        UpdateExpression="SET settings = :x",
-        ExpressionAttributeValues={":x": {"S": "{"}},
-    )
+    edit(world, registry_keys.business("orders"), settings={"S": "{"})
     assert (overview(world).businesses, overview(world).looked_at) == ([], 1)
 
 

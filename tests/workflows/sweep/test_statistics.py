@@ -16,6 +16,7 @@ from duewheel.stores.tasks import codec
 from duewheel.stores.wheel import pointers
 from local.control.wheel_contents import contents_of
 from tests.support.bounds import quick_first
+from tests.support.damage import delete
 from tests.support.receiver import BUSY, GONE, OK, Received
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -322,13 +323,9 @@ def test_statistics_of_expired_minutes_are_not_created_again(world: World) -> No
     task = world.created(in_ms=60_000)
     world.change(task.task_id, Change(due_ms=world.clock.now_ms() + 100 * 86_400_000))
     pass_minutes(world, 6)
-    registry = world.settings.registry_table
     for stats in statistics(world).minutes:
         kind = f"statistics#orders#{stats.minute // MINUTES_MAX}"
-        world.dynamodb.delete_item(
-            TableName=registry,
-            Key={"kind": {"S": kind}, "record": {"S": f"{stats.minute:010d}"}},
-        )
+        delete(world, {"kind": {"S": kind}, "record": {"S": f"{stats.minute:010d}"}})
     world.clock.set_ms(task.due_ms + 100 * 86_400_000 - 90_000)
     pass_minutes(world, 6)
 

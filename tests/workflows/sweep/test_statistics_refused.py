@@ -12,6 +12,7 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.open_places import Why
 from duewheel.stores.wheel import pointers
 from tests.support.bounds import quick_first
+from tests.support.damage import edit
 from tests.support.receiver import BUSY, OK
 from tests.support.world import World
 from tests.workflows.sweep.test_open_places import lose_all_messages, minutes, places
@@ -103,14 +104,6 @@ def test_damaged_statistics_are_reported_once_and_replaced_while_the_sweep_goes_
 
 
 def damage(world: World, task: Task, attribute: str) -> None:
-    world.unrecorded.update_item(
-        TableName=world.settings.registry_table,
-        Key={
-            "kind": {"S": f"{STATISTICS}{task.home.second // 86_400}"},
-            "record": {"S": f"{task.home.second // 60:010d}"},
-        },
-        UpdateExpression="SET #damaged = :damage",
-        ConditionExpression="attribute_exists(up_to)",
-        ExpressionAttributeNames={"#damaged": attribute},
-        ExpressionAttributeValues={":damage": DAMAGE[attribute]},
-    )
+    day, minute = task.home.second // 86_400, task.home.second // 60
+    key = {"kind": {"S": f"{STATISTICS}{day}"}, "record": {"S": f"{minute:010d}"}}
+    edit(world, key, **{attribute: DAMAGE[attribute]})

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
-from duewheel.rules.refusals import AlreadySettled, NotRedrivable, TooLate, UnknownTask
+from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.wheel import timing
@@ -198,30 +198,6 @@ def test_run_calls_a_task_now_and_keeps_its_due_instant(world: World) -> None:
     assert len(world.receiver.received) == 1
 
 
-def dead_task(world: World) -> Task:
-    task = world.created(in_ms=0)
-    world.receiver.answer = lambda received: GONE
-    world.drain()
-    world.receiver.answer = lambda received: OK
-    assert world.read(task).status is Status.DEAD
-    return task
-
-
-def test_a_dead_task_gets_new_attempts_and_keeps_its_history(world: World) -> None:
-    task = dead_task(world)
-    world.clock.advance_ms(86_400_000)
-    redriven = world.redrive(task.task_id)
-    assert (redriven.status, redriven.attempts, redriven.expires_at) == (Status.PENDING, 0, None)
-    (item,) = [item for item in world.items() if "status" in item]
-    assert not {"expires_at", "dead_biz", "settled_ms", "reason"} & set(item)
-
-    world.drain()
-    settled = world.read(task)
-    assert settled.status is Status.DELIVERED
-    assert [attempt.outcome for attempt in settled.history] == ["stop", "delivered"]
-    assert world.receiver.task_ids == [task.task_id] * 2
-
-
 def test_a_redriven_task_is_retried_like_any_other(world: World) -> None:
     task = world.created(in_ms=0, retry=RetryPolicy(attempts_max=2, delays_seconds=(10.0,)))
     world.receiver.answer = lambda received: BUSY
@@ -238,34 +214,11 @@ def test_a_redriven_task_is_retried_like_any_other(world: World) -> None:
     assert len(world.receiver.received) == 4
 
 
-def test_only_a_task_that_has_ended_can_be_redriven_and_only_while_it_stays(world: World) -> None:
-    pending = world.created(in_ms=600_000)
-    with pytest.raises(NotRedrivable, match="pending"):
-        world.redrive(pending.task_id)
-
-    dead = dead_task(world)
-    world.clock.advance_ms(world.settings.retention_seconds * 1000 - 3_600_000)
-    with pytest.raises(NotRedrivable, match="about to be deleted"):
-        world.redrive(dead.task_id)
-    world.clock.advance_ms(3_600_001)
-    with pytest.raises(UnknownTask):
-        world.redrive(dead.task_id)
-
-
-def test_two_concurrent_redrives_make_one(world: World) -> None:
-    task = dead_task(world)
-
-    world.recorder.once("UpdateItem", lambda: world.redrive(task.task_id))
-    with pytest.raises(NotRedrivable):
-        world.redrive(task.task_id)
-    world.drain()
-    world.sweep_past(world.clock.now_ms() // 1000 + 60)
-    assert world.receiver.task_ids == [task.task_id] * 2
-    assert world.entries_elsewhere() == []
-
-
 def test_the_sweep_finds_a_redriven_task_whose_message_was_lost(world: World) -> None:
-    task = dead_task(world)
+    task = world.created(in_ms=0)
+    world.receiver.answer = lambda received: GONE
+    world.drain()
+    world.receiver.answer = lambda received: OK
     world.redrive(task.task_id)
     world.sqs.purge_queue(QueueUrl=world.settings.slice_queue_url)
     world.sweep_past(world.clock.now_ms() // 1000)

@@ -29,6 +29,7 @@ from tests.support.conflicts import (
     of_keys,
     of_transactions,
 )
+from tests.support.damage import edit, entry_key
 from tests.support.receiver import BUSY, GONE, OK
 from tests.support.recorder import Call
 from tests.support.timers import chain_of, fates, made, occurrences, patched
@@ -241,11 +242,7 @@ def test_a_key_of_an_ended_task_without_ttl_leaves_no_place_open(world: World) -
     task = keyed(world)
     with conflicts(of_keys):
         world.come_up(task)
-    world.unrecorded.update_item(
-        TableName=world.settings.wheel_table,
-        Key=codec.key(task.home, world.settings.buckets),
-        UpdateExpression="REMOVE expires_at",
-    )
+    edit(world, entry_key(world, task.home), expires_at=None)
     sweep_second_of(world, task)
     assert not world.pointer(pointers.SWEEP).open_places
 

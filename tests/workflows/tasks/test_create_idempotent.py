@@ -37,6 +37,7 @@ from duewheel.rules.tasks.requests import batch_request, single_request
 from duewheel.rules.tasks.task import Made, NewTask, Status, Task
 from duewheel.stores.tasks import codec
 from local.aws.patches.item_sizes import size_of
+from tests.support.damage import delete, edit, key_of
 from tests.support.recorder import Call
 from tests.support.units import Meter
 from tests.support.world import World
@@ -410,8 +411,7 @@ def check_in_use(world: World, tasks: list[dict[str, Any]]) -> None:
 
 def delete_item(world: World, made: Made | Refusal) -> None:
     assert isinstance(made, Made)
-    key = codec.key(made.task.home, world.settings.buckets)
-    world.dynamodb.delete_item(TableName=world.settings.wheel_table, Key=key)
+    delete(world, key_of(world, made.task))
 
 
 def test_a_task_that_ttl_may_have_deleted_is_not_created_again(world: World) -> None:
@@ -454,12 +454,7 @@ def test_a_damaged_task_is_not_created_again(world: World) -> None:
     first = batch(world, [task(0), task(1)])
     made = first[0]
     assert isinstance(made, Made)
-    world.dynamodb.update_item(
-        TableName=world.settings.wheel_table,
-        Key=codec.key(made.task.home, world.settings.buckets),
-        UpdateExpression="SET payload = :nonsense",
-        ExpressionAttributeValues={":nonsense": {"N": "1"}},
-    )
+    edit(world, key_of(world, made.task), payload={"N": "1"})
     stored = world.items()
     pass_the_lease(world)
     assert batch_text(batch(world, [task(0), task(1)])) == batch_text(first)

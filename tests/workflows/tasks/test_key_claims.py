@@ -22,6 +22,7 @@ from duewheel.rules.sweep.audit import AuditRequest
 from duewheel.rules.tasks.task import Made, Task
 from duewheel.stores.tasks import codec
 from tests.support.bounds import quick_first
+from tests.support.damage import delete, key_of
 from tests.support.minutes import minutes_pass
 from tests.support.receiver import GONE, OK
 from tests.support.recorder import Call
@@ -177,8 +178,7 @@ def test_a_create_does_not_wait_for_a_task_that_has_ended_and_is_gone(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = world.cancel(made(world).task_id)
-    key = codec.key(ended.home, world.settings.buckets)
-    world.unrecorded.delete_item(TableName=world.settings.wheel_table, Key=key)
+    delete(world, key_of(world, ended))
     monkeypatch.setattr(world.clock, "sleep", lambda seconds: pytest.fail("it waits"))
     assert made(world).is_live
 

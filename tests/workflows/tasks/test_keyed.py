@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from duewheel.rules.refusals import AlreadySettled, KeyTaken, NotRedrivable, TooLate, UnknownTask
+from duewheel.rules.refusals import AlreadySettled, KeyTaken, TooLate, UnknownTask
 from duewheel.rules.tasks.task import Made, NewTask, Status, Task
 from duewheel.rules.wheel import timing
 from tests.support.receiver import GONE, OK
@@ -182,58 +182,6 @@ def test_an_expired_record_frees_its_key_before_ttl_deletes_it(world: World) -> 
     assert world.created_by_key(new(world)).task.home != task.home
 
 
-def test_only_one_of_two_concurrent_creates_makes_the_task(world: World) -> None:
-    made: list[Made] = []
-    world.recorder.once("PutItem", lambda: made.append(world.created_by_key(new(world))))
-    second = world.created_by_key(new(world))
-
-    assert made[0].is_new
-    assert not second.is_new
-    assert second.task.home == made[0].task.home
-    assert len([item for item in world.items() if "status" in item]) == 1
-
-
-def test_an_upsert_and_a_settling_notifier_end_in_one_of_two_outcomes(world: World) -> None:
-    """Past its cut-off, the upsert is refused and the call is made; once the task is settled, the
-    upsert creates a task."""
-    task = make(world)
-    world.clock.set_ms(task.due_ms)
-    with pytest.raises(TooLate):
-        put(world)
-    world.dispatch_until(task.due_ms // 1000)
-
-    def upsert_is_refused() -> None:
-        with pytest.raises(TooLate):
-            put(world)
-
-    world.recorder.once("BatchWriteItem", upsert_is_refused)
-    world.drain()
-    made = put(world)
-
-    assert world.receiver.task_ids == [task.task_id]
-    assert made.is_new
-    assert world.read(made.task).is_live
-
-
-def test_an_upsert_creates_a_task_when_the_old_one_ends_after_its_read(world: World) -> None:
-    task = make(world)
-    world.recorder.once("UpdateItem", lambda: world.keyed.cancel("orders", KEY))
-    made = put(world)
-    assert made.is_new
-    assert made.task.home != task.home
-
-
-def test_a_redrive_does_not_take_back_a_key_that_a_new_task_has(world: World) -> None:
-    task = dead(world)
-    taker = put(world).task
-    with pytest.raises(NotRedrivable, match="key"):
-        world.redrive(task.task_id)
-    assert world.keyed.read("orders", KEY).home == taker.home
-    called = list(world.receiver.task_ids)
-    world.sweep_past(world.clock.now_ms() // 1000)
-    assert task.task_id not in world.receiver.task_ids[len(called) :]
-
-
 def test_a_redriven_task_keeps_its_key_and_its_key_does_not_expire(world: World) -> None:
     task = dead(world)
     world.redrive(task.task_id)
@@ -242,13 +190,6 @@ def test_a_redriven_task_keeps_its_key_and_its_key_does_not_expire(world: World)
     assert not world.created_by_key(new(world)).is_new
     with pytest.raises(KeyTaken):
         post_other(world)
-
-
-def test_a_create_does_not_take_a_key_that_a_faster_redrive_has_taken(world: World) -> None:
-    task = dead(world)
-    world.recorder.once("PutItem", lambda: world.redrive(task.task_id))
-    assert not post_same(world).is_new
-    assert world.read(task).is_live
 
 
 def test_a_late_release_does_not_let_a_redriven_tasks_key_expire(world: World) -> None:

@@ -1,12 +1,13 @@
 """The pause of one task and its end are interrupted at each AWS call, by a death, an outage or
 another request, also around the call itself. No task is lost, or called while it is paused."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from tests.support.promises import Told
-from tests.support.stories import End, Interruption, Story, interleavings
+from tests.support.stories import End, Story, at_each_call, begun, interleavings
 from tests.support.world import World
 
 FAR = 9  # seconds: read with its slice
@@ -77,30 +78,12 @@ STEPS: dict[str, tuple[Callable[[Story], None], Callable[[Story], None]]] = {
 }
 
 
-def interrupted(world: World, kind: str, end: End, moment: str) -> Iterator[Story]:
-    """The same step, interrupted at its first AWS call, at its second, and so on."""
-    before, step = STEPS[kind]
-    number = 0
-    while True:
-        number += 1
-        story = Story(world)
-        before(story)
-        went_on = story.interrupted(
-            lambda story=story: step(story),  # type: ignore[misc]
-            Interruption(number, end, moment),
-        )
-        story.settle_all()
-        story.check()
-        yield story
-        if not went_on:
-            return
-
-
 @pytest.mark.parametrize("kind", STEPS)
 def test_a_death_at_any_call_loses_no_task_and_calls_none_while_it_is_paused(
     world: World, kind: str
 ) -> None:
-    assert sum(1 for _ in interrupted(world, kind, End.DEATH, "after")) >= 2
+    before, step = STEPS[kind]
+    assert sum(1 for _ in at_each_call(partial(begun, world, before), step, End.DEATH)) >= 2
 
 
 @pytest.mark.exhaustive
@@ -110,7 +93,8 @@ def test_a_death_at_any_call_loses_no_task_and_calls_none_while_it_is_paused(
 def test_no_death_or_outage_at_any_call_loses_a_task(
     world: World, kind: str, moment: str, end: End
 ) -> None:
-    assert sum(1 for _ in interrupted(world, kind, end, moment)) >= 2
+    before, step = STEPS[kind]
+    assert sum(1 for _ in at_each_call(partial(begun, world, before), step, end, moment)) >= 2
 
 
 @pytest.mark.exhaustive

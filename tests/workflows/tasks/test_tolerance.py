@@ -18,6 +18,7 @@ from duewheel.rules.tolerance import Window, shared_ms
 from duewheel.rules.wheel.sharding import SLICE_ENTRIES
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.tasks import codec
+from tests.support.damage import delete, key_of
 from tests.support.receiver import BUSY, OK
 from tests.support.world import FAR_MS, World
 
@@ -349,10 +350,7 @@ def test_a_takeover_under_another_tolerance_creates_only_what_is_missing(world: 
     set_tolerance(world, 60)
     first = request_batch(world)
     missing = first[1].task
-    world.unrecorded.delete_item(
-        TableName=world.settings.wheel_table,
-        Key=codec.key(missing.home, world.settings.buckets),
-    )
+    delete(world, key_of(world, missing))
     set_tolerance(world, 900)
     world.clock.advance_ms(LEASE_MS)
     again = request_batch(world)

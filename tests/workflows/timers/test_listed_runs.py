@@ -10,6 +10,7 @@ from duewheel.rules.wheel.addresses import Address
 from duewheel.wiring import api
 from duewheel.xtimer.calls import read_xtimer
 from duewheel.xtimer.requests import Paging
+from tests.support.damage import delete, entry_key
 from tests.support.timers import (
     made,
     now,
@@ -114,13 +115,7 @@ def test_a_cursor_is_the_place_of_a_run_and_outlives_the_run(world: World) -> No
     planned = newest_first(occurrences(world, timer))
     query = RunsQuery(limit=5)
     first = api.read_timers().runs(timer.timer_id, query, READER)
-    world.unrecorded.delete_item(
-        TableName=world.settings.wheel_table,
-        Key={
-            "slot": {"S": planned[4].slot(world.settings.buckets)},
-            "place": {"S": planned[4].place},
-        },
-    )
+    delete(world, entry_key(world, planned[4]))
     rest = api.read_timers().runs(timer.timer_id, RunsQuery(limit=5, cursor=first.cursor), READER)
     assert [task.home for task in rest.tasks] == planned[5:10]
 
