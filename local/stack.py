@@ -178,7 +178,7 @@ class LocalStack:
         schedules = Schedules(schedules_of(resources, functions), self.clock)
         caller_here = partial(_caller_here, roles["notifier"])
         mapped = mapped_queues(resources, functions)
-        has_visible = emulator.has_visible if emulator else _may_have
+        has_visible = emulator.has_visible if emulator else None
         pollers = [self._poller(queue, sqs, caller_here, has_visible) for queue in mapped]
         invocations = Invocations(
             functions, retries_of(resources), self.clock, caller_here, self.faults.events
@@ -247,7 +247,7 @@ class LocalStack:
         mapped: Mapped,
         sqs: Any,
         caller_here: Callable[[], Caller | None],
-        has_visible: Callable[[str], bool],
+        has_visible: Callable[[str], bool] | None,
     ) -> QueuePoller:
         makes_calls = mapped.function.folder == "notifier"
         caller = caller_here if makes_calls else no_caller
@@ -311,10 +311,6 @@ class NotifierHere:
     @property
     def is_idle(self) -> bool:
         return self.loop.is_idle and not self.calls_in_flight
-
-
-def _may_have(_: str) -> bool:
-    return True
 
 
 def _log_at(level: str, started: ExitStack) -> None:

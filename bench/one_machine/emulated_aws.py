@@ -6,7 +6,11 @@ DynamoDB and SQS.
 python -m bench.one_machine.emulated_aws # prints its port, serves until it is ended
 """
 
+import gc
+import json
 import threading
+import time
+from functools import partial
 
 from botocore.awsrequest import AWSPreparedRequest
 from moto.core.models import botocore_stubber
@@ -18,13 +22,18 @@ from local.aws.template import REGION
 from local.http_front import HttpFront
 
 HOSTS = {"DynamoDB_20120810": "dynamodb", "AmazonSQS": "sqs"}
+LOOK_EVERY_SECONDS = 0.01
 
 
-def answer(request: Request) -> Reply:
+def answer(emulator: Emulator, request: Request) -> Reply:
     headers = dict(request.headers)
-    service = HOSTS[headers["X-Amz-Target"].partition(".")[0]]
-    url = f"https://{service}.{REGION}.amazonaws.com{request.target}"
-    sent = AWSPreparedRequest(request.method, url, headers, request.body, stream_output=False)
+    prefix, _, operation = headers["X-Amz-Target"].partition(".")
+    body = request.body
+    if operation == "ReceiveMessage":
+        body = after_waiting(emulator, body)
+        headers["Content-Length"] = str(len(body))
+    url = f"https://{HOSTS[prefix]}.{REGION}.amazonaws.com{request.target}"
+    sent = AWSPreparedRequest(request.method, url, headers, body, stream_output=False)
     status, replied, body = botocore_stubber.process_request(sent)
     named = tuple((str(name), str(value)) for name, value in replied.items())
     return Reply(
@@ -34,10 +43,21 @@ def answer(request: Request) -> Reply:
     )
 
 
+def after_waiting(emulator: Emulator, body: bytes) -> bytes:
+    """The request of a long poll, as one that does not wait: until there is a message, or the wait
+    is over."""
+    asked = json.loads(body)
+    until = time.monotonic() + asked.get("WaitTimeSeconds", 0)
+    while not emulator.has_visible(asked["QueueUrl"]) and time.monotonic() < until:
+        time.sleep(LOOK_EVERY_SECONDS)
+    return json.dumps({**asked, "WaitTimeSeconds": 0}).encode()
+
+
 def main() -> None:
-    with Emulator(SystemClock()):
-        front = HttpFront(0, answer)
+    with Emulator(SystemClock()) as emulator:
+        front = HttpFront(0, partial(answer, emulator))
         front.start()
+        gc.freeze()
         print(front.port, flush=True)
         threading.Event().wait()
 

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 ENVIRONMENTS_AWAKE = 4
 LOOK_EVERY_SECONDS = 0.05
+LONG_POLL_SECONDS = 1  # of queues in another process, where each look is a request
 SQS_BATCH = 10
 INVOCATIONS_OF_A_PROVISIONED_POLLER = 10
 _EVENT_ATTRIBUTES = (
@@ -101,7 +102,7 @@ def as_they_are(messages: list[Message], _: Hide) -> list[list[Message]]:
 
 class QueuePoller:
     """`batches` splits the messages of one poll into invocations. A queue without a visible message
-    is not asked for one."""
+    is not asked for one; without `has_visible` it is asked by long polls."""
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class QueuePoller:
         clock: MovableClock,
         caller_here: Callable[[], Caller | None] = no_caller,
         batches: Batches = as_they_are,
-        has_visible: Callable[[str], bool] = lambda _: True,
+        has_visible: Callable[[str], bool] | None = None,
     ) -> None:
         self._batches = batches
         self._has_visible = has_visible
@@ -167,13 +168,13 @@ class QueuePoller:
                     self._changed.wait(LOOK_EVERY_SECONDS)
 
     def _receive(self) -> list[Message]:
-        if not self._has_visible(self.mapped.queue_url):
+        if self._has_visible is not None and not self._has_visible(self.mapped.queue_url):
             return []
         try:
             answer = self._sqs.receive_message(
                 QueueUrl=self.mapped.queue_url,
                 MaxNumberOfMessages=self.mapped.batch_size,
-                WaitTimeSeconds=0,
+                WaitTimeSeconds=LONG_POLL_SECONDS if self._has_visible is None else 0,
                 MessageSystemAttributeNames=["All"],
                 MessageAttributeNames=["All"],
             )

@@ -6,13 +6,15 @@ import sys
 import time
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.request import Request, urlopen
 from xml.etree import ElementTree
 
+import boto3
 import pytest
 
-from bench.one_machine import plots
+from bench.one_machine import emulated_aws, plots
 from bench.one_machine.conditions import Conditions
 from bench.one_machine.figures import arrived, percentile
 from bench.one_machine.outputs import BEGIN, DOCS, END, between_the_marks, drawn
@@ -21,7 +23,9 @@ from bench.one_machine.processes import Process, python
 from bench.one_machine.results import Record, Results
 from bench.one_machine.tables import everything
 from bench.one_machine.verdicts import better_than_ours, worse_than_ours
+from local.aws.emulator import Emulator
 from tests.support.cases import each_case
+from tests.support.clock import ManualClock
 
 
 def burst(contender: str, tasks: int, late_ms: float, rate: float, **more: Any) -> Record:
@@ -197,3 +201,22 @@ def has_ended(pid: int) -> bool:
     except FileNotFoundError:
         return True
     return stat.rpartition(")")[2].split()[0] == "Z"  # nobody has asked yet how it ended
+
+
+def test_a_long_poll_of_the_emulator_ends_with_the_first_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Emulator(ManualClock()) as emulator:
+        sqs = boto3.client("sqs")
+        url = sqs.create_queue(QueueName="work")["QueueUrl"]
+        waits: list[float] = []
+
+        def send(seconds: float) -> None:
+            waits.append(seconds)
+            sqs.send_message(QueueUrl=url, MessageBody="work")
+
+        monkeypatch.setattr(emulated_aws, "time", SimpleNamespace(sleep=send, monotonic=lambda: 0))
+        asked = json.dumps({"QueueUrl": url, "WaitTimeSeconds": 1}).encode()
+        answered = json.loads(emulated_aws.after_waiting(emulator, asked))
+    assert answered == {"QueueUrl": url, "WaitTimeSeconds": 0}
+    assert len(waits) == 1

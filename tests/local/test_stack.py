@@ -1,5 +1,6 @@
 """The whole service on one machine, used over HTTP with a frozen clock."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -7,13 +8,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, create_autospec, patch
 
 import pytest
 from moto.sqs.exceptions import QueueDoesNotExist
 from moto.sqs.models import SQSBackend
 
 from local.__main__ import main
+from local.chaos.faults import Faults
 from local.stack import LocalStack
 from tests.support.service import Service, ms_of
 
@@ -196,6 +198,18 @@ def test_an_invalid_setting_is_reported_in_one_line(
     printed = capsys.readouterr()
     assert message in printed.err
     assert (printed.out, printed.err.count("\n")) == ("", 1)
+
+
+def test_garbage_collections_leave_out_what_a_running_stack_consists_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stack = create_autospec(LocalStack, instance=True, url="", endpoint=None, admin_key=None)
+    stack.faults = Faults(rate=0, seed=0)
+    monkeypatch.setattr("local.__main__._stack_wanted", lambda: stack)
+    monkeypatch.setattr("local.__main__.signal", Mock())
+    already = gc.get_freeze_count()
+    assert main() == 0
+    assert gc.get_freeze_count() > already
 
 
 @pytest.mark.stack

@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
 
 from local.aws.emulator import Emulator
 from local.aws.functions import Function
-from local.aws.queue_poller import ENVIRONMENTS_AWAKE, Mapped, QueuePoller
+from local.aws.queue_poller import ENVIRONMENTS_AWAKE, LONG_POLL_SECONDS, Mapped, QueuePoller
 from local.control.clock import MovableClock
+from tests.support.cases import each_case
 
 START_MS = 1_800_000_000_000
 VISIBILITY_SECONDS = 30
@@ -192,3 +196,16 @@ def test_concurrent_invocations_are_bounded(queues: Queues) -> None:
     go_on.set()
     queues.settle()
     assert len(queues.worker.events) == ENVIRONMENTS_AWAKE + 1
+
+
+@each_case("is_here", [True, False])
+def test_a_queue_in_another_process_is_asked_by_long_polls(is_here: bool) -> None:
+    asked: SimpleQueue[dict[str, Any]] = SimpleQueue()
+    sqs: Any = SimpleNamespace(receive_message=lambda **request: asked.put(request) or {})
+    mapped = Mapped(Mock(), "https://queue", "arn:work", 10, reports_item_failures=True)
+    poller = QueuePoller(
+        mapped, sqs, MovableClock(), has_visible=(lambda _: True) if is_here else None
+    )
+    poller.start()
+    assert asked.get()["WaitTimeSeconds"] == (0 if is_here else LONG_POLL_SECONDS)
+    poller.stop(5)
