@@ -3,7 +3,6 @@ names and proxies during the call."""
 
 import asyncio
 import itertools
-import socket
 from typing import Any
 
 import pytest
@@ -155,10 +154,10 @@ async def test_only_the_checked_address_is_called_when_the_resolver_changes_its_
     monkeypatch.setattr(resolver, "CACHE_SECONDS", 0.0)
     answers = itertools.cycle(["127.0.0.1", "169.254.169.254"])
 
-    def getaddrinfo(*_: Any, **__: Any) -> list[tuple[Any, ...]]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), 0))]
+    async def look_up(_: str) -> tuple[str, ...]:
+        return (next(answers),)
 
-    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(resolver, "look_up", look_up)
     reply = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
     async with far_side(reply) as side, target(allowed=LOOPBACK) as http:
         url = side.url(host="turncoat.example")

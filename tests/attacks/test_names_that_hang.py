@@ -1,95 +1,70 @@
-"""A business uses host names whose look-ups hang: only its own calls are delayed."""
+"""Businesses use host names whose look-ups hang: only their own calls are delayed."""
 
 import asyncio
-import socket
-import threading
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
-from duewheel.rules.callbacks.payload_encoding import BIZ_TYPE
-from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.targets.http import resolver
-from duewheel.targets.http.resolver import LOOKUPS_MAX, LOOKUPS_OF_A_BUSINESS_MAX
 from duewheel.targets.http.target import HttpTarget
-from tests.targets.far_side import LONG_SECONDS, far_side, in_loop, target, until
+from tests.targets.far_side import (
+    LONG_SECONDS,
+    SHORT_SECONDS,
+    far_side,
+    in_loop,
+    post,
+    target,
+    until,
+)
+from tests.targets.name_server import name_servers, well
 
-HOSTILE = 32 * LOOKUPS_OF_A_BUSINESS_MAX
-
-
-class NameServers:
-    """Names below `.hangs` are answered when `let_go` is set, all others immediately."""
-
-    def __init__(self) -> None:
-        self.looked_up: list[str] = []
-        self.let_go = threading.Event()
-
-    def getaddrinfo(self, host: str, *_: Any, **__: Any) -> list[tuple[Any, ...]]:
-        self.looked_up.append(host)
-        if host.endswith(".hangs"):
-            self.let_go.wait()
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))]
+HOSTILE = 300  # as many as there are businesses with names that begin alike
 
 
-@pytest.fixture
-def name_servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[NameServers]:
-    servers = NameServers()
-    monkeypatch.setattr(socket, "getaddrinfo", servers.getaddrinfo)
-    yield servers
-    servers.let_go.set()
-
-
-async def call(http: HttpTarget, url: str, biz_type: str) -> Outcome:
-    return await http.call(HttpCallback(url), {BIZ_TYPE: biz_type}, b"{}", LONG_SECONDS)
-
-
-def hanging(http: HttpTarget, biz_type: str, count: int) -> list[asyncio.Task[Outcome]]:
-    urls = [f"http://{number}.{biz_type}.hangs/" for number in range(count)]
-    return [asyncio.create_task(call(http, url, biz_type)) for url in urls]
+def hanging(http: HttpTarget, seconds: float) -> list[asyncio.Task[Outcome]]:
+    urls = [f"http://{number}.hangs/" for number in range(HOSTILE)]
+    return [asyncio.create_task(post(http, url, seconds=seconds)) for url in urls]
 
 
 @in_loop
-async def test_hanging_names_of_one_business_do_not_delay_look_ups_of_others(
-    name_servers: NameServers,
+async def test_hanging_names_delay_no_look_up_of_others_however_many_they_are(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with far_side() as side, target(calls_in_flight_max=1_000) as http:
-        calls = hanging(http, "hostile", HOSTILE)
-        await until(lambda: len(name_servers.looked_up) == LOOKUPS_OF_A_BUSINESS_MAX)
-        outcome = await call(http, side.url(host="well.example"), "orders")
+    async with (
+        name_servers(monkeypatch) as (server,),
+        far_side() as side,
+        target(calls_in_flight_max=1_000) as http,
+    ):
+        calls = hanging(http, LONG_SECONDS)
+        await until(lambda: len(server.asked) >= HOSTILE)
+        outcome = await post(http, side.url(host="well.example"), seconds=1.0)
         assert outcome.verdict is Verdict.DELIVERED
-        assert name_servers.looked_up[LOOKUPS_OF_A_BUSINESS_MAX:] == ["well.example"]
-        name_servers.let_go.set()
-        await asyncio.gather(*calls)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
 
 
 @in_loop
-async def test_a_call_whose_look_up_could_not_begin_does_not_count_as_begun(
-    name_servers: NameServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with far_side() as side, target(calls_in_flight_max=1_000) as http:
-        calls = hanging(http, "hostile", LOOKUPS_OF_A_BUSINESS_MAX)
-        await until(lambda: len(name_servers.looked_up) == LOOKUPS_OF_A_BUSINESS_MAX)
-        monkeypatch.setattr("duewheel.targets.http.target.BEGIN_SECONDS_MAX", 0.01)
-        outcome = await call(http, side.url(host="well.example"), "hostile")
-        assert not outcome.was_begun
-        assert "well.example" not in name_servers.looked_up
-        name_servers.let_go.set()
-        await asyncio.gather(*calls)
-        assert (await call(http, side.url(host="well.example"), "hostile")).was_begun
+async def test_a_look_up_ends_with_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with name_servers(monkeypatch), target(calls_in_flight_max=1_000) as http:
+        before = asyncio.all_tasks()
+        outcomes = await asyncio.gather(*hanging(http, SHORT_SECONDS))
+        assert {outcome.verdict for outcome in outcomes} == {Verdict.RETRY}
+        assert asyncio.all_tasks() == before
+        assert not http._resolver._locks
 
 
 @in_loop
-async def test_look_ups_of_all_businesses_together_are_limited_to_the_threads(
-    name_servers: NameServers, monkeypatch: pytest.MonkeyPatch
+async def test_a_call_that_waits_for_the_look_up_of_another_goes_on_when_that_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(resolver, "LOOKUPS_MAX", 2 * LOOKUPS_OF_A_BUSINESS_MAX)
-    async with far_side() as side, target(calls_in_flight_max=1_000) as http:
-        calls = [c for n in range(3) for c in hanging(http, f"b{n}", LOOKUPS_OF_A_BUSINESS_MAX)]
-        await until(lambda: len(name_servers.looked_up) == 2 * LOOKUPS_OF_A_BUSINESS_MAX)
-        monkeypatch.setattr("duewheel.targets.http.target.BEGIN_SECONDS_MAX", 0.01)
-        assert not (await call(http, side.url(host="well.example"), "orders")).was_begun
-        name_servers.let_go.set()
-        await asyncio.gather(*calls)
-    assert LOOKUPS_MAX == HOSTILE
+    answers = iter([lambda name, query: [], well])
+    async with (
+        name_servers(monkeypatch, lambda name, query: next(answers)(name, query)),
+        far_side() as side,
+        target() as http,
+    ):
+        url = side.url(host="well.example")
+        first = asyncio.create_task(post(http, url, seconds=SHORT_SECONDS))
+        await asyncio.sleep(0)
+        second = await post(http, url)
+        assert ((await first).verdict, second.verdict) == (Verdict.RETRY, Verdict.DELIVERED)

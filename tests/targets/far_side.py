@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import inspect
-import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ import pytest
 from duewheel.clock import Clock, SystemClock
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.types import HttpCallback
+from duewheel.targets.http import resolver
 from duewheel.targets.http.target import HttpTarget
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
@@ -145,15 +145,12 @@ def names(monkeypatch: pytest.MonkeyPatch, **addresses: list[str] | OSError) -> 
     up."""
     asked: list[str] = []
 
-    def getaddrinfo(host: str, port: object, **_: object) -> list[tuple[Any, ...]]:
+    async def look_up(host: str) -> tuple[str, ...]:
         asked.append(host)
         found = addresses[host.replace(".", "_")]
         if isinstance(found, OSError):
             raise found
-        return [
-            (socket.AF_INET6 if ":" in a else socket.AF_INET, socket.SOCK_STREAM, 6, "", (a, 0))
-            for a in found
-        ]
+        return tuple(found)
 
-    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(resolver, "look_up", look_up)
     return asked

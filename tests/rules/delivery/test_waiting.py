@@ -54,7 +54,6 @@ def test_a_live_task_waits_from_its_due_instant_on(task: Task, expected: bool) -
     "task, reason",
     [
         (postponed(TASK, LATER_MS, NOW_MS, PostponedBy.SLOW_LANE), Reason.SLOW_LANE),
-        (postponed(TASK, LATER_MS, NOW_MS, PostponedBy.CONCURRENCY), Reason.CONCURRENCY),
         (postponed(TASK, LATER_MS, NOW_MS, PostponedBy.FLOW_KEY), Reason.FLOW_KEY),
         (replace(TASK, next_ms=LATER_MS, reservation=Reservation(LATER_MS, 1)), Reason.RATE),
         (

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.health import Breaker, BusinessHealth
-from duewheel.rules.callbacks.outcome import Outcome, Verdict
+from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
 from duewheel.rules.delivery.page_lease import LEASE_MS, PageLease
 from duewheel.rules.delivery.permits import Holding, Permits
@@ -154,14 +154,6 @@ def test_the_reason_for_another_instant_does_not_count(world: World) -> None:
     moved = replace(found, next_ms=found.next_ms + 1_000)
     waiting = world.why_waiting(moved)
     assert waiting == replace(in_backlog(Stage.PLACE), expected_ms=moved.next_ms)
-
-
-def test_a_task_whose_call_could_not_begin_waits_for_other_calls(world: World) -> None:
-    world.receiver.answer = lambda _: Outcome(Verdict.RETRY, "not begun", was_begun=False)
-    task = world.created()
-    world.come_up(task)
-    expected = Wait(reason=Reason.CONCURRENCY, expected_ms=world.read(task).next_ms)
-    assert why(world, task) == expected
 
 
 def test_a_task_without_a_permit_waits_for_other_calls_and_the_business_shows_them(

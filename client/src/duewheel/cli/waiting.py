@@ -6,7 +6,7 @@ from duewheel.values import Waiting
 _REASONS = {
     "paused": "its business or its flow key is paused",
     "rate": "its business has reached its calls a second",
-    "concurrency": "its business has too many calls or look-ups of host names under way",
+    "concurrency": "its business has too many calls under way",
     "flow-key": "its flow key has reached a limit, or earlier tasks of it come first",
     "overlap": "an earlier run of its timer is pending",
     "open-breaker": "its host keeps failing and is not called",

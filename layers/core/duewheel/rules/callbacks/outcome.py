@@ -51,7 +51,6 @@ class Outcome(Struct, frozen=True):
     note: str  # the reason, or the start of the reply's body
     status_code: int | None = None
     retry_after_seconds: float | None = None
-    was_begun: bool = True  # False: no request was sent, so it is no attempt
     stopped_by_receiver: bool = False  # requested by the receiver, with any status
     answer: ReceivedAnswer | None = None  # if it was wanted
     complete_within_seconds: int | None = None  # delivered, and the receiver reports its end

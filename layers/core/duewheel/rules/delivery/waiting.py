@@ -203,8 +203,6 @@ def _reason(by: PostponedBy) -> Reason | None:
             return Reason.OPEN_BREAKER
         case PostponedBy.SLOW_LANE:
             return Reason.SLOW_LANE
-        case PostponedBy.CONCURRENCY:
-            return Reason.CONCURRENCY
         case PostponedBy.FLOW_KEY:
             return Reason.FLOW_KEY
         case PostponedBy.OVERLAP:

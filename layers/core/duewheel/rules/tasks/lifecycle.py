@@ -4,7 +4,6 @@ changes with each attempt or postponement, and how the task ends.
 The rule that keeps entries consistent: the home names the one entry that may fire.
 """
 
-from collections.abc import Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -38,7 +37,6 @@ REDRIVABLE_AFTER_MS = 600_000
 NOTE_CHARACTERS_MAX = 120  # keeps a small task under 1 KB after a normal delivery
 WAIT_MS_MIN = 60_000  # of a task that is postponed by its lateness
 WAIT_MS_MAX = 900_000
-UNBEGUN_WAIT_MS = 5_000  # and as long again for the last of many
 
 
 class FoundEntry(Struct, frozen=True):
@@ -279,16 +277,6 @@ def postponed_by_lateness(task: Task, now_ms: int, by: PostponedBy | None = None
 
 def lateness_wait_ms(task: Task, now_ms: int) -> int:
     return min(max(now_ms - task.due_ms, WAIT_MS_MIN), WAIT_MS_MAX)
-
-
-def postponed_unbegun(tasks: Sequence[Task], now_ms: int) -> list[tuple[Task, Task]]:
-    """Tasks whose calls could not begin, because their business has too many look-ups of host names
-    under way; each with what it becomes. They fall due soon, and spread."""
-    waits_ms = [UNBEGUN_WAIT_MS + UNBEGUN_WAIT_MS * n // len(tasks) for n in range(len(tasks))]
-    return [
-        (task, postponed(task, now_ms + wait_ms, now_ms, PostponedBy.CONCURRENCY))
-        for task, wait_ms in zip(tasks, waits_ms, strict=True)
-    ]
 
 
 def reason_of_death(outcome: Outcome, next_ms: int | None) -> str:

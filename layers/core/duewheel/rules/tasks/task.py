@@ -51,7 +51,6 @@ class PostponedBy(StrEnum):
 
     OPEN_BREAKER = "open-breaker"
     SLOW_LANE = "slow-lane"
-    CONCURRENCY = "concurrency"
     RELEASE = "release"  # it has a place among tasks that were parked
     FLOW_KEY = "flow-key"
     OVERLAP = "overlap"  # an earlier run of its timer is pending

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from duewheel.clock import Clock
 from duewheel.rules.callbacks.egress import allowed_networks
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, note_from, outcome_of_answer
-from duewheel.rules.callbacks.payload_encoding import BIZ_TYPE, secrets_sent
+from duewheel.rules.callbacks.payload_encoding import secrets_sent
 from duewheel.rules.callbacks.secret_headers import without_secrets
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.callbacks.url import CallbackUrl, parse_callback_url
@@ -35,12 +35,7 @@ from duewheel.targets.http.connection import (
     ReplyFailed,
     request_bytes,
 )
-from duewheel.targets.http.resolver import (
-    BEGIN_SECONDS_MAX,
-    LookupNotBegun,
-    RefusedAddress,
-    Resolver,
-)
+from duewheel.targets.http.resolver import RefusedAddress, Resolver
 
 IDLE_SECONDS = 4.0
 
@@ -155,12 +150,8 @@ class HttpTarget:
         self.calls_in_flight += 1
         try:
             async with asyncio.timeout(timeout_seconds), self._places:
-                begin_seconds = min(BEGIN_SECONDS_MAX, timeout_seconds / 2)
-                addresses = await self._addresses(url, headers.get(BIZ_TYPE, ""), begin_seconds)
+                addresses = await self._addresses(url)
                 reply = await self._exchange(url, addresses, request, body_bytes)
-        except LookupNotBegun:
-            note = "not begun: too many look-ups of names of its business are under way"
-            return Outcome(Verdict.RETRY, note, was_begun=False)
         except RefusedAddress:
             note = "refused-address: the host leads where callbacks may not go"
             return Outcome(Verdict.STOP, note)
@@ -175,13 +166,10 @@ class HttpTarget:
 
     async def close(self) -> None:
         self._kept.close()
-        await self._resolver.close()
 
-    async def _addresses(
-        self, url: CallbackUrl, biz_type: str, begin_seconds: float
-    ) -> tuple[str, ...]:
+    async def _addresses(self, url: CallbackUrl) -> tuple[str, ...]:
         try:
-            return await self._resolver.addresses_of(url.host, biz_type, begin_seconds)
+            return await self._resolver.addresses_of(url.host)
         except OSError as error:
             raise ConnectFailed(f"the host does not resolve: {_reason(error)}") from error
 

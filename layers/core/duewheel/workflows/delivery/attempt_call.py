@@ -12,12 +12,10 @@ from functools import partial
 from msgspec import Struct
 
 from duewheel.clock import Clock
-from duewheel.log import logger
 from duewheel.metrics import LATENESS, counts
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, with_business_policy
 from duewheel.rules.callbacks.secret_headers import names_in
 from duewheel.rules.callbacks.types import Callback, HttpCallback
-from duewheel.rules.delivery.circuit_breaker import may_be_postponed
 from duewheel.rules.delivery.priority import order_ms, place_ms
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make, timeout_ms
@@ -120,9 +118,6 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             await self._expire(task, run)
             return None
         outcome = await self._outcome(call, run, started_ms)
-        if not outcome.was_begun and may_be_postponed(task, started_ms):
-            run.put_aside(task, self._postpone_unbegun)
-            return None
         keep = run.business.own.keep_answers
         ended_ms = self.clock.now_ms()
         attempt = lifecycle.attempt_made(task, outcome, started_ms, ended_ms, keep)
@@ -162,10 +157,9 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         # A status of other types says less.
         if isinstance(callback, HttpCallback):
             outcome = with_business_policy(outcome, business.statuses)
-        if outcome.was_begun:
-            await self.circuit_breaker.record_outcome(
-                business, callback, outcome, started_ms, call.probe
-            )
+        await self.circuit_breaker.record_outcome(
+            business, callback, outcome, started_ms, call.probe
+        )
         return outcome
 
     def _record_delivered(
@@ -206,16 +200,6 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
             return
         if timer.rules.may_be_disabled:
             await in_thread(self.disable_timer.after, timer, task, outcome)
-
-    async def _postpone_unbegun(self, tasks: list[Task], run: BusinessRun) -> None:
-        changes = lifecycle.postponed_unbegun(tasks, self.clock.now_ms())
-        await self.retry_throttled(self.reschedule.tries(changes), run.page.deadline_ms)
-        logger.info(
-            "calls not begun",
-            action="not-begun",
-            biz_type=run.business.biz_type,
-            count=len(changes),
-        )
 
 
 def _may_begin(call: Call, now_ms: int, permit: Slot, run: BusinessRun) -> bool:

@@ -7,7 +7,7 @@ import { instant, written } from "../../parts/instants.js";
 const REASONS = {
   paused: "its business or its flow key is paused.",
   rate: "its business has reached its calls a second.",
-  concurrency: "its business has too many calls or look-ups of host names under way.",
+  concurrency: "its business has too many calls under way.",
   "flow-key": "its flow key has reached a limit, or earlier tasks of it come first.",
   overlap: "an earlier run of its timer is pending.",
   "slow-lane": "no notifier of the slow lane has begun it.",
