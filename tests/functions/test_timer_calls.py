@@ -253,14 +253,6 @@ def test_an_invalid_list_query_is_refused_with_its_parameter(
     assert (status, problem["field"]) == (422, field)
 
 
-def test_a_cursor_is_valid_for_its_own_query_only(wired: ManualClock) -> None:
-    made()
-    made(name="other")
-    _, page = call("GET", PATH, query="biz_type=orders&limit=1")
-    query = f"biz_type=orders&state=enabled&limit=1&cursor={page['cursor']}"
-    assert call("GET", PATH, query=query)[1]["field"] == "cursor"
-
-
 def test_a_list_leaves_out_damaged_timers(wired: ManualClock) -> None:
     damaged, store = made(), timer_wiring.timers()
     made(name="other")

@@ -65,3 +65,14 @@ def of_homes(operation: str, body: dict[str, Any]) -> bool:
 
 def of_transactions(operation: str, body: dict[str, Any]) -> bool:
     return operation == "TransactWriteItems"
+
+
+def send_transactions_twice(client: Any) -> None:
+    """As the SDK does when the answer to its first try, which was carried out, is lost."""
+    real = client.transact_write_items
+
+    def again(**arguments: Any) -> Any:
+        real(**arguments)
+        return real(**arguments)
+
+    client.transact_write_items = again

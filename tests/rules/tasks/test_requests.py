@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from duewheel.rules.callbacks.types import HttpCallback, RetryPolicy
-from duewheel.rules.refusals import InvalidField, MalformedBody, Refusal, TooLarge
+from duewheel.rules.refusals import InvalidField, Refusal, TooLarge
 from duewheel.rules.tasks.requests import DUE_MS_MIN, batch_request, single_request
 from duewheel.rules.tasks.task import NewTask
 from tests.support.cases import each_case
@@ -162,27 +162,9 @@ def test_seconds_given_for_milliseconds_are_refused() -> None:
 # ---------------------------------------------------------------- payload
 
 
-@each_case(
-    "source",
-    [
-        "null",
-        "1.0",
-        "1e400",
-        "-0",
-        "1234567890" * 4,
-        r'"\u00e9\/"',
-        '"é😀"',
-        '{"b": 1,  "a":[ 1.50 ],\n "b":2}',
-        '"\\"}]"',
-    ],
-)
-def test_the_payload_is_kept_byte_for_byte(source: str) -> None:
-    text = body(payload="?").replace('"?"', f" \n{source}\t")
-    assert single_request(text, NOW_MS).payload == source
-
-
 def test_a_missing_payload_differs_from_null() -> None:
     assert single_request(body(), NOW_MS).payload is None
+    assert single_request(body(payload=None), NOW_MS).payload == "null"
 
 
 def test_a_payload_may_have_64_kib_of_utf_8_and_not_a_byte_more() -> None:
@@ -195,12 +177,6 @@ def test_a_payload_may_have_64_kib_of_utf_8_and_not_a_byte_more() -> None:
             assert refusal.field == "payload"
         else:
             assert single_request(text, NOW_MS).payload == source
-
-
-@each_case("source", ["[NaN]", "-Infinity", r'"\ud800"', "01", '"\x00"'])
-def test_invalid_json_is_malformed(source: str) -> None:
-    text = f'{{"biz_type": "orders", "delay_seconds": 5, "payload": {source}}}'
-    assert isinstance(refused(text), MalformedBody)
 
 
 # ---------------------------------------------------------------- fields
@@ -269,35 +245,10 @@ def test_a_valid_name_of_a_business_is_accepted(biz_type: str) -> None:
     assert single_request(body(biz_type=biz_type), NOW_MS).biz_type == biz_type
 
 
-def test_the_last_one_of_repeated_members_counts() -> None:
-    twice = body().replace('"biz_type"', '"biz_type": "x", "biz_type"')
-    assert single_request(twice, NOW_MS) == single_request(body(), NOW_MS)
-    twice = body().replace('"url"', '"url": "https://a.example", "url"')
-    assert single_request(twice, NOW_MS) == single_request(body(), NOW_MS)
+def test_the_last_one_of_repeated_members_counts_for_the_digest_too() -> None:
     keyed = body(key="close-17")
     twice = keyed.replace('"payload"', '"payload": 1, "payload"')
-    assert single_request(twice, NOW_MS) == single_request(keyed, NOW_MS)  # its digest, too
-
-
-@each_case("written", ["60", "60.0", "6e1", "6.0E+1"])
-def test_a_whole_number_may_be_written_in_any_number_format(written: str) -> None:
-    text = body(retry={"attempts": "?"}, payload=[1.0]).replace('"?"', written)
-    new = single_request(text, NOW_MS)
-    assert new.retry is not None
-    assert (new.retry.attempts_max, type(new.retry.attempts_max)) == (60, int)
-    assert new.payload == "[1.0]"
-    (made,) = batch_request(f'{{"tasks":[{text}]}}', NOW_MS)
-    assert made == new
-
-
-@each_case("text", ["", "[]", "null", '"x"', "{", body() + "x"])
-def test_a_body_that_is_not_a_json_object_is_malformed(text: str) -> None:
-    assert isinstance(refused(text), MalformedBody)
-
-
-def test_a_very_long_field_name_is_cut_in_the_answer() -> None:
-    refusal = refused(body(**{"x" * 10_000: 1}))
-    assert len(refusal.detail) < 400
+    assert single_request(twice, NOW_MS) == single_request(keyed, NOW_MS)
 
 
 # ---------------------------------------------------------------- headers

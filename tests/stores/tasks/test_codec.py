@@ -183,68 +183,30 @@ def test_a_task_is_read_as_it_was_written(task: Task, listed: bool) -> None:
 
 
 @each_case(
-    "row",
+    ("attribute", "values"),
     [
-        "[]",
-        '["slow-lane"]',
-        '["slow-lane",-1]',
-        '["slow-lane",1,1]',
-        '["full-moon",1]',
-        "[1,1]",
-        "1",
+        ("timer", [{"S": "no id"}, {"N": "4503599627370497"}, None]),
+        ("occurrence", ["[1]", "[-1,1]", '[1,1,"yes"]', "[1,1,true,1]", None]),
+        ("occurrence", ['[1,1,true,"no id"]']),
+        ("plan", ['["4503599627370497",1]', "[4503599627370497,1,1]"]),
+        ("plan", ['["4503599627370497",1,-1]']),
+        ("first_second", [{"N": "-1"}]),
+        (
+            "tolerance",
+            ["[]", "[60]", "[-1,1]", "[3601,1]", "[60,1,1]", '["60",1]', "60", "[60,-1]"],
+        ),
+        ("waits_for", ["[]", '["slow-lane"]', '["slow-lane",-1]', '["slow-lane",1,1]']),
+        ("waits_for", ['["full-moon",1]', "[1,1]", "1"]),
     ],
 )
-def test_a_damaged_reason_makes_the_item_unreadable(row: str) -> None:
+def test_damaged_attributes_make_the_item_unreadable(attribute: str, values: list[Any]) -> None:
     task = Task.at(address_at(0, bytes(TOKEN_BYTES)), "orders", 0, 0)
-    with pytest.raises(UnreadableItem):
-        codec.task_from(item_of(task) | {"waits_for": {"S": row}})
-
-
-@each_case("row", ["[]", "[60]", "[-1,1]", "[3601,1]", "[60,1,1]", '["60",1]', "60", "[60,-1]"])
-def test_a_damaged_tolerance_makes_the_item_unreadable(row: str) -> None:
-    home = address_at(0, bytes(TOKEN_BYTES))
-    task = Task.at(home, "orders", 0, 0)
-    with pytest.raises(UnreadableItem):
-        codec.task_from(item_of(task) | {"tolerance": {"S": row}})
-
-
-@each_case(
-    ("attribute", "value"),
-    [
-        ("timer", {"S": "no id"}),
-        ("timer", {"N": "4503599627370497"}),
-        ("occurrence", {"S": "[1]"}),
-        ("occurrence", {"S": "[-1,1]"}),
-        ("occurrence", {"S": '[1,1,"yes"]'}),
-        ("occurrence", {"S": "[1,1,true,1]"}),
-        ("occurrence", {"S": '[1,1,true,"no id"]'}),
-        ("occurrence", None),
-        ("timer", None),
-        ("plan", {"S": '["4503599627370497",1]'}),
-        ("plan", {"S": "[4503599627370497,1,1]"}),
-        ("plan", {"S": '["4503599627370497",1,-1]'}),
-        ("first_second", {"N": "-1"}),
-    ],
-)
-def test_damaged_timer_attributes_make_the_item_unreadable(attribute: str, value: Any) -> None:
-    home = address_at(0, bytes(TOKEN_BYTES))
-    task = Task(
-        home=home,
-        entry=home,
-        biz_type="orders",
-        due_ms=0,
-        next_ms=0,
-        callback=None,
-        created_ms=0,
-        updated_ms=0,
-    )
-    whole = replace(task, occurrence=Occurrence("4503599627370497", 7, 3), first_second=9)
-    item = item_of(whole) | ({} if value is None else {attribute: value})
-    if value is None:
-        del item[attribute]
-    with pytest.raises(UnreadableItem) as unreadable:
-        codec.task_from(item)
-    assert unreadable.value.wrong == attribute
+    item = item_of(replace(task, occurrence=Occurrence("4503599627370497", 7, 3), first_second=9))
+    for value in values:
+        damaged = {**item, attribute: {"S": value} if isinstance(value, str) else value}
+        with pytest.raises(UnreadableItem) as unreadable:
+            codec.task_from({name: one for name, one in damaged.items() if one is not None})
+        assert unreadable.value.wrong == attribute
 
 
 @given(tasks)

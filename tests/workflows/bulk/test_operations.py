@@ -6,11 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.access.grants import ANYTHING
-from duewheel.rules.bulk.operation import IDS_MAX, OPEN_MAX, Operation, State
+from duewheel.rules.bulk.operation import IDS_MAX, State
 from duewheel.rules.refusals import (
     ListIndexOff,
-    OperationEnded,
-    TooManyOperations,
     UnknownOperation,
 )
 from duewheel.rules.tasks.task import Status, Task
@@ -194,14 +192,6 @@ def test_what_is_cancelled_before_counts_as_unchanged_and_what_has_ended_as_refu
     assert (one.item_id, one.type, one.status) == (delivered.task_id, "already-settled", 409)
 
 
-def test_refused_items_are_listed_in_order_page_by_page(world: World) -> None:
-    absent = [world.placed(world.new(HOUR_MS)).task_id for _ in range(230)]
-    operation = done(world, "cancel", ids=absent)
-    assert operation.counts.refused == 230
-    for limit in (1, 7, 100):
-        assert [one.item_id for one in refused(world, operation, limit)] == absent
-
-
 def test_a_task_past_its_cut_off_is_refused_and_called(world: World) -> None:
     near, far = world.created(2_000), world.created(HOUR_MS)
     operation = done(world, "cancel", filter=ALL)
@@ -266,13 +256,6 @@ def test_a_stop_of_one_that_no_worker_has_begun_ends_it_with_the_next_run(world:
     assert world.read(task).is_live
 
 
-def test_one_that_has_ended_cannot_be_stopped(world: World) -> None:
-    operation = done(world, "cancel", filter=ALL)
-    with pytest.raises(OperationEnded):
-        world.stop_operation(operation.operation_id, ANYTHING)
-    assert as_it_is(world, operation).state is State.DONE
-
-
 def test_a_run_that_has_to_end_leaves_the_rest_to_the_next_one(world: World) -> None:
     tasks = spread(world, 300)
     operation = asked_for(world, "cancel", filter=ALL, per_second=10)
@@ -311,16 +294,6 @@ def test_the_index_has_to_be_on_for_a_walk_by_due_instant(world: World) -> None:
     assert after.state is State.FAILED
     assert after.last_problem is not None
     assert "ListIndex=on" in after.last_problem
-
-
-def test_a_business_has_so_many_open_operations_at_most(world: World) -> None:
-    for _ in range(OPEN_MAX):
-        asked_for(world, "cancel", filter=ALL, biz_type="shop")
-    with pytest.raises(TooManyOperations):
-        asked_for(world, "cancel", filter=ALL, biz_type="shop")
-    last: Operation = done(world, "cancel", filter=ALL)  # of another, and it ends all others, too
-    assert last.state is State.DONE
-    asked_for(world, "cancel", filter=ALL, biz_type="shop")
 
 
 def test_an_operation_is_gone_when_its_time_is_over(world: World) -> None:

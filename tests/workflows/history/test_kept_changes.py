@@ -26,7 +26,7 @@ from duewheel.rules.refusals import (
 )
 from duewheel.rules.timers.timer import Timer
 from duewheel.stores import registry_keys
-from tests.support.conflicts import A_MOMENT, conflicts, of_transactions
+from tests.support.conflicts import A_MOMENT, conflicts, of_transactions, send_transactions_twice
 from tests.support.damage import delete as delete_item
 from tests.support.recorder import Death
 from tests.support.timers import (
@@ -67,49 +67,6 @@ def summaries(changes: list[Change]) -> list[tuple[int, str, str]]:
     return [(change.version, change.did.value, change.by) for change in changes]
 
 
-def send_transactions_twice(world: World) -> None:
-    """The SDK sends each transaction send_transactions_twice; the first try was carried out."""
-    real = world.dynamodb.transact_write_items
-
-    def again(**arguments: Any) -> Any:
-        real(**arguments)
-        return real(**arguments)
-
-    world.dynamodb.transact_write_items = again  # type: ignore[method-assign]
-
-
-def test_each_change_of_a_business_leaves_one_record(world: World) -> None:
-    configure(world, retention_days=3)
-    pause(world)
-    pause(world)
-    pause(world, OTHER, paused=False)
-    configure(world)
-    delete(world, OTHER)
-    assert summaries(of_business(world)) == [
-        (1, "created", CALLER),
-        (2, "paused", CALLER),
-        (3, "resumed", OTHER),
-        (4, "configured", CALLER),
-        (5, "deleted", OTHER),
-    ]
-
-
-def test_each_change_of_a_timer_leaves_one_record(world: World) -> None:
-    timer = made(world, 60)
-    world.change_timer.enable(timer.timer_id, by=OTHER)
-    world.change_timer.disable(timer.timer_id, by=OTHER)
-    world.change_timer.enable(timer.timer_id, by=CALLER)
-    patched(world, timer, name="other", misfire=None)
-    world.change_timer.delete(timer.timer_id, by=OTHER)
-    assert summaries(of_timer(world, timer)) == [
-        (1, "created", CALLER),
-        (2, "disabled", OTHER),
-        (3, "enabled", CALLER),
-        (4, "changed", CALLER),
-        (5, "deleted", OTHER),
-    ]
-
-
 def test_a_put_that_changes_nothing_makes_a_version_and_a_record_without_differences(
     world: World,
 ) -> None:
@@ -129,7 +86,7 @@ def test_the_last_ten_changes_are_kept(world: World) -> None:
 
 
 def test_a_change_whose_reply_is_lost_leaves_one_record(world: World) -> None:
-    send_transactions_twice(world)
+    send_transactions_twice(world.dynamodb)
     assert configure(world, retention_days=3).version == 1
     assert pause(world).version == 2
     timer = made(world, 60)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duewheel.rules.refusals import InvalidField, ListIndexOff, Unavailable
+from duewheel.rules.refusals import InvalidField, Unavailable
 from duewheel.rules.tasks import listing
 from duewheel.rules.tasks.listing import ListQuery, ListRequest, Order
 from duewheel.rules.tasks.task import Status, Task
@@ -212,16 +212,6 @@ def test_a_cursor_of_another_query_is_refused(world: World) -> None:
 
     with pytest.raises(InvalidField, match="cursor"):
         page(world, ListQuery("mail"), cursor=cursor)
-
-
-def test_without_the_list_index_the_refusal_says_how_to_switch_it_on(world: World) -> None:
-    world.wire(list_index=False)
-    world.created()
-    world.recorder.clear()
-
-    with pytest.raises(ListIndexOff, match="ListIndex=on"):
-        page(world)
-    assert world.recorder.calls == []
 
 
 def test_reads_that_dynamodb_leaves_unprocessed_are_refused_for_load(world: World) -> None:

@@ -242,26 +242,6 @@ def test_a_timer_that_ends_during_a_change_is_read_again(world: World) -> None:
     assert (renamed.ended, renamed.numbered) == (True, 7)
 
 
-def test_a_change_whose_reply_was_lost_succeeds(world: World) -> None:
-    """The SDK sends the transaction twice; the first try was carried out."""
-    timer = created(world, enabled=False)
-    real = world.dynamodb.transact_write_items
-
-    def twice(**arguments: Any) -> Any:
-        real(**arguments)
-        return real(**arguments)
-
-    world.dynamodb.transact_write_items = twice  # type: ignore[method-assign]
-    enabled = world.change_timer.enable(timer.timer_id, by=CALLER)
-    assert (enabled.version, chains(world)) == (2, ["pending"])
-    assert not world.change_timer.disable(timer.timer_id, by=CALLER).enabled
-    other = created(world, name="other")
-    world.change_timer.delete(other.timer_id, by=CALLER)
-    world.change_timer.delete(timer.timer_id, by=CALLER)
-    assert world.timers.page("orders", "", None, 10) == ([], False)
-    assert chains(world) == ["cancelled", "cancelled"]
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_crash_at_the_transaction_leaves_the_whole_change_or_none(
     world: World, when: str

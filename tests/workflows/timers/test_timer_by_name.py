@@ -21,7 +21,7 @@ from duewheel.rules.timers.requests import NamedTimer, NewTimer, TimerChange, na
 from duewheel.rules.timers.schedule import Dialect, Schedule
 from duewheel.rules.timers.timer import Rules, Timer
 from duewheel.workflows.timers.timer_by_name import Put
-from tests.support.conflicts import A_MOMENT, conflicts, of_transactions
+from tests.support.conflicts import A_MOMENT, conflicts, of_transactions, send_transactions_twice
 from tests.support.timers import CALLBACK, chain_of, made
 from tests.support.world import CALLER, World
 
@@ -278,20 +278,10 @@ def test_a_put_that_meets_another_transaction_is_tried_again(world: World) -> No
 
 
 def test_a_transaction_that_the_sdk_sends_twice_makes_one_timer(world: World) -> None:
-    send_transactions_twice(world)
+    send_transactions_twice(world.dynamodb)
     assert put(world).is_new
     create_once(world, "other")
     assert [timer.rules.name for timer in all_timers(world)] == ["closing", "other"]
-
-
-def send_transactions_twice(world: World) -> None:
-    real = world.dynamodb.transact_write_items
-
-    def again(**arguments: Any) -> Any:
-        real(**arguments)
-        return real(**arguments)
-
-    world.dynamodb.transact_write_items = again  # type: ignore[method-assign]
 
 
 def test_one_idempotency_key_makes_one_timer(world: World) -> None:
