@@ -60,13 +60,6 @@ def test_run_brings_the_call_forward(wired: ManualClock) -> None:
     assert running["next_at"] < task["next_at"]
 
 
-def test_only_dead_tasks_are_redriven(wired: ManualClock) -> None:
-    task = created()
-    status, problem = call("POST", f"/v1/tasks/{task['task_id']}/redrive")
-    assert (status, problem["type"]) == (409, "urn:duewheel:problem:not-redrivable")
-    assert call("POST", "/v1/tasks/AAAA/redrive")[0] == 400
-
-
 def test_a_task_is_paused_and_resumed_however_often_it_is_requested(wired: ManualClock) -> None:
     task = created()
     path = f"/v1/tasks/{task['task_id']}"

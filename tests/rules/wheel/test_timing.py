@@ -54,20 +54,11 @@ def test_near_is_what_may_have_been_handed_over(
     assert timing.is_near(second, NOW_MS, 500, further_ms) is near
 
 
-@given(near_horizon_ms, skews, leads)
-def test_an_entry_that_is_not_near_is_written_before_its_slice_may_be_read(
-    ahead_ms: int, skew_ms: int, lead_ms: int
-) -> None:
-    second = (NOW_MS + ahead_ms) // 1000
-    notifier_ms = NOW_MS + skew_ms
-    is_near = timing.is_near(second, NOW_MS, lead_ms)
-    assert is_near or notifier_ms < timing.opens_ms(second, lead_ms)
-
-
 @given(near_horizon_ms, skews, leads, st.integers(0, NEAR_MARGIN_MS - SKEW_MS))
-def test_such_an_entry_may_take_the_margin_less_the_skew_to_be_written(
+def test_an_entry_that_is_not_near_is_written_before_its_slice_may_be_read(
     ahead_ms: int, skew_ms: int, lead_ms: int, write_ms: int
 ) -> None:
+    """It may take the margin less the skew to be written."""
     second = (NOW_MS + ahead_ms) // 1000
     is_near = timing.is_near(second, NOW_MS, lead_ms)
     assert is_near or NOW_MS + skew_ms + write_ms < timing.opens_ms(second, lead_ms)

@@ -248,21 +248,4 @@ def test_damaged_settings_stop_no_other_business_and_lose_no_task(
     assert world.fall_due(world.read(task)).status is Status.DELIVERED
 
 
-def test_two_concurrent_updates_both_take_effect(world: World) -> None:
-    configure(world, retention_days=3)
-    world.recorder.once("TransactWriteItems", lambda: configure(world, timeout_seconds=4.0))
-    configure(world, retry=ONCE)
-    business = world.businesses.read_whole("orders")
-    own = business.own
-    assert (own.retention_days, own.timeout_seconds, own.retry) == (3, 4.0, ONCE)
-    assert business.version == 3
-
-
 # Notices of death
-
-
-def test_a_task_of_a_business_that_refuses_it_is_not_created(world: World) -> None:
-    configure(world, allowed_hosts=("other.example",))
-    with pytest.raises(InvalidField):
-        world.created()
-    assert [item for item in world.items() if "status" in item] == []

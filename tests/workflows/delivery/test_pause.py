@@ -432,20 +432,6 @@ def test_a_damaged_parked_item_is_reported_and_delays_no_other_task(
 # Businesses
 
 
-def test_pausing_twice_and_resuming_twice_make_one_change_each(world: World) -> None:
-    first = pause(world)
-    assert (first.paused, first.version) == (True, 1)
-    assert pause(world).version == 1
-    world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
-    again = world.configure_business.pause("orders", Precondition(), paused=False, by=CALLER)
-    assert (again.paused, again.version, again.own.paused) == (False, 2, None)
-
-
-def test_a_pause_keeps_the_other_settings(world: World) -> None:
-    world.configured("orders", calls_per_second=5.0)
-    assert pause(world).own.calls_per_second == 5.0
-
-
 def test_ending_a_pause_by_put_releases_the_tasks(world: World) -> None:
     held = parked(world)
     world.configured("orders", paused=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from duewheel.rules.access.grants import ANYTHING, Access, Grant, Right
-from duewheel.rules.refusals import InvalidField, ListIndexOff
+from duewheel.rules.refusals import InvalidField
 from duewheel.rules.tasks.listing import ListQuery, ListRequest, Order
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.requests import NewTimer, TimersQuery
@@ -173,12 +173,6 @@ def test_a_caller_with_few_grants_pays_for_no_other_business(world: World) -> No
     world.recorder.clear()
     walk(world, access=access_to("b4*"))
     assert requests_of(world.recorder.calls) == {"Query": 2 + 16 * 10}
-
-
-def test_without_the_list_index_there_is_no_such_list(world: World) -> None:
-    world.wire(list_index=False)
-    with pytest.raises(ListIndexOff):
-        walk(world)
 
 
 def timer_names(query: str, access: Access = ANYTHING.access, limit: int = 100) -> list[str]:

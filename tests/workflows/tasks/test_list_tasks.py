@@ -2,7 +2,7 @@
 
 import pytest
 
-from duewheel.rules.refusals import InvalidField, Unavailable
+from duewheel.rules.refusals import Unavailable
 from duewheel.rules.tasks import listing
 from duewheel.rules.tasks.listing import ListQuery, ListRequest, Order
 from duewheel.rules.tasks.task import Status, Task
@@ -204,14 +204,6 @@ def test_a_record_past_its_expiry_is_not_listed_even_before_ttl_deletes_it(world
 
 
 # Refusals
-
-
-def test_a_cursor_of_another_query_is_refused(world: World) -> None:
-    created_many(world, 3)
-    cursor = page(world, limit=1).cursor
-
-    with pytest.raises(InvalidField, match="cursor"):
-        page(world, ListQuery("mail"), cursor=cursor)
 
 
 def test_reads_that_dynamodb_leaves_unprocessed_are_refused_for_load(world: World) -> None:
