@@ -42,9 +42,7 @@ def test_a_test_with_a_mark_for_long_tests_may_make_more_calls(mark: str) -> Non
     run(LIMITS[CALLS] + 1, mark)
 
 
-def test_a_property_may_make_more_calls_with_more_examples(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_property_may_make_more_calls_with_more_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYPOTHESIS_PROFILE", "suite")
     run(LIMITS[CALLS] + 1, "hypothesis")
     monkeypatch.setenv("HYPOTHESIS_PROFILE", "quick")

@@ -34,9 +34,7 @@ def test_an_idle_month_stays_within_two_dollars(model: CostModel) -> None:
 
 
 @pytest.mark.soak
-def test_a_lone_task_is_billed_by_its_units_and_the_wait_of_its_notifier(
-    model: CostModel,
-) -> None:
+def test_a_lone_task_is_billed_by_its_units_and_the_wait_of_its_notifier(model: CostModel) -> None:
     load = Load(per_second=1, list_index=False)
     created = model.creation(load)
     delivered = model.delivery(load)
@@ -135,9 +133,7 @@ def test_observability_costs_what_is_stated(model: CostModel) -> None:
     assert model.observability == pytest.approx(5.20)
 
 
-def test_a_create_is_billed_for_its_share_of_a_processor_and_its_waiting(
-    model: CostModel,
-) -> None:
+def test_a_create_is_billed_for_its_share_of_a_processor_and_its_waiting(model: CostModel) -> None:
     """2.1 ms of a whole processor, of which 512 MB have 512 / 1,769, and 8 ms."""
     assert model.api_ms(1) == pytest.approx(2.1 * 1_769 / 512 + 8)
     assert model.api_ms(100) == pytest.approx((2.1 + 100 * 0.19) * 1_769 / 512 + 8)

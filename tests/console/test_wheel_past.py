@@ -70,9 +70,7 @@ def test_businesses_are_listed_with_what_holds_their_calls_back(viewer: Viewer) 
     expect(spared_row.locator("[data-label='Failed attempts']")).to_have_text("6")
 
 
-def test_a_business_is_chosen_by_the_keyboard_and_left_by_the_history(
-    viewer: Viewer,
-) -> None:
+def test_a_business_is_chosen_by_the_keyboard_and_left_by_the_history(viewer: Viewer) -> None:
     viewer.open()
     page = viewer.page
     expect(row(viewer, "payments")).to_be_visible()

@@ -68,9 +68,7 @@ def failed(first_used: Emulator) -> Emulator:
     return first_used
 
 
-def test_a_failed_first_creation_is_replaced_only_on_request(
-    failed: Emulator,
-) -> None:
+def test_a_failed_first_creation_is_replaced_only_on_request(failed: Emulator) -> None:
     refused = deployed(failed)
     assert refused.returncode == REFUSED, refused.stdout
     assert "REPLACE_FAILED=yes" in refused.stderr

@@ -18,9 +18,7 @@ def alarms(stack: Deployment) -> dict[str, dict[str, Any]]:
     return {names[one["AlarmName"]]: one for one in found if one["AlarmName"] in names}
 
 
-def test_each_alarm_notifies_the_printed_topic_of_its_start_and_its_end(
-    stack: Deployment,
-) -> None:
+def test_each_alarm_notifies_the_printed_topic_of_its_start_and_its_end(stack: Deployment) -> None:
     actions = {name: (one["AlarmActions"], one["OKActions"]) for name, one in alarms(stack).items()}
 
     topic = [stack.outputs["AlarmTopic"]]

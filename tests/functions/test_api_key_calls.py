@@ -289,9 +289,7 @@ def changes(made: Any) -> Any:
     return asked(OPERATOR, "GET", f"/v1/keys/{made['key_id']}/changes").body["changes"]
 
 
-def test_changes_of_a_key_are_recorded_without_its_secrets(
-    wired: ManualClock,
-) -> None:
+def test_changes_of_a_key_are_recorded_without_its_secrets(wired: ManualClock) -> None:
     made = created()
     path = f"/v1/keys/{made['key_id']}"
     rotated = asked(OPERATOR, "POST", f"{path}/rotate").body

@@ -328,9 +328,7 @@ def test_a_task_needs_a_callback_or_a_default_of_its_business(wired: ManualClock
     assert task["callback"] == {"type": "http", "url": None, "method": "PUT", "headers": {}}
 
 
-def test_every_call_refuses_a_callback_to_a_host_that_is_not_allowed(
-    wired: ManualClock,
-) -> None:
+def test_every_call_refuses_a_callback_to_a_host_that_is_not_allowed(wired: ManualClock) -> None:
     put({"allowed_hosts": ["*.example.com"]})
     good, bad = {"url": "https://a.example.com/"}, {"url": "https://example.com/"}
     status, task = create(callback=good)
@@ -359,9 +357,7 @@ def test_a_repeat_under_an_idempotency_key_returns_its_task_after_a_change_of_se
     assert sent("POST", "/v1/tasks", body, idempotency_key="two")[0] == 201
 
 
-def test_a_repeated_batch_keeps_its_tasks_and_tries_refused_ones_again(
-    wired: ManualClock,
-) -> None:
+def test_a_repeated_batch_keeps_its_tasks_and_tries_refused_ones_again(wired: ManualClock) -> None:
     put({"allowed_hosts": ["other.example"]})
     urls = ("https://other.example/", "https://receiver.example/")
     tasks = [{"biz_type": "orders", "delay_seconds": 600, "callback": {"url": url}} for url in urls]

@@ -49,9 +49,7 @@ def listed(query: str = "") -> list[str]:
     return [task["task_id"] for task in page["tasks"]]
 
 
-def test_dead_tasks_are_filtered_by_instant_and_cause_of_death(
-    wired: ManualClock,
-) -> None:
+def test_dead_tasks_are_filtered_by_instant_and_cause_of_death(wired: ManualClock) -> None:
     first, second, third = died(wired, GONE, BUSY, GONE)
     died(wired, BUSY, biz_type="devices")
     status, page = call("GET", f"{PATH}/dead")
@@ -73,9 +71,7 @@ def test_dead_tasks_are_filtered_by_instant_and_cause_of_death(
     assert listed("reason=stopped&status_code=503") == []
 
 
-def test_a_paged_list_of_dead_tasks_leaves_out_later_deaths(
-    wired: ManualClock,
-) -> None:
+def test_a_paged_list_of_dead_tasks_leaves_out_later_deaths(wired: ManualClock) -> None:
     ids = died(wired, GONE, GONE, GONE)
     status, page = call("GET", f"{PATH}/dead", query="limit=2")
     died(wired, GONE)

@@ -236,9 +236,7 @@ def test_a_message_with_an_invalid_key_becomes_a_dead_letter(wired: ManualClock)
     assert (attributes["problem"], attributes["field"]) == ("invalid-field", "idempotency-key")
 
 
-def test_the_refused_tasks_of_a_batch_become_one_dead_letter(
-    wired: ManualClock,
-) -> None:
+def test_the_refused_tasks_of_a_batch_become_one_dead_letter(wired: ManualClock) -> None:
     good, (bad, worse) = batch(1, 2)["tasks"], batch(3, 4, retry=1)["tasks"]
     body = json.dumps({"tasks": [bad, good[0], worse, good[1]]}, indent=1)
     message_id = send(body, idempotency_key="b-1")
@@ -293,9 +291,7 @@ def limit(creates_per_second: int) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_task_refused_by_a_limit_is_created_later(
-    wired: ManualClock,
-) -> None:
+def test_a_task_refused_by_a_limit_is_created_later(wired: ManualClock) -> None:
     limit(1)
     for _ in range(3):
         send(TASK)
@@ -330,9 +326,7 @@ def test_the_limit_of_one_business_does_not_delay_another(wired: ManualClock) ->
     assert sorted(item["biz_type"]["S"] for item in tasks_stored()) == ["orders", "shop"]
 
 
-def test_a_message_refused_at_its_last_try_becomes_a_dead_letter(
-    wired: ManualClock,
-) -> None:
+def test_a_message_refused_at_its_last_try_becomes_a_dead_letter(wired: ManualClock) -> None:
     limit(1)
     send(TASK)
     send(batch(1, 2))
@@ -366,9 +360,7 @@ def test_an_unexpected_failure_leaves_the_message_until_its_last_try(
     assert "secret" not in str(attributes)
 
 
-def test_a_message_received_again_after_days_finds_its_task(
-    wired: ManualClock,
-) -> None:
+def test_a_message_received_again_after_days_finds_its_task(wired: ManualClock) -> None:
     send(TASK)
     assert run(handed_out()) == set(), "and then the reply is lost, and the queue is not polled"
     wired.advance_ms(13 * DAY_MS)
@@ -407,9 +399,7 @@ def test_a_task_of_an_earlier_try_is_not_created_again_after_its_deletion(
     assert payloads() == [2]
 
 
-def test_a_message_that_waited_for_days_is_carried_out(
-    wired: ManualClock,
-) -> None:
+def test_a_message_that_waited_for_days_is_carried_out(wired: ManualClock) -> None:
     send(TASK)
     wired.advance_ms(3 * DAY_MS)
     (record,) = handed_out()

@@ -27,9 +27,7 @@ def test_a_repeated_create_returns_its_task_and_another_body_is_refused(wired: M
     assert (status, problem["type"]) == (422, "urn:duewheel:problem:key-taken")
 
 
-def test_a_put_creates_or_reschedules_and_matches_a_create(
-    wired: ManualClock,
-) -> None:
+def test_a_put_creates_or_reschedules_and_matches_a_create(wired: ManualClock) -> None:
     status, task = call("PUT", f"{PATH}/order-17", body())
     assert status == 201
     wired.advance_ms(60_000)
@@ -124,9 +122,7 @@ def test_a_prefix_is_listed_in_key_order_in_pages_and_cancelled(wired: ManualClo
     ]
 
 
-def test_a_page_of_large_payloads_ends_at_the_limit_of_the_answer(
-    wired: ManualClock,
-) -> None:
+def test_a_page_of_large_payloads_ends_at_the_limit_of_the_answer(wired: ManualClock) -> None:
     large = "x" * 65_000
     keys = [f"big:{n:02d}" for n in range(30)]
     for start in (0, 15):

@@ -170,9 +170,7 @@ def test_a_shorter_prefix_includes_the_keys_of_a_longer_one(wired: ManualClock) 
 
 
 @pytest.mark.exhaustive
-def test_a_cancelled_prefix_frees_its_keys_and_keeps_other_prefixes(
-    wired: ManualClock,
-) -> None:
+def test_a_cancelled_prefix_frees_its_keys_and_keeps_other_prefixes(wired: ManualClock) -> None:
     keys = keys_numbered(range(150))
     ended, soon = keys[::5], keys_numbered([900, 901])
     fill([*keys, *NEIGHBOURS], ended)

@@ -50,9 +50,7 @@ def test_a_call_on_throttled_tables_changes_no_item_and_reads_answer_503(
     assert all_that_is_stored() == before
 
 
-def test_a_batch_carried_out_in_part_is_not_answered_as_unwritten(
-    wired: ManualClock,
-) -> None:
+def test_a_batch_carried_out_in_part_is_not_answered_as_unwritten(wired: ManualClock) -> None:
     """A caller would repeat it without an idempotency key, which creates tasks twice."""
     of = owned(wired, MINE)
     plain = {"biz_type": of.biz_type, "delay_seconds": 60, "callback": HOOK}

@@ -95,9 +95,7 @@ def test_a_minimal_timer_is_returned_with_all_defaults(wired: ManualClock) -> No
     }
 
 
-def test_all_fields_of_a_timer_are_read_back_and_the_payload_unchanged(
-    wired: ManualClock,
-) -> None:
+def test_all_fields_of_a_timer_are_read_back_and_the_payload_unchanged(wired: ManualClock) -> None:
     payload = '{"at":   "{{due_at}}", "price": 1.00}'
     body = json.dumps(EVERYTHING)[:-1] + f', "payload": {payload}}}'
     _, timer = call("POST", PATH, body)

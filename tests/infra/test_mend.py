@@ -173,9 +173,7 @@ def test_a_key_whose_task_was_redriven_expires_with_it(world: World) -> None:
     assert "expires_at" in key
 
 
-def test_a_key_that_names_an_ended_or_missing_task_names_its_live_task_again(
-    world: World,
-) -> None:
+def test_a_key_that_names_an_ended_or_missing_task_names_its_live_task_again(world: World) -> None:
     task = world.created_by_key(world.new(600_000, key="order-17")).task
     ended = world.created(in_ms=600_000)
     world.cancel(ended.task_id)

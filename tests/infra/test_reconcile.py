@@ -381,9 +381,7 @@ def lose_wheel_records(world: World) -> None:
         delete(world, key)
 
 
-def test_lost_shape_and_pointers_are_restored_without_leaving_tasks_out(
-    world: World,
-) -> None:
+def test_lost_shape_and_pointers_are_restored_without_leaving_tasks_out(world: World) -> None:
     delivered, waiting = world.created(in_ms=60_000), world.created(in_ms=240_000)
     minutes_pass(world, 1)
     restored(world)

@@ -245,9 +245,7 @@ def test_an_unexpected_exception_sets_off_the_alarm_on_errors_of_the_api(
 
 
 @pytest.mark.exhaustive
-def test_client_errors_set_off_no_alarm_on_errors_of_the_api(
-    watched: WatchedStack,
-) -> None:
+def test_client_errors_set_off_no_alarm_on_errors_of_the_api(watched: WatchedStack) -> None:
     for _ in range(5):
         for _ in range(10):
             assert watched.service.call("POST", "/v1/tasks", {})[0] == 422
@@ -358,9 +356,7 @@ def test_a_damaged_item_sets_off_the_alarm_on_damage(watched: WatchedStack) -> N
 
 
 @pytest.mark.exhaustive
-def test_excessive_creates_set_off_the_guard_for_a_day(
-    watched: WatchedStack,
-) -> None:
+def test_excessive_creates_set_off_the_guard_for_a_day(watched: WatchedStack) -> None:
     def minute() -> None:
         creates(watched, "ok", TASKS_PER_DAY // 2)
         watched.passes(minutes=1)

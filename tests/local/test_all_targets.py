@@ -92,9 +92,7 @@ def test_a_callback_of_each_type_arrives_at_its_instant(
     assert service.task(task)["status"] == "delivered"
 
 
-def test_a_failed_function_is_retried_unless_it_answers_stop(
-    service: Service,
-) -> None:
+def test_a_failed_function_is_retried_unless_it_answers_stop(service: Service) -> None:
     callback = {"type": "lambda", "function": "inbox-close"}
     service.call("PUT", "/_local/received/inbox-close", {"status": 503, "times": 2})
     task = due(service, callback, retry={"delays_seconds": [10]})

@@ -36,9 +36,7 @@ def beat(service: Service, dog: int) -> int:
 
 
 @pytest.mark.soak
-def test_watchdogs_whose_heartbeats_stop_fire_once_and_on_time(
-    service: Service,
-) -> None:
+def test_watchdogs_whose_heartbeats_stop_fire_once_and_on_time(service: Service) -> None:
     """One watchdog stops in each second; half of all continue."""
     last_due_ms: dict[int, int] = {}
     for second in range(SECONDS):

@@ -96,9 +96,7 @@ async def _lived(service: Service) -> None:
     await asyncio.sleep(ENDS + 60)
 
 
-def test_a_host_that_is_down_is_noticed_by_one_notifier_and_left_alone_by_all(
-    story: Story,
-) -> None:
+def test_a_host_that_is_down_is_noticed_by_one_notifier_and_left_alone_by_all(story: Story) -> None:
     """Before, each of those at work counts by itself; after, what they know ages for seconds."""
     heeded_at = story.opened_at + KEPT_MS // 1000
     assert story.opened_at <= BEGINS + 15

@@ -159,9 +159,7 @@ def test_a_repeat_is_explained_by_its_own_message_having_come_twice() -> None:
 
 
 @pytest.mark.parametrize("troubles", [[], ["timed out, and yet done"]])
-def test_a_repeat_is_explained_by_the_run_of_a_call_that_never_arrived(
-    troubles: list[str],
-) -> None:
+def test_a_repeat_is_explained_by_the_run_of_a_call_that_never_arrived(troubles: list[str]) -> None:
     by = Invocation("notifier", 2, Environment("notifier"), 0, troubles=troubles)
     seen = Seen([call(10.0), call(11.0)], [(ID, by)])
     report = judged(ledger(), seen, [item()])

@@ -63,9 +63,7 @@ def test_missing_items_count_as_progress(clock: ManualClock) -> None:
     assert table.requests == len(KEYS)
 
 
-def test_answers_without_progress_cause_pauses_and_then_a_failure(
-    clock: ManualClock,
-) -> None:
+def test_answers_without_progress_cause_pauses_and_then_a_failure(clock: ManualClock) -> None:
     table, began_ms = Table(0), clock.now_ms()
     with pytest.raises(Throttled, match="100 keys"):
         read(table, clock)
@@ -79,9 +77,7 @@ def test_progress_resets_the_number_of_tries(clock: ManualClock) -> None:
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=60))
-def test_writes_fail_only_after_several_answers_without_progress(
-    parts: list[int],
-) -> None:
+def test_writes_fail_only_after_several_answers_without_progress(parts: list[int]) -> None:
     table = Table(*parts, 0)
     left = write_batch(table, ManualClock(), "t", KEYS[:25])  # type: ignore[arg-type]
 

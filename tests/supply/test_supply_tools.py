@@ -88,9 +88,7 @@ def test_every_package_of_the_bill_is_needed_by_the_service_or_by_another(bills:
     assert reached - {service} == {part["bom-ref"] for part in bill["components"]}
 
 
-def test_the_bill_of_the_tools_contains_each_version_once_and_no_deployed_one(
-    bills: Path,
-) -> None:
+def test_the_bill_of_the_tools_contains_each_version_once_and_no_deployed_one(bills: Path) -> None:
     listed = [part["purl"] for part in read(bills, "sbom-tools.json")["components"]]
     tools = {package for path in TOOLS for package in pinned(path)} - set(pinned(DEPLOYED))
     assert sorted(listed) == sorted(map(purl, tools))

@@ -214,9 +214,7 @@ def test_businesses_of_the_ingest_queue_are_taken_as_settings_take_them(
         assert settings_from(resources.environment("ingest")).ingest_businesses
 
 
-def test_notifier_gets_messages_of_both_lanes_at_once_and_answers_for_each(
-    emulator: Any,
-) -> None:
+def test_notifier_gets_messages_of_both_lanes_at_once_and_answers_for_each(emulator: Any) -> None:
     mappings = mappings_of(resources_with(emulator, {}))
     assert {queue: mapping["BatchSize"] for queue, mapping in mappings.items()} == {
         "SliceQueue": 2,

@@ -93,9 +93,7 @@ def test_a_hidden_message_is_visible_again_at_its_instant_by_the_clock(
     assert received(queue_url)
 
 
-def test_a_message_made_visible_is_received_without_a_move_of_the_clock(
-    queue_url: str,
-) -> None:
+def test_a_message_made_visible_is_received_without_a_move_of_the_clock(queue_url: str) -> None:
     client = boto3.client("sqs")
     client.send_message(QueueUrl=queue_url, MessageBody="x")
     handle = received(queue_url)[0]["ReceiptHandle"]

@@ -48,9 +48,7 @@ def test_calls_are_slow_when_enough_of_them_take_too_long_on_average(
 
 
 @given(DURATIONS)
-def test_too_few_calls_in_a_window_are_never_slow(
-    durations_ms: list[int],
-) -> None:
+def test_too_few_calls_in_a_window_are_never_slow(durations_ms: list[int]) -> None:
     assert not seen(durations_ms, every_ms=WINDOW_MS // (CALLS_MIN - 1)).is_slow
 
 

@@ -76,9 +76,7 @@ def test_a_home_that_names_an_entry_ahead_is_finished(named: Address) -> None:
 
 
 @each_case("named", [BEHIND, here(999), here(1, direct=True)])
-def test_a_home_whose_named_entry_is_lost_is_due_without_waiting_for_a_page(
-    named: Address,
-) -> None:
+def test_a_home_whose_named_entry_is_lost_is_due_without_waiting_for_a_page(named: Address) -> None:
     made = with_leases(Slice(), lease(owner="alive", until_ms=NOW_MS + 1))
     made.add_home(here(1), named, EntryState.DUE)
     verdict = made.verdict()

@@ -144,9 +144,7 @@ def test_a_damaged_record_reads_as_default_health_and_is_reported(
     assert met == {("unreadable", "standing#orders", attribute)}
 
 
-def test_health_is_read_together_with_settings(
-    world: World,
-) -> None:
+def test_health_is_read_together_with_settings(world: World) -> None:
     world.configured("orders", retention_days=3)
     opened(world.health_store, breaker())
     world.health_store.note_slow("mails", UNTIL_MS)

@@ -54,9 +54,7 @@ def put(store: SecretStore, biz_type: str, *secrets: bytes) -> list[str]:
     return stored
 
 
-def test_a_secret_of_another_business_can_be_neither_opened_nor_deleted(
-    store: SecretStore,
-) -> None:
+def test_a_secret_of_another_business_can_be_neither_opened_nor_deleted(store: SecretStore) -> None:
     (stored,) = put(store, "orders", SECRET)
     with pytest.raises(SecretUnavailable):
         store.open("mails", stored)

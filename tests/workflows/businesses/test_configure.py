@@ -184,9 +184,7 @@ def test_retention_is_that_of_the_business_however_a_task_ends(world: World) -> 
     assert ended.expires_at == ended.settled_ms // 1000 + 30 * 86_400
 
 
-def test_a_task_that_waits_for_a_call_slot_past_its_grace_expires_uncalled(
-    world: World,
-) -> None:
+def test_a_task_that_waits_for_a_call_slot_past_its_grace_expires_uncalled(world: World) -> None:
     world.deliver = world.notifier(call_slots=1)
     first = world.created()
     second = world.created(in_ms=60_001, expires_after_seconds=1.0)
@@ -205,9 +203,7 @@ def test_a_task_that_waits_for_a_call_slot_past_its_grace_expires_uncalled(
     assert world.receiver.task_ids == [first.task_id]
 
 
-def test_a_business_is_read_once_a_page_before_anything_is_due_at_half_a_unit(
-    world: World,
-) -> None:
+def test_a_business_is_read_once_a_page_before_anything_is_due_at_half_a_unit(world: World) -> None:
     tasks = [world.created() for _ in range(5)]
     world.clock.advance_ms(10_000)
     reads: list[tuple[int, bool]] = []
@@ -227,9 +223,7 @@ def test_a_business_is_read_once_a_page_before_anything_is_due_at_half_a_unit(
     assert reads == [(second * 1000 - world.settings.lead_ms, False)]
 
 
-def test_damaged_settings_stop_no_other_business_and_lose_no_task(
-    world: World,
-) -> None:
+def test_damaged_settings_stop_no_other_business_and_lose_no_task(world: World) -> None:
     configure(world, retention_days=3)
     task, other = world.created(), world.created(biz_type="devices")
     key = {"kind": {"S": "business"}, "record": {"S": "orders"}}

@@ -75,9 +75,7 @@ def test_a_refused_change_puts_no_secret(world: World) -> None:
     assert "BatchWriteItem" not in world.recorder.operations()
 
 
-def test_a_change_whose_secret_is_not_put_is_unavailable_and_changes_nothing(
-    world: World,
-) -> None:
+def test_a_change_whose_secret_is_not_put_is_unavailable_and_changes_nothing(world: World) -> None:
     world.dynamodb.batch_write_item = lambda RequestItems: {"UnprocessedItems": RequestItems}
     with pytest.raises(Unavailable):
         set_token(world, FIRST)

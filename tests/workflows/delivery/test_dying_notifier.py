@@ -221,9 +221,7 @@ def test_a_frozen_run_whose_page_was_taken_begins_no_further_call(world: World) 
     assert {world.read(task).status for task in tasks[1:]} == {Status.PENDING}
 
 
-def test_a_frozen_run_whose_page_is_still_free_renews_its_lease_and_continues(
-    world: World,
-) -> None:
+def test_a_frozen_run_whose_page_is_still_free_renews_its_lease_and_continues(world: World) -> None:
     tasks = due_together(world, 4)
     (message,) = world.receive()
     freeze(world, message, taken_by_another=False)

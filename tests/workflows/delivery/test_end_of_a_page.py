@@ -137,9 +137,7 @@ def test_every_other_page_is_marked(world: World, end: Callable[[World], None]) 
     assert "done" in first
 
 
-def test_another_message_of_an_unmarked_page_begins_it_once_and_calls_nothing(
-    world: World,
-) -> None:
+def test_another_message_of_an_unmarked_page_begins_it_once_and_calls_nothing(world: World) -> None:
     tasks, message = delivered(world, 2)
     called = sorted(task.task_id for task in tasks)
     second = comes_again(world, message)

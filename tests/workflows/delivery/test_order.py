@@ -99,9 +99,7 @@ def test_a_task_is_called_when_an_earlier_one_is_dead(world: World) -> None:
     assert called(world) == [first.task_id, second.task_id]
 
 
-def test_a_task_that_waits_is_called_at_once_when_an_earlier_one_is_cancelled(
-    world: World,
-) -> None:
+def test_a_task_that_waits_is_called_at_once_when_an_earlier_one_is_cancelled(world: World) -> None:
     first, second = in_turn(world, BUSY)
     world.come_up(second)
     world.cancel(first.task_id)
@@ -189,9 +187,7 @@ def test_tasks_of_one_batch_that_are_due_at_once_are_called_in_their_order(world
     assert called(world) == [made[n].task_id for n in (1, 2, 3, 0)]
 
 
-def test_a_task_that_overtakes_one_whose_call_is_under_way_waits_for_its_end(
-    world: World,
-) -> None:
+def test_a_task_that_overtakes_one_whose_call_is_under_way_waits_for_its_end(world: World) -> None:
     overtaking: list[Task] = []
 
     def answer(_: Received) -> Any:

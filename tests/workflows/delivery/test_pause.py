@@ -312,9 +312,7 @@ def test_a_retry_that_falls_due_during_a_pause_is_parked_and_keeps_its_attempts(
     assert (world.read(task).status, world.read(task).attempts) == (Status.DELIVERED, 2)
 
 
-def test_a_redriven_task_of_a_paused_business_waits_for_the_end_of_the_pause(
-    world: World,
-) -> None:
+def test_a_redriven_task_of_a_paused_business_waits_for_the_end_of_the_pause(world: World) -> None:
     world.receiver.answer = lambda received: BUSY
     task = world.created(in_ms=0, retry=RetryPolicy(attempts_max=1))
     world.drain()

@@ -150,9 +150,7 @@ def test_the_sweeper_releases_a_key_whose_messages_were_lost_and_then_forgets_it
     assert world.parking_records.scopes() == []
 
 
-def test_a_run_that_crashes_between_parked_item_and_home_parks_the_task_once(
-    world: World,
-) -> None:
+def test_a_run_that_crashes_between_parked_item_and_home_parks_the_task_once(world: World) -> None:
     pause_keys(world, "a")
     (task,) = created(world, "a")
     world.dispatch_until(task.due_ms // 1000)

@@ -60,9 +60,7 @@ def registry_reads(world: World, before: int) -> int:
 
 
 @pytest.mark.exhaustive
-def test_no_waiting_call_begins_later_than_five_seconds_after_a_pause(
-    world: World,
-) -> None:
+def test_no_waiting_call_begins_later_than_five_seconds_after_a_pause(world: World) -> None:
     world.configured("orders", calls_in_flight=1)
     tasks = crowd(world)
     paused_at = slow_calls(world, pause_now)

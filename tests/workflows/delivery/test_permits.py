@@ -181,9 +181,7 @@ def test_a_task_takes_a_permit_of_its_key_and_one_of_its_business(
     assert store.read("orders").held == {}
 
 
-def test_a_task_without_a_key_or_of_a_key_in_order_takes_no_permit_of_a_key(
-    world: World,
-) -> None:
+def test_a_task_without_a_key_or_of_a_key_in_order_takes_no_permit_of_a_key(world: World) -> None:
     flow = Flow(prefixes={"a": FlowLimits(in_order=True, calls_in_flight=1)})
     world.configured("orders", flow=flow)
     tasks = [world.created(FAR_MS), world.created(FAR_MS, flow_key="a")]

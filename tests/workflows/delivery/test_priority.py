@@ -109,9 +109,7 @@ def test_turns_of_a_rate_limit_are_taken_by_priority(world: World) -> None:
     assert all(later - ms >= 1_000 - 1 for ms, later in pairwise(called_ms))
 
 
-def test_the_setting_of_the_business_holds_for_tasks_that_were_created_before(
-    world: World,
-) -> None:
+def test_the_setting_of_the_business_holds_for_tasks_that_were_created_before(world: World) -> None:
     world.configured("orders", priority=HIGH)
     tasks = of_each(world)
     unset = world.created(in_ms=FAR_MS)

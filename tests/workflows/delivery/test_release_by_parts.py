@@ -68,9 +68,7 @@ def work_off_parts(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_a_release_of_many_tasks_sends_one_message_for_each_slot(
-    world: World,
-) -> None:
+def test_a_release_of_many_tasks_sends_one_message_for_each_slot(world: World) -> None:
     tasks = many(world, 230)
     end_pause(world)
     (message,) = world.receive()
@@ -191,9 +189,7 @@ def test_a_pause_stops_each_slot_between_two_blocks(world: World, small_block: i
 
 
 @pytest.mark.exhaustive
-def test_lost_messages_of_slots_are_sent_again_by_the_sweeper(
-    world: World,
-) -> None:
+def test_lost_messages_of_slots_are_sent_again_by_the_sweeper(world: World) -> None:
     tasks = many(world, 230)
     end_pause(world)
     (message,) = world.receive()

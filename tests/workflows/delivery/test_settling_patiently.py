@@ -204,9 +204,7 @@ def test_a_failed_attempt_is_recorded_once_the_table_accepts_the_write(world: Wo
 
 
 @pytest.mark.parametrize("random_unit", [0.0, 0.999])
-def test_pauses_grow_up_to_a_bound_and_differ_between_processes(
-    random_unit: float,
-) -> None:
+def test_pauses_grow_up_to_a_bound_and_differ_between_processes(random_unit: float) -> None:
     pauses = [pause_ms(tries, random_unit) for tries in range(20)]
     assert pauses == sorted(pauses)
     assert pauses[0] >= 50

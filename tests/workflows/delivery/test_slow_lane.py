@@ -42,9 +42,7 @@ def audited(world: World, task: Task) -> list[Any]:
     return world.audit(AuditRequest(second - 10, second + 1_000)).findings
 
 
-def test_a_page_passes_slow_tasks_on_before_it_waits_and_calls_the_others(
-    world: World,
-) -> None:
+def test_a_page_passes_slow_tasks_on_before_it_waits_and_calls_the_others(world: World) -> None:
     slow, quick = slow_and_quick(world)
     message = world.dispatched(slow[0])
     passed_at: list[int] = []
@@ -231,9 +229,7 @@ def test_a_page_that_is_begun_again_with_records_passes_its_slow_tasks_on_once(
     assert {world.read(task).status for task in slow + quick} == {Status.DELIVERED}
 
 
-def test_a_slow_page_that_runs_out_of_time_passes_its_rest_on_within_its_lane(
-    world: World,
-) -> None:
+def test_a_slow_page_that_runs_out_of_time_passes_its_rest_on_within_its_lane(world: World) -> None:
     world.found_slow("slow")
     world.configured("slow", calls_in_flight=1)
     slow = [world.created(in_ms=FAR_MS, biz_type="slow") for _ in range(6)]
@@ -337,9 +333,7 @@ def test_tasks_that_the_slow_lane_has_not_begun_are_rescheduled_and_the_sweep_mo
 
 
 @pytest.mark.exhaustive
-def test_a_rescheduled_task_of_the_slow_lane_can_be_cancelled(
-    world: World,
-) -> None:
+def test_a_rescheduled_task_of_the_slow_lane_can_be_cancelled(world: World) -> None:
     slow, _ = slow_and_quick(world, number=1)
     world.handle(world.dispatched(slow[0]))
     world.clock.advance_ms(125_000)
@@ -414,9 +408,7 @@ def test_a_slow_page_that_was_just_passed_on_is_not_rescheduled(world: World) ->
     assert called(world)[slow[0].task_id] == 1
 
 
-def test_a_slow_page_that_was_begun_and_lost_is_sent_again_to_the_slow_queue(
-    world: World,
-) -> None:
+def test_a_slow_page_that_was_begun_and_lost_is_sent_again_to_the_slow_queue(world: World) -> None:
     slow, _ = slow_and_quick(world, number=1)
     world.handle(world.dispatched(slow[0]))
     (passed,) = world.receive(Lane.SLOW)

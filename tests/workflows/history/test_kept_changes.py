@@ -117,17 +117,13 @@ def test_two_concurrent_changes_of_a_business_each_return_their_own_version(worl
     assert found == [["retention_days"], ["timeout_seconds"]]
 
 
-def test_two_equal_changes_at_one_instant_are_both_recorded(
-    world: World,
-) -> None:
+def test_two_equal_changes_at_one_instant_are_both_recorded(world: World) -> None:
     world.recorder.once("TransactWriteItems", lambda: configure(world, OTHER, retention_days=3))
     assert configure(world, retention_days=3).version == 2
     assert summaries(of_business(world)) == [(1, "created", OTHER), (2, "configured", CALLER)]
 
 
-def test_changes_with_equal_records_are_told_apart_by_the_settings(
-    world: World,
-) -> None:
+def test_changes_with_equal_records_are_told_apart_by_the_settings(world: World) -> None:
     """The record contains only the name of a callback, so two changes by one caller at one instant
     are alike."""
     one, other = HttpCallback("https://one.example/"), HttpCallback("https://other.example/")

@@ -171,9 +171,7 @@ def test_lost_tasks_are_found_within_four_minutes_beside_all_other_trouble(world
 
 
 @pytest.mark.exhaustive
-def test_pages_dispatched_during_a_long_run_are_not_taken_for_lost(
-    world: World,
-) -> None:
+def test_pages_dispatched_during_a_long_run_are_not_taken_for_lost(world: World) -> None:
     """The messages in the queue are counted when the run begins to send again, and again when it
     continues."""
     lost = [world.created(in_ms=60_000 + number * 1_000) for number in range(3)]
@@ -382,9 +380,7 @@ def test_a_page_that_is_passed_on_as_the_sweep_takes_it_apart_is_left_to_the_slo
     )
 
 
-def test_a_sweeper_that_dies_after_closing_a_page_loses_none_of_its_tasks(
-    world: World,
-) -> None:
+def test_a_sweeper_that_dies_after_closing_a_page_loses_none_of_its_tasks(world: World) -> None:
     tasks = unbegun(world)
     world.recorder.die("UpdateItem", "after", of=CLOSING)
     with pytest.raises(Death):
@@ -480,9 +476,7 @@ def test_a_second_that_stays_open_is_counted_once_and_closes_its_minute_late(wor
 
 
 @pytest.mark.exhaustive
-def test_a_task_brought_forward_into_a_second_that_stays_open_is_counted_once(
-    world: World,
-) -> None:
+def test_a_task_brought_forward_into_a_second_that_stays_open_is_counted_once(world: World) -> None:
     """The second of its home is counted before the one in which it falls due."""
     held, task = world.created(in_ms=60_000), world.created(in_ms=65_000)
     world.change(task.task_id, Change(due_ms=held.due_ms))

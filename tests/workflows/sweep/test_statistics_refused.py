@@ -52,9 +52,7 @@ def test_seconds_whose_statistics_are_throttled_are_counted_once_later_while_the
     assert (total(world, other).created, total(world, other).delivered) == (1, 1)
 
 
-def test_while_re_entries_cannot_be_deleted_the_sweep_goes_on_and_counts_once(
-    world: World,
-) -> None:
+def test_while_re_entries_cannot_be_deleted_the_sweep_goes_on_and_counts_once(world: World) -> None:
     retry = RetryPolicy(attempts_max=2, delays_seconds=(5.0,))
     task = world.created(in_ms=60_000, retry=retry)
     world.receiver.answer = lambda received: BUSY

@@ -301,9 +301,7 @@ def test_a_task_that_ends_in_a_later_slice_while_its_second_is_swept_releases_it
 
 
 @pytest.mark.exhaustive
-def test_an_open_slice_with_a_lost_task_leaves_no_other_task_uncounted(
-    world: World,
-) -> None:
+def test_an_open_slice_with_a_lost_task_leaves_no_other_task_uncounted(world: World) -> None:
     """The slice is read alone at last, and read again to be counted, since its task is rescued."""
     second = in_shards(world)
     tasks = world.created_many([world.new(in_ms=60_000) for _ in range(3 * SHARDS)])
@@ -334,9 +332,7 @@ def test_an_open_slice_with_a_lost_task_leaves_no_other_task_uncounted(
 
 
 @pytest.mark.exhaustive
-def test_a_second_that_finishes_during_the_count_of_another_is_counted(
-    world: World,
-) -> None:
+def test_a_second_that_finishes_during_the_count_of_another_is_counted(world: World) -> None:
     """Both are in one minute, so both are in one record."""
     second = in_shards(world, in_ms=70_000)
     tasks = world.created_many([world.new(in_ms=70_000) for _ in range(3 * SHARDS)])

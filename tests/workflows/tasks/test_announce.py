@@ -102,9 +102,7 @@ def test_a_page_whose_message_was_refused_is_announced_with_the_next_entry(world
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in (first, second))
 
 
-def test_a_task_whose_writer_could_not_announce_it_is_called_by_the_scheduler(
-    world: World,
-) -> None:
+def test_a_task_whose_writer_could_not_announce_it_is_called_by_the_scheduler(world: World) -> None:
     refuse_messages(world)
     task = world.created(in_ms=SOON_MS)
     world.recorder.before = None

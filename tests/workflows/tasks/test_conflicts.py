@@ -191,9 +191,7 @@ def test_a_task_ends_undelivered_although_its_key_cannot_be_released(
     assert key_of(world, task)["expires_at"] == {"N": str(world.read(task).expires_at)}
 
 
-def test_a_written_cancel_is_answered_although_the_key_cannot_be_released(
-    world: World,
-) -> None:
+def test_a_written_cancel_is_answered_although_the_key_cannot_be_released(world: World) -> None:
     task = keyed(world)
     with conflicts(of_keys):
         assert world.cancel(task.task_id).status is Status.CANCELLED
@@ -367,9 +365,7 @@ def test_requests_that_transactions_keep_blocking_are_refused_for_load(world: Wo
     assert fates(world, timer).total() == 0
 
 
-def test_a_change_of_settings_during_another_succeeds_or_is_refused_for_load(
-    world: World,
-) -> None:
+def test_a_change_of_settings_during_another_succeeds_or_is_refused_for_load(world: World) -> None:
     before = world.configured("orders", retry=ONCE)
     with conflicts(of_transactions, times=A_MOMENT):
         after = world.configure_business.pause("orders", Precondition(), paused=True, by=CALLER)

@@ -438,9 +438,7 @@ def test_a_message_whose_tasks_were_deleted_does_not_create_them_again(world: Wo
     assert created(world) == {}
 
 
-def test_the_repeat_of_a_message_that_died_records_its_end(
-    world: World,
-) -> None:
+def test_the_repeat_of_a_message_that_died_records_its_end(world: World) -> None:
     died(world, 2, "before", batch, [task(0)], remembered_seconds=OF_A_MESSAGE)
     pass_the_lease(world)
     (made,) = batch(world, [task(0)], remembered_seconds=OF_A_MESSAGE)

@@ -183,9 +183,7 @@ def test_a_create_does_not_wait_for_a_task_that_has_ended_and_is_gone(
     assert made(world).is_live
 
 
-def test_a_create_whose_homes_are_all_buried_is_refused_for_load(
-    world: World,
-) -> None:
+def test_a_create_whose_homes_are_all_buried_is_refused_for_load(world: World) -> None:
     def bury(call: Call) -> None:
         if is_put_of_task(call):
             world.recorder.before = None

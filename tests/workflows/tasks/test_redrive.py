@@ -103,9 +103,7 @@ def test_a_second_redrive_is_refused_while_the_task_is_pending(
         world.redrive(task.task_id)
 
 
-def test_a_cancelled_task_that_is_redriven_early_is_called_at_its_due_instant(
-    world: World,
-) -> None:
+def test_a_cancelled_task_that_is_redriven_early_is_called_at_its_due_instant(world: World) -> None:
     story, task = ended(world, Status.CANCELLED)
     assert world.redrive(task.task_id).next_ms == task.due_ms
     story.pass_time(FAR_MS // 1000 - 10)

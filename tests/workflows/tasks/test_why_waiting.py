@@ -177,9 +177,7 @@ def test_a_task_without_a_permit_waits_for_other_calls_and_the_business_shows_th
     assert usage.permits.waiting >= 1
 
 
-def test_a_task_of_the_slow_lane_waits_for_it_until_it_is_begun_or_postponed(
-    world: World,
-) -> None:
+def test_a_task_of_the_slow_lane_waits_for_it_until_it_is_begun_or_postponed(world: World) -> None:
     world.found_slow("orders")
     task = world.created(in_ms=FAR_MS)
     world.handle(world.dispatched(task))

@@ -325,9 +325,7 @@ def test_an_occurrence_is_skipped_while_an_earlier_one_is_retried(world: World) 
     assert world.counters.read(timer.timer_id)["skipped"] == 1
 
 
-def test_only_one_of_two_simultaneous_occurrences_is_called_without_overlap(
-    world: World,
-) -> None:
+def test_only_one_of_two_simultaneous_occurrences_is_called_without_overlap(world: World) -> None:
     timer = planned(world, 5, overlap=Overlap.SKIP, jitter_seconds=20, max_runs=20)
     tasks = [task for task in occurrences(world, timer) if task.due_ms // 1000 > now(world) + 8]
     dues = Counter(task.due_ms for task in tasks)
@@ -490,9 +488,7 @@ def test_a_damaged_occurrence_is_not_called(world: World) -> None:
 
 
 @pytest.mark.exhaustive
-def test_an_occurrence_that_was_parked_reads_its_timer_after_the_pause(
-    world: World,
-) -> None:
+def test_an_occurrence_that_was_parked_reads_its_timer_after_the_pause(world: World) -> None:
     timers = [planned(world), planned(world)]
     tasks = [first_of(world, timer) for timer in timers]
     world.configured("orders", paused=True)
@@ -564,9 +560,7 @@ def test_other_tasks_of_the_business_do_not_wait_for_the_check(world: World) -> 
 # Work that goes on after its call
 
 
-def test_a_run_whose_receiver_works_on_makes_the_next_one_skip(
-    world: World,
-) -> None:
+def test_a_run_whose_receiver_works_on_makes_the_next_one_skip(world: World) -> None:
     world.receiver.answer = lambda received: WORKS_ON
     timer = planned(world, 5, overlap=Overlap.SKIP, max_runs=2)
     task = first_of(world, timer)

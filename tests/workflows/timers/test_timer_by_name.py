@@ -307,9 +307,7 @@ def test_a_repeat_does_not_make_a_timer_again_that_was_deleted(world: World) -> 
     assert all_timers(world) == [again]
 
 
-def test_a_repeat_gets_its_timer_also_if_its_business_would_refuse_it_by_now(
-    world: World,
-) -> None:
+def test_a_repeat_gets_its_timer_also_if_its_business_would_refuse_it_by_now(world: World) -> None:
     new = NewTimer("orders", Rules("closing", Schedule(cron="0 * * * *"), callback=CALLBACK))
     first = world.create_timer(new, by=CALLER, once=request("key"))
     world.configured("orders", allowed_hosts=("elsewhere.example",))

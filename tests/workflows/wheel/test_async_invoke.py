@@ -185,9 +185,7 @@ def test_a_page_whose_next_page_neither_link_takes_comes_back(world: World) -> N
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
-def test_a_held_message_that_cannot_be_hidden_comes_back_after_its_visibility(
-    world: World,
-) -> None:
+def test_a_held_message_that_cannot_be_hidden_comes_back_after_its_visibility(world: World) -> None:
     task = world.created(in_ms=200_000)
     world.dispatch_until(task.due_ms // 1000)
     take_and_die(world, PageMessage(task.home.second, 0))

@@ -222,9 +222,7 @@ def test_retries_and_moved_tasks_take_the_shards_of_their_new_second(world: Worl
 
 
 @pytest.mark.exhaustive
-def test_a_header_can_be_deleted_by_time_once_the_sweep_has_passed_its_second(
-    world: World,
-) -> None:
+def test_a_header_can_be_deleted_by_time_once_the_sweep_has_passed_its_second(world: World) -> None:
     tasks = batch(world, SLICE_ENTRIES + 1)
     second = tasks[0].home.second
     world.dispatch_until(second)

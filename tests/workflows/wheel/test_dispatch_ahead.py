@@ -166,9 +166,7 @@ def test_shards_whose_messages_the_scheduler_sends_get_no_second_message(world: 
     }
 
 
-def test_what_is_written_while_sqs_refuses_is_called_on_time_once_a_run_stays(
-    world: World,
-) -> None:
+def test_what_is_written_while_sqs_refuses_is_called_on_time_once_a_run_stays(world: World) -> None:
     """A run that stays probes a second again when it opens, also one that it dispatched ahead."""
     far = world.created(in_ms=FAR_MS)
     run(world)
