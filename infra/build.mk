@@ -21,10 +21,10 @@ WATCH_MINUTES ?= 10
 # Run by the Python of the SAM CLI, which has all that it needs. $(1): the built package, $(2): the verb.
 DEPLOY = .venv-sam/bin/python -m infra.operate.deploy "$(ENV)" --template "$(1)/template.yaml" \
   --sam ".venv-sam/bin/python -m infra.operate.sam_with_triggers" --watch-minutes "$(WATCH_MINUTES)" \
-  --stack "$(STACK)" --parameters '$(PARAMETERS)' --replace-failed "$(REPLACE_FAILED)" \
+  --stack "$(STACK)" --parameters '$(PARAMETERS)' --tables '$(TABLES)' --replace-failed "$(REPLACE_FAILED)" \
   --again 'make $(2) ENV=$(ENV)$(if $(STACK), STACK=$(STACK))$(if $(PACKAGE), PACKAGE=$(PACKAGE))'
 
-deploy: named-environment build ## build and deploy an environment of samconfig.toml (ENV=dev, staging or prod; STACK=name; PARAMETERS="Name=value ..."; REPLACE_FAILED=yes; WATCH_MINUTES=0 does not wait for alarms)
+deploy: named-environment build ## build and deploy an environment of samconfig.toml (ENV=dev, staging or prod; STACK=name; PARAMETERS="Name=value ..."; REPLACE_FAILED=yes; WATCH_MINUTES=0 does not wait for alarms; TABLES="Wheel=name ..." of a deleted stack)
 	$(call DEPLOY,$(BUILD_DIR),$@)
 
 named-environment:

@@ -27,8 +27,10 @@ from infra.operate.deploy_parameters import (
     as_arguments,
     chosen,
     effective,
+    in_command,
     options_of,
 )
+from infra.operate.kept_tables import import_tables, tables_of
 from infra.operate.region import take_region
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +47,7 @@ TRIGGERS = (
 )
 ALWAYS_THERE = TRIGGERS[-2:]
 VERSIONS_KEPT = 3
+PROTECTED = "prod"  # of the environments
 WITHIN_AN_HOUR = {"Delay": 5, "MaxAttempts": 720}
 REFUSED = 2
 
@@ -59,6 +62,7 @@ class Options:
     watch_minutes: int
     again: str  # the command that deploys this
     is_failed_replaced: bool
+    tables: Mapping[str, str]  # of a deleted stack, which are to be this one's, by logical ids
     asks_before_changes: bool
 
 
@@ -94,8 +98,9 @@ class Account:
                     yield from self.resources(within)
 
 
-def deployed(account: Account, options: Options, declared: Mapping[str, Any]) -> int:
+def deployed(account: Account, options: Options, template: Mapping[str, Any]) -> int:
     """The exit code of `sam deploy`. Raises Stopped if nothing can be deployed."""
+    declared = template["Parameters"]
     stack = account.stack(options.stack)
     if stack is not None:
         hindered = advice.obstacle(stack["StackStatus"], options.stack, options.again)
@@ -104,6 +109,8 @@ def deployed(account: Account, options: Options, declared: Mapping[str, Any]) ->
                 raise Stopped("\n".join([*hindered, *_reasons(account, stack)]))
             _delete_failed(account, stack)
             stack = None
+    if options.tables:
+        stack = _with_kept_tables(account, options, stack, template)
     previous = _parameters_of(stack)
     will_be = effective(declared, previous, options.parameters)
     _say(_about_concurrency(account, will_be, options.stack))
@@ -118,7 +125,45 @@ def deployed(account: Account, options: Options, declared: Mapping[str, Any]) ->
     done = subprocess.run(sam_command(options), env=environment, check=False).returncode
     if done == 0:
         _say(_result(account, options, declared))
+    else:
+        _say(_refused_early(account, options.stack))
     return done
+
+
+def _with_kept_tables(
+    account: Account,
+    options: Options,
+    stack: Mapping[str, Any] | None,
+    template: Mapping[str, Any],
+) -> dict[str, Any] | None:
+    wanted = sorted(tables_of(template))
+    if stack is not None:
+        raise Stopped(f"{options.stack} is there, with tables of its own: leave TABLES out.")
+    if sorted(options.tables) != wanted:
+        raise Stopped(f"TABLES names each of {', '.join(wanted)}: Wheel=its-name ...")
+    cloudformation = account.client("cloudformation")
+    import_tables(cloudformation, options.stack, template, options.tables, options.parameters)
+    _say([f"{options.stack} has its tables again: {', '.join(options.tables.values())}"])
+    return account.stack(options.stack)
+
+
+def _refused_early(account: Account, stack: str) -> list[str]:
+    """What CloudFormation found wrong before it changed anything: the SAM CLI shows only that it
+    did. Of the last operation; the latest event is the first."""
+    try:
+        described = account.client("cloudformation").describe_events(
+            StackName=stack, Filters={"FailedEvents": True}
+        )
+    except ClientError as error:
+        return [f"What CloudFormation refused could not be looked up: {error}"]
+    events = described["OperationEvents"]
+    return [
+        f"Refused before any change: {event.get('LogicalResourceId', stack)} "
+        f"{event.get('ValidationPath', '')}: {event.get('ValidationStatusReason', 'no reason')}"
+        for event in events
+        if event["EventType"] == "VALIDATION_ERROR"
+        and event["OperationId"] == events[0]["OperationId"]
+    ]
 
 
 def sam_command(options: Options) -> list[str]:
@@ -239,6 +284,16 @@ def _protected(account: Account, stack: str) -> list[str]:
     return protected
 
 
+def _kept(account: Account, options: Options, stack: Mapping[str, Any]) -> list[str]:
+    """A protected stack cannot be deleted by accident, with its queues and its address."""
+    if options.environment != PROTECTED or stack.get("EnableTerminationProtection"):
+        return []
+    account.client("cloudformation").update_termination_protection(
+        StackName=options.stack, EnableTerminationProtection=True
+    )
+    return [f"{options.stack} is protected from deletion now."]
+
+
 def _pruned(account: Account, stack: str) -> list[str]:
     """Delete each function's versions but the last ones that an alias has used, since Lambda keeps
     them, with their network interfaces, for ever. Newer ones are those of failed deployments, whose
@@ -290,6 +345,7 @@ def _looked_up(account: Account, options: Options, declared: Mapping[str, Any]) 
         *advice.notified(_watched(account, options.stack), options.stack),
         *advice.rolled_back_by(stack.get("RollbackConfiguration", {})),
         *_protected(account, options.stack),
+        *_kept(account, options, stack),
         *_pruned(account, options.stack),
     ]
 
@@ -352,6 +408,7 @@ def options_from(given: argparse.Namespace, declared: Mapping[str, Any]) -> Opti
         watch_minutes=given.watch_minutes,
         again=given.again,
         is_failed_replaced=given.replace_failed == "yes",
+        tables=in_command(given.tables),
         asks_before_changes=bool(section["confirm_changeset"]) and not given.no_questions,
     )
 
@@ -370,13 +427,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--replace-failed", default="", help="yes: delete a stack that never came to be"
     )
+    parser.add_argument("--tables", default="", help="of a deleted stack: Wheel=its-name ...")
     parser.add_argument("--no-questions", action="store_true")
     given = parser.parse_args(arguments)
     try:
-        declared = yaml_parse(given.template.read_text("utf-8"))["Parameters"]
-        options = options_from(given, declared)
+        template = yaml_parse(given.template.read_text("utf-8"))
+        options = options_from(given, template["Parameters"])
         region = take_region()
-        return deployed(Account(boto3.Session().client, region), options, declared)
+        return deployed(Account(boto3.Session().client, region), options, template)
     except (BotoCoreError, ClientError, WrongParameters, Stopped) as error:
         print(f"Nothing was deployed.\n{error}", file=sys.stderr)
         return REFUSED

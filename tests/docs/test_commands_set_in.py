@@ -34,7 +34,7 @@ GLOBAL_OPTIONS = ("--stack", "--profile", "--url", "--key")
 RENAMED = {"notification-endpoint": "endpoint"}
 OF_ALL_COMMANDS = {"query", "output"}
 # The beginnings of blocks that are not commands.
-DATA = (r"\bdw_", "close_order.apply_async", '"headers": ')
+DATA = (r"\bdw_", "close_order.apply_async", '"headers": ', "[profile ")
 PARAMETERS = re.compile(r"[A-Z][A-Za-z]+=")
 # Queries of Logs Insights; the tests of their pages check them against the log.
 QUERIES = ("filter ", "fields ", "| ")
@@ -62,7 +62,8 @@ def assert_aws(words: list[str], page: str) -> None:
     shape = model.operation_model(name).input_shape
     members = {xform_name(member, "-"): member for member in shape.members}
     given = {RENAMED.get(name, name): values for name, values in options(rest).items()}
-    assert {xform_name(member, "-") for member in shape.required_members} <= set(given)
+    named = {option.removeprefix("no-") for option in given}
+    assert {xform_name(member, "-") for member in shape.required_members} <= named
     for option, values in given.items():
         if option in OF_ALL_COMMANDS:
             continue

@@ -54,6 +54,15 @@ def status(emulator: Emulator) -> str:
     return str(stack["StackStatus"])
 
 
+def tables(emulator: Emulator) -> dict[str, str]:
+    resources = emulator.client("cloudformation").describe_stack_resources(StackName=STACK)
+    return {
+        one["LogicalResourceId"]: one["PhysicalResourceId"]
+        for one in resources["StackResources"]
+        if one["ResourceType"] == "AWS::DynamoDB::Table"
+    }
+
+
 def changed_files() -> str:
     command = ["git", "status", "--porcelain"]
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -91,3 +100,21 @@ def test_a_deployment_asks_no_question_changes_no_file_and_prints_its_result(
     assert "API: https://" in printed
     assert "Alarms: Damage, DeadLetters, Rescued, TasksPerDayGuard" in printed
     assert "email me@example.com" in printed
+
+
+def test_a_stack_that_was_deleted_gets_its_tables_back_with_their_items(failed: Emulator) -> None:
+    cloudformation, dynamodb = map(failed.client, ("cloudformation", "dynamodb"))
+    before = tables(failed)
+    item = {"slot": {"S": "kept"}, "place": {"S": "kept"}}
+    dynamodb.put_item(TableName=before["Wheel"], Item=item)
+    cloudformation.delete_stack(StackName=STACK)
+    waiter = cloudformation.get_waiter("stack_delete_complete")
+    waiter.wait(StackName=STACK, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+
+    named = " ".join(f"{name}={table}" for name, table in before.items())
+    done = deployed(failed, tables=named)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{STACK} has its tables again" in done.stdout
+    assert f"{STACK} in us-east-1 runs version" in done.stdout
+    assert tables(failed) == before
+    assert dynamodb.get_item(TableName=before["Wheel"], Key=item)["Item"] == item

@@ -22,11 +22,13 @@ from infra.operate.deploy_parameters import (
     in_command,
     options_of,
 )
+from infra.operate.kept_tables import template_of
 from local.aws.template import load_template, source_of
 from tests.support.cases import each_case
 
 ROOT = Path(__file__).parents[2]
-DECLARED: dict[str, Any] = source_of(ROOT / "template.yaml")["Parameters"]
+TEMPLATE: dict[str, Any] = source_of(ROOT / "template.yaml")
+DECLARED: dict[str, Any] = TEMPLATE["Parameters"]
 SAMCONFIG = (ROOT / "samconfig.toml").read_text("utf-8")
 DEFAULTS = effective(DECLARED, {}, {})
 STACK_ID = "arn:aws:cloudformation:eu-west-1:123456789012:stack/duewheel-dev/1"
@@ -90,10 +92,17 @@ def arguments_of(sam: Path) -> list[str]:
     return written.read_text().splitlines() if written.exists() else []
 
 
-def options(sam: Path, *, parameters: str = "", replace: bool = False) -> deploy.Options:
+def options(
+    sam: Path,
+    *,
+    parameters: str = "",
+    replace: bool = False,
+    tables: str = "",
+    environment: str = "dev",
+) -> deploy.Options:
     options = options_of(SAMCONFIG, "dev")
     return deploy.Options(
-        environment="dev",
+        environment=environment,
         stack="duewheel-dev",
         template=ROOT / "template.yaml",
         parameters=chosen(options, "", parameters, DECLARED),
@@ -101,6 +110,7 @@ def options(sam: Path, *, parameters: str = "", replace: bool = False) -> deploy
         watch_minutes=10,
         again=AGAIN,
         is_failed_replaced=replace,
+        tables=in_command(tables),
         asks_before_changes=False,
     )
 
@@ -145,7 +155,7 @@ def limit(aws: Aws, concurrency: int) -> None:
 
 
 def run(aws: Aws, wanted: deploy.Options) -> int:
-    return deploy.deployed(deploy.Account(aws.client, "eu-west-1"), wanted, DECLARED)
+    return deploy.deployed(deploy.Account(aws.client, "eu-west-1"), wanted, TEMPLATE)
 
 
 def test_a_later_source_of_a_parameter_wins() -> None:
@@ -232,7 +242,7 @@ def test_a_first_deployment_asks_no_question_and_sam_writes_no_file(aws: Aws, sa
 
 def test_only_the_environment_is_required(sam: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        deploy, "deployed", lambda account, wanted, declared: len(wanted.parameters)
+        deploy, "deployed", lambda account, wanted, template: len(wanted.parameters)
     )
     template = str(ROOT / "template.yaml")
     given = ["dev", "--template", template, "--sam", str(sam), "--again", AGAIN]
@@ -393,6 +403,101 @@ def test_the_tables_are_protected_from_deletion_after_the_deployment(
     assert len(deploy._protected(account, "duewheel-dev")) == 2
     tables_are(aws, protected=True)
     assert deploy._protected(account, "duewheel-dev") == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_protected", "calls"),
+    [("prod", False, 1), ("prod", True, 0), ("dev", False, 0), ("staging", False, 0)],
+)
+def test_the_stack_of_prod_is_protected_from_deletion(
+    aws: Aws, sam: Path, environment: str, is_protected: bool, calls: int
+) -> None:
+    wanted = options(sam, environment=environment)
+    for _ in range(calls):
+        aws.answers(
+            "cloudformation", "update_termination_protection", {},
+            StackName="duewheel-dev", EnableTerminationProtection=True,
+        )  # fmt: skip
+    account = deploy.Account(aws.client, "eu-west-1")
+    said = deploy._kept(account, wanted, {"EnableTerminationProtection": is_protected})
+    assert len(said) == calls
+
+
+TABLES = {"Wheel": "old-wheel", "Registry": "old-registry", "Secrets": "old-secrets"}
+KEPT = " ".join(f"{name}={table}" for name, table in TABLES.items())
+
+
+def test_tables_of_a_deleted_stack_are_imported_before_the_rest_is_deployed(
+    aws: Aws, sam: Path
+) -> None:
+    no_stack(aws)
+    made = {"Id": "arn:aws:cloudformation:eu-west-1:1:changeSet/kept-tables/1", "StackId": STACK_ID}
+    aws.answers("cloudformation", "create_change_set", made)
+    aws.answers("cloudformation", "describe_change_set", {"Status": "CREATE_COMPLETE"})
+    aws.answers("cloudformation", "execute_change_set", {}, ChangeSetName=made["Id"])
+    aws.answers("cloudformation", "describe_stacks", stack_in("IMPORT_COMPLETE"))
+    aws.answers("cloudformation", "describe_stacks", stack_in("IMPORT_COMPLETE"))
+    limit(aws, 1_000)
+    aws.answers("cloudformation", "list_stack_resources", {"StackResourceSummaries": []})
+    aws.fails("cloudformation", "describe_stacks", "AccessDenied")
+    assert run(aws, options(sam, tables=KEPT)) == 0
+    assert arguments_of(sam)[0] == "deploy"
+
+
+def test_what_is_imported_are_the_tables_of_the_template_and_nothing_that_they_do_not_need() -> (
+    None
+):
+    """With the same indexes: else the deployment would make them once more, which fails."""
+    imported = template_of(TEMPLATE)
+    assert set(imported["Resources"]) == set(TABLES)
+    for name, table in imported["Resources"].items():
+        assert table["DeletionPolicy"] == "Retain", "or it could not be imported"
+        declared = TEMPLATE["Resources"][name]["Properties"]
+        assert {**table["Properties"], "ResourcePolicy": None} == {
+            **declared,
+            "ResourcePolicy": None,
+        }
+    assert "GetAtt" not in json.dumps(imported)
+    assert len(json.dumps(imported)) < 51_200, (
+        "CloudFormation takes no longer template in a request"
+    )
+
+
+def test_tables_are_not_imported_into_a_stack_that_has_some(aws: Aws, sam: Path) -> None:
+    aws.answers("cloudformation", "describe_stacks", stack_in("UPDATE_COMPLETE"))
+    with pytest.raises(deploy.Stopped, match="tables of its own"):
+        run(aws, options(sam, tables=KEPT))
+
+
+def test_all_tables_are_imported_or_none(aws: Aws, sam: Path) -> None:
+    no_stack(aws)
+    with pytest.raises(deploy.Stopped, match="each of Registry, Secrets, Wheel"):
+        run(aws, options(sam, tables="Wheel=old-wheel"))
+    assert arguments_of(sam) == []
+
+
+def test_what_an_early_validation_refused_is_shown(
+    aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sam.write_text("#!/bin/sh\nexit 1\n")
+    event = {
+        "EventType": "VALIDATION_ERROR",
+        "OperationId": "2",
+        "LogicalResourceId": "AccessLogs",
+        "ValidationName": "NAME_CONFLICT_VALIDATION",
+        "ValidationPath": "/Resources/AccessLogs/Properties/LogGroupName",
+        "ValidationStatusReason": "It exists already.",
+    }
+    before = {**event, "OperationId": "1", "ValidationStatusReason": "Of the last try."}
+    no_stack(aws)
+    limit(aws, 1_000)
+    failed = {"StackName": "duewheel-dev", "Filters": {"FailedEvents": True}}
+    found = {"OperationEvents": [event, {**event, "EventType": "STACK_EVENT"}, before]}
+    aws.answers("cloudformation", "describe_events", found, **failed)
+    assert run(aws, options(sam)) == 1
+    printed = capsys.readouterr().out
+    assert "AccessLogs /Resources/AccessLogs/Properties/LogGroupName: It exists already." in printed
+    assert printed.count("Refused before any change") == 1
 
 
 def deployed_over(aws: Aws, sam: Path, capsys: pytest.CaptureFixture[str]) -> str:

@@ -433,3 +433,21 @@ def test_a_stack_that_never_ran_is_refused(
     monkeypatch.setattr(command.boto3, "client", lambda service: world.unrecorded)
     assert command.main(["timers", "--wheel", RESTORED[0]]) == 1
     assert "never ran" in capsys.readouterr().err
+
+
+def test_tasks_of_a_deleted_stack_come_into_one_that_has_begun_anew(world: World) -> None:
+    """The kept tables are those to copy from. The new stack has a wheel of its own, which begins
+    later than some of the tasks were due."""
+    soon, far = world.created(in_ms=60_000), world.created(in_ms=3_600_000)
+    restored(world)
+    lose_all_homes(world)
+    registry = world.settings.registry_table
+    for item in items_of(world, registry):
+        key = {name: item[name] for name in ("kind", "record")}
+        world.unrecorded.delete_item(TableName=registry, Key=key)
+    world.clock.advance_ms(600_000)
+    minutes_pass(world, 2)
+    assert world.receiver.task_ids == []
+    reconcile(world, DELIVER)
+    minutes_pass(world, 70)
+    assert sorted(world.receiver.task_ids) == sorted((soon.task_id, far.task_id))
