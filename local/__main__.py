@@ -1,6 +1,5 @@
 """`python -m local`: the whole service on this machine, until Ctrl-C."""
 
-import gc
 import logging
 import os
 import signal
@@ -9,6 +8,7 @@ from threading import Thread
 
 try:
     from duewheel.rules.instants import NoInstant, ms_from_rfc3339
+    from local.aws.emulator import collect_rarely
     from local.aws.intrinsics import TemplateError
     from local.chaos.faults import Faults
     from local.stack import LocalStack
@@ -40,7 +40,7 @@ def main() -> int:
     except (TemplateError, OSError) as error:
         print(f"The stack does not start: {error}", file=sys.stderr)
         return 1
-    gc.freeze()  # a full collection of all that was imported would stop the process for 0.1 s
+    collect_rarely()
     print(_what_is_up(stack), flush=True)
     signal.sigwait(ENDING)
     print("Stopping.", flush=True)

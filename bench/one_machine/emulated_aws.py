@@ -6,7 +6,6 @@ DynamoDB and SQS.
 python -m bench.one_machine.emulated_aws # prints its port, serves until it is ended
 """
 
-import gc
 import json
 import threading
 import time
@@ -16,7 +15,7 @@ from botocore.awsrequest import AWSPreparedRequest
 from moto.core.models import botocore_stubber
 
 from duewheel.clock import SystemClock
-from local.aws.emulator import Emulator
+from local.aws.emulator import Emulator, collect_rarely
 from local.aws.http_api import Reply, Request
 from local.aws.template import REGION
 from local.http_front import HttpFront
@@ -57,7 +56,7 @@ def main() -> None:
     with Emulator(SystemClock()) as emulator:
         front = HttpFront(0, partial(answer, emulator))
         front.start()
-        gc.freeze()
+        collect_rarely()
         print(front.port, flush=True)
         threading.Event().wait()
 

@@ -13,6 +13,7 @@ In tests:
             yield emulator
 """
 
+import gc
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -72,6 +73,13 @@ PATCHES: Sequence[Callable[[], AbstractContextManager[None]]] = (
 
 class HasNow(Protocol):
     def now_ms(self) -> int: ...
+
+
+def collect_rarely() -> None:
+    """A full collection looks at all that was imported, and at all items of the tables, which stay:
+    it stops the process for a tenth of a second and longer."""
+    gc.freeze()
+    gc.set_threshold(5_000, 20, 1_000)
 
 
 class Emulator:
