@@ -4,6 +4,7 @@ from typing import Any
 
 import boto3
 import pytest
+from msgspec.structs import replace
 
 from duewheel.rules.callbacks.payload_encoding import ATTEMPT, callback_headers
 from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, Told
@@ -36,17 +37,7 @@ from tests.support.world import FAR_MS, World
 
 API = HttpCallback("https://api.example/v1/tasks", headers=(("authorization", "Bearer a-key"),))
 HOME = address_at(NOON_MS, b"12345678")
-DUE = Task(
-    home=HOME,
-    entry=HOME,
-    biz_type="orders",
-    due_ms=NOON_MS,
-    next_ms=NOON_MS,
-    callback=API,
-    created_ms=NOON_MS,
-    updated_ms=NOON_MS,
-    payload="{}",
-)
+DUE = replace(Task.at(HOME, "orders", NOON_MS, NOON_MS, API), payload="{}")
 KEYED = {"delay_seconds": 600}
 # As wide as an operator could write it.
 WIDE_LISTS = {"TARGET_ARNS": "arn:aws:lambda:*:*:*,arn:aws:sqs:*:*:*"}

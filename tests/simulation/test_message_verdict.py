@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from msgspec.structs import replace
+
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.rules.instants import rfc3339
 from duewheel.rules.tasks.task import Task
@@ -20,17 +22,7 @@ RIVALRY = "idempotency-key-reused"
 def task(number: int, due_ms: int = NOON_MS + 5_000) -> Task:
     home = address_at(due_ms, number.to_bytes(8, "big"))
     callback = HttpCallback("https://receiver.example/ok")
-    return Task(
-        home=home,
-        entry=home,
-        biz_type="orders",
-        due_ms=due_ms,
-        next_ms=due_ms,
-        callback=callback,
-        created_ms=1,
-        updated_ms=1,
-        payload=f'{{"n": {number}}}',
-    )
+    return replace(Task.at(home, "orders", due_ms, 1, callback), payload=f'{{"n": {number}}}')
 
 
 def batch(*wanted: Wanted, copies: int = 1) -> Message:

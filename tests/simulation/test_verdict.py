@@ -39,18 +39,7 @@ ID = HOME.task_id
 def item(status: Status = Status.DELIVERED, **fields: Any) -> dict[str, Any]:
     due_ms = NOON_MS + 10_000
     callback = HttpCallback("https://receiver.example/ok")
-    task = Task(
-        home=HOME,
-        entry=HOME,
-        biz_type="orders",
-        due_ms=due_ms,
-        next_ms=due_ms,
-        callback=callback,
-        created_ms=1,
-        updated_ms=1,
-        status=status,
-        **fields,
-    )
+    task = replace(Task.at(HOME, "orders", due_ms, 1, callback), status=status, **fields)
     return task_item(task, 1_000, listed=False)
 
 

@@ -1,6 +1,7 @@
 import json
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from duewheel.interface.http import Answer
 from duewheel.interface.tasks.task_view import page_text
@@ -15,16 +16,8 @@ from duewheel.rules.wheel.addresses import address_at
 
 LAMBDA_ANSWER_BYTES_MAX = 6 * 1024 * 1024
 HOME = address_at(1_900_000_000_000, b"12345678")
-PLAIN = Task(
-    home=HOME,
-    entry=HOME,
-    biz_type="orders",
-    due_ms=1,
-    next_ms=1,
-    callback=HttpCallback("https://example.com/"),
-    created_ms=1,
-    updated_ms=1,
-    payload="1e400",
+PLAIN = replace(
+    Task.at(HOME, "orders", 1, 1, HttpCallback("https://example.com/")), payload="1e400"
 )
 
 
@@ -57,15 +50,8 @@ def test_the_largest_page_fits_the_limit_of_lambda() -> None:
         note=note,
     )
     payload_bytes = (PAYLOAD_BYTES_MAX + PAYLOAD_OF_ONE_BYTES_MAX) // LIMIT_MAX
-    task = Task(
-        home=HOME,
-        entry=HOME,
-        biz_type="b" * 63,
-        due_ms=1_900_000_000_000,
-        next_ms=1_900_000_000_000,
-        callback=largest_callback(),
-        created_ms=1_900_000_000_000,
-        updated_ms=1_900_000_000_000,
+    task = replace(
+        Task.at(HOME, "b" * 63, 1_900_000_000_000, 1_900_000_000_000, largest_callback()),
         payload="é" * (payload_bytes // 2),
         retry=RetryPolicy(100, delays_seconds=(604_799.123456789,) * 99),
         expires_after_seconds=315_619_199.123456789,

@@ -13,15 +13,12 @@ from duewheel.rules.wheel.addresses import address_at
 
 DUE_MS = 1_896_076_800_250
 HOME = address_at(DUE_MS, b"8 bytes.")
-TASK = Task(
-    home=HOME,
-    entry=HOME,
-    biz_type="orders",
-    due_ms=DUE_MS,
-    next_ms=DUE_MS,
-    callback=HttpCallback("https://example.com/hook", headers=(("X-A", "1"),)),
-    created_ms=DUE_MS - 5_000,
-    updated_ms=DUE_MS - 5_000,
+TASK = Task.at(
+    HOME,
+    "orders",
+    DUE_MS,
+    DUE_MS - 5_000,
+    HttpCallback("https://example.com/hook", headers=(("X-A", "1"),)),
 )
 
 

@@ -11,16 +11,7 @@ from duewheel.rules.wheel.addresses import TOKEN_BYTES, address_at
 
 DUE_MS = 1_896_134_400_250  # 2030-02-01T00:00:00.250Z
 HOME = address_at(DUE_MS, bytes(TOKEN_BYTES))
-TASK = Task(
-    home=HOME,
-    entry=HOME,
-    biz_type="orders",
-    due_ms=DUE_MS,
-    next_ms=DUE_MS,
-    callback=HttpCallback("https://example.com/"),
-    created_ms=0,
-    updated_ms=0,
-)
+TASK = Task.at(HOME, "orders", DUE_MS, 0, HttpCallback("https://example.com/"))
 
 
 def test_a_callback_has_headers_for_task_due_instant_and_attempt() -> None:

@@ -37,16 +37,7 @@ CALLS = st.tuples(st.integers(0, 2_000), st.booleans())  # milliseconds after th
 
 def task_at(next_ms: int) -> Task:
     home = address_at(next_ms, bytes(TOKEN_BYTES))
-    return Task(
-        home=home,
-        entry=home,
-        biz_type="orders",
-        due_ms=next_ms,
-        next_ms=next_ms,
-        callback=None,
-        created_ms=NOON_MS,
-        updated_ms=NOON_MS,
-    )
+    return Task.at(home, "orders", next_ms, NOON_MS)
 
 
 @given(st.lists(CALLS, max_size=200))

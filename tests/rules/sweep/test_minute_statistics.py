@@ -193,16 +193,7 @@ class Life:
 
     def __init__(self) -> None:
         self.now = SECOND - 60
-        self.task = Task(
-            home=at(SECOND),
-            entry=at(SECOND),
-            biz_type="orders",
-            due_ms=0,
-            next_ms=0,
-            callback=HttpCallback(),
-            created_ms=0,
-            updated_ms=0,
-        )
+        self.task = Task.at(at(SECOND), "orders", 0, 0, HttpCallback())
         self.states = [(self.now, self.task)]
 
     def step(self, passed: int, ahead: int, is_last_attempt: bool) -> None:

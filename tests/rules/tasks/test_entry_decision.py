@@ -15,16 +15,7 @@ DUE_MS = SECOND * 1000 + 250
 NOW_MS = SECOND * 1000 - 500  # the slice has just opened
 
 HOME = address_at(DUE_MS, bytes(TOKEN_BYTES))
-TASK = Task(
-    home=HOME,
-    entry=HOME,
-    biz_type="orders",
-    due_ms=DUE_MS,
-    next_ms=DUE_MS,
-    callback=HttpCallback("https://example.com/"),
-    created_ms=0,
-    updated_ms=0,
-)
+TASK = Task.at(HOME, "orders", DUE_MS, 0, HttpCallback("https://example.com/"))
 
 ENDED = [status for status in Status if status is not Status.PENDING]
 

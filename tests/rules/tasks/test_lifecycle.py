@@ -17,16 +17,7 @@ from tests.support.cases import each_case
 NOW_MS = 1_900_000_000_000
 RETENTION_SECONDS = 30 * 86_400
 HOME = address_at(NOW_MS, bytes(TOKEN_BYTES))
-TASK = Task(
-    home=HOME,
-    entry=HOME,
-    biz_type="orders",
-    due_ms=NOW_MS,
-    next_ms=NOW_MS,
-    callback=HttpCallback("https://example.com/"),
-    created_ms=NOW_MS - 60_000,
-    updated_ms=NOW_MS - 60_000,
-)
+TASK = Task.at(HOME, "orders", NOW_MS, NOW_MS - 60_000, HttpCallback("https://example.com/"))
 REFUSED = Outcome(Verdict.RETRY, "busy", status_code=503)
 STOPPED = Outcome(Verdict.STOP, "gone", status_code=410)
 

@@ -158,16 +158,7 @@ tasks = st.builds(
     result=st.none() | texts,
     version=st.integers(1, 10_000),
 ).map(lambda task: replace(task, redrives=len(task.revivals))) | st.builds(
-    lambda home, due_ms: Task(
-        home=home,
-        entry=home,
-        biz_type="orders",
-        due_ms=due_ms,
-        next_ms=due_ms,
-        callback=HttpCallback("https://example.com/"),
-        created_ms=0,
-        updated_ms=0,
-    ),
+    lambda home, due_ms: Task.at(home, "orders", due_ms, 0, HttpCallback("https://example.com/")),
     addresses,
     numbers,
 )

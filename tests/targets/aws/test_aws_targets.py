@@ -48,17 +48,7 @@ TO_BUS = EventBridgeCallback("inbox-bus", "shop", "order due")
 TO_FUNCTION = LambdaCallback("orders-close")
 TO_MACHINE = StepFunctionsCallback(f"arn:aws:states:{ACCOUNT}:stateMachine:inbox-machine")
 HOME = address_at(NOON_MS, bytes(TOKEN_BYTES))
-TASK = Task(
-    home=HOME,
-    entry=HOME,
-    biz_type="orders",
-    due_ms=NOON_MS,
-    next_ms=NOON_MS,
-    callback=TO_QUEUE,
-    created_ms=NOON_MS,
-    updated_ms=NOON_MS,
-    payload='{"order": 1.0}',
-)
+TASK = replace(Task.at(HOME, "orders", NOON_MS, NOON_MS, TO_QUEUE), payload='{"order": 1.0}')
 
 
 SECRET = b"tokens are sealed with this"
