@@ -116,6 +116,20 @@ def call(method: str, path: str, body: Any = None, query: str = "") -> tuple[int
     return sent(method, f"{path}?{query}", body)[:2]
 
 
+def pages_of(path: str, query: str = "", method: str = "GET") -> list[dict[str, Any]]:
+    """All pages of a list, as far as it ends."""
+    pages: list[dict[str, Any]] = []
+    cursor = ""
+    for _ in range(1_000):
+        status, page = call(method, path, query=f"{query}{cursor}")
+        assert status == 200, page
+        pages.append(page)
+        if page["cursor"] is None:
+            return pages
+        cursor = f"&cursor={page['cursor']}"
+    raise AssertionError("the list never ended")
+
+
 def created(url: str = "https://receiver.example/", **fields: Any) -> dict[str, Any]:
     """A task of the business `orders`, due in ten minutes unless the fields say otherwise."""
     new = {"biz_type": "orders", "callback": {"url": url}, **fields}

@@ -12,7 +12,7 @@ from duewheel.rules.wheel.addresses import Address, address_of_task
 from duewheel.wiring import wheel as wheel_wiring
 from duewheel.workflows.tasks.redrive import RedriveTask
 from functions.bulk import app as bulk
-from tests.functions.conftest import Context, call, created
+from tests.functions.conftest import Context, call, created, pages_of
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
@@ -190,27 +190,21 @@ def test_dead_tasks_of_a_business_are_spread_over_index_partitions(wired: Manual
     assert len({item["dead_biz"]["S"] for item in items}) >= 10
 
 
-def pages_of(limit: int) -> list[list[str]]:
-    pages, query = [], f"limit={limit}"
-    while True:
-        status, page = call("GET", f"{PATH}/dead", query=query)
-        assert status == 200, page
-        pages.append([task["task_id"] for task in page["tasks"]])
-        if page["cursor"] is None:
-            return pages
-        query = f"limit={limit}&cursor={page['cursor']}"
+def ids_by(limit: int) -> list[str]:
+    pages = pages_of(f"{PATH}/dead", f"limit={limit}")
+    return [task["task_id"] for page in pages for task in page["tasks"]]
 
 
 def test_dead_tasks_are_listed_in_order_page_by_page(wired: ManualClock) -> None:
     ids = died(wired, *[GONE] * 30)
     for limit in (1, 7, 100):
-        assert [task_id for page in pages_of(limit) for task_id in page] == ids, limit
+        assert ids_by(limit) == ids, limit
 
 
 def test_dead_tasks_of_one_millisecond_are_listed_once_each(wired: ManualClock) -> None:
     ids = [created()["task_id"] for _ in range(24)]
     for task_id in ids:
         die(task_id, GONE, wired.now_ms())
-    shown = [task_id for page in pages_of(5) for task_id in page]
+    shown = ids_by(5)
     assert len(shown) == len(ids)
     assert set(shown) == set(ids)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.functions.conftest import call
+from tests.functions.conftest import call, pages_of
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
@@ -91,15 +91,7 @@ def test_bad_input_names_the_field(
 
 
 def walk(method: str, prefix: str, limit: str = "") -> list[Any]:
-    answers, cursor = [], ""
-    for _ in range(200):
-        status, answer = call(method, PATH, query=f"key_prefix={prefix}{limit}{cursor}")
-        assert status == 200, answer
-        answers.append(answer)
-        if answer["cursor"] is None:
-            return answers
-        cursor = f"&cursor={answer['cursor']}"
-    raise AssertionError("the list never ended")
+    return pages_of(PATH, f"key_prefix={prefix}{limit}", method)
 
 
 def test_a_prefix_is_listed_in_key_order_in_pages_and_cancelled(wired: ManualClock) -> None:

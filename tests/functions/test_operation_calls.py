@@ -7,7 +7,7 @@ import pytest
 
 from duewheel.rules.bulk.operation import IDS_MAX, OPEN_MAX
 from functions.bulk import app as bulk
-from tests.functions.conftest import Context, call, sent
+from tests.functions.conftest import Context, call, pages_of, sent
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
@@ -99,14 +99,8 @@ def test_operations_are_listed_the_latest_first_page_by_page(wired: ManualClock)
 
 def listed(query: str) -> list[str]:
     """Of all pages."""
-    found, cursor = [], ""
-    while True:
-        status, page = call("GET", PATH, query=query + cursor)
-        assert status == 200, page
-        found += [one["operation_id"] for one in page["operations"]]
-        if page["cursor"] is None:
-            return found
-        cursor = f"&cursor={page['cursor']}"
+    pages = pages_of(PATH, query)
+    return [one["operation_id"] for page in pages for one in page["operations"]]
 
 
 def test_operations_of_all_businesses_are_listed_one_business_after_the_other(

@@ -9,7 +9,7 @@ from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.stores import registry_keys
 from duewheel.wiring import timers as timer_wiring
 from duewheel.wiring import wheel as wheel_wiring
-from tests.functions.conftest import call, sent
+from tests.functions.conftest import call, pages_of, sent
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
@@ -193,15 +193,8 @@ def test_enable_and_disable_return_the_timer_and_check_if_match(wired: ManualClo
 
 def listed(query: str = "") -> list[str]:
     """The names of all pages."""
-    names: list[str] = []
-    cursor = ""
-    while True:
-        status, page = call("GET", PATH, query=f"biz_type=orders{query}{cursor}")
-        assert status == 200, page
-        names += [timer["name"] for timer in page["timers"]]
-        if page["cursor"] is None:
-            return names
-        cursor = f"&cursor={page['cursor']}"
+    pages = pages_of(PATH, f"biz_type=orders{query}")
+    return [timer["name"] for page in pages for timer in page["timers"]]
 
 
 def test_timers_are_listed_by_name_with_filters_of_prefix_and_state(wired: ManualClock) -> None:
@@ -324,14 +317,8 @@ def test_runs_are_paged_from_the_latest_and_by_status(wired: ManualClock) -> Non
 
 
 def runs(timer: Any, query: str) -> list[str]:
-    ids: list[str] = []
-    cursor = ""
-    while True:
-        _, page = call("GET", path_of(timer, "/runs"), query=f"{query}{cursor}")
-        ids += [task["task_id"] for task in page["tasks"]]
-        if page["cursor"] is None:
-            return ids
-        cursor = f"&cursor={page['cursor']}"
+    pages = pages_of(path_of(timer, "/runs"), query)
+    return [task["task_id"] for page in pages for task in page["tasks"]]
 
 
 def test_a_business_can_be_deleted_with_its_timers(wired: ManualClock) -> None:
