@@ -110,6 +110,15 @@ def test_get_shows_the_reason_of_a_newer_service_as_it_is() -> None:
     assert "why: full-moon\n" in done("task", "get", ID, script=Script(answer))
 
 
+def test_get_shows_the_host_of_each_attempt_and_the_effective_callback() -> None:
+    attempt = {"at": "2030-01-31T08:30:00.000Z", "outcome": "retry", "host": "down.example:8443"}
+    effective = {"type": "http", "url": "https://usual.example/hook"}
+    answer = made(200, history=[attempt], effective_callback=effective)
+    text = done("task", "get", ID, script=Script(answer))
+    assert "down.example:8443" in text
+    assert "https://usual.example/hook" in text
+
+
 def test_get_of_a_task_that_does_not_wait_says_nothing_of_it() -> None:
     assert "why" not in done("task", "get", ID, script=Script(made(200)))
 

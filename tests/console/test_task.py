@@ -24,13 +24,14 @@ def test_the_attempts_are_shown_in_order(viewer: Viewer, service: Service, busin
     open_task(viewer, task)
     expect(viewer.section("Attempts").get_by_role("listitem")).to_have_text(
         [
-            re.compile("Attempt 1 retrystatus 503 · .*late · took .*ms"),
-            re.compile("Attempt 2 deliveredstatus 200 · .*late · took .*ms"),
+            re.compile("Attempt 1 retrystatus 503 · .*late · took .*ms · 127.0.0.1:"),
+            re.compile("Attempt 2 deliveredstatus 200 · .*late · took .*ms · 127.0.0.1:"),
         ]
     )
     expect(viewer.fact("Key")).to_have_text("order-17")
     expect(viewer.fact("Late by")).to_have_text("5 s")
     expect(viewer.fact("Retry")).to_have_text("attempts 3 · delays_seconds 5")
+    expect(viewer.fact("method")).to_have_text("POST filled in")
     for action in ("Run now", "Reschedule", "Cancel the task"):
         expect(viewer.button(action)).to_have_count(0)
     expect(viewer.button("Redrive")).to_have_count(1)

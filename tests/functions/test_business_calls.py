@@ -460,3 +460,17 @@ def test_a_throttled_table_is_answered_with_503(wired: ManualClock) -> None:
             assert (status, problem["type"]) == (503, "urn:duewheel:problem:unavailable")
     status, _, same = sent("GET", "/v1/businesses/orders")
     assert (status, same["etag"]) == (200, headers["etag"])
+
+
+def test_a_task_read_alone_shows_its_effective_callback_without_secrets(
+    wired: ManualClock,
+) -> None:
+    put({"callback": {**HOOK, "headers": {"authorization": f"Bearer {'s' * 30}", "x-team": "a"}}})
+    _, task = create(key="order-17")
+    for path in (f"/v1/tasks/{task['task_id']}", f"{PATH}/tasks/order-17"):
+        found = call("GET", path)[1]["effective_callback"]
+        assert (found["url"], found["method"]) == (HOOK["url"], "POST")
+        assert found["headers"]["x-team"] == "a"
+        assert found["headers"]["authorization"].startswith("Bearer ssss… (sha256 ")
+    (listed,) = call("GET", "/v1/tasks", query="biz_type=orders")[1]["tasks"]
+    assert "effective_callback" not in listed

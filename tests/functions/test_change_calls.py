@@ -40,7 +40,7 @@ def test_an_invalid_patch_is_refused_with_its_field(
     status, problem = call("PATCH", path, body)
     assert 400 <= status < 500
     assert problem.get("field") == field
-    assert call("GET", path)[1] == task
+    assert task.items() <= call("GET", path)[1].items()
 
 
 def test_a_patch_after_the_cut_off_is_refused_with_its_instant(wired: ManualClock) -> None:
@@ -100,4 +100,4 @@ def test_an_invalid_pause_is_refused_with_its_field(
     status, problem = call("POST", f"{path}/pause", body)
     assert 400 <= status < 500
     assert problem.get("field") == field
-    assert call("GET", path)[1] == task
+    assert task.items() <= call("GET", path)[1].items()

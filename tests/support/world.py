@@ -86,6 +86,7 @@ class World:
     audit = Part(api.audit)
     business_cache = Part(wired_businesses.business_cache)
     businesses = Part(wired_businesses.businesses)
+    callback_now = Part(api.callback_now)
     cancel = Part(creating.cancel_task)
     change = Part(changing.change_task)
     change_pending = Part(creating.change_pending)

@@ -21,6 +21,7 @@ class Attempt(Value):
     lateness_ms: int | None = None
     duration_ms: int | None = None
     note: str = ""
+    host: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +90,7 @@ class Task(Value):
     attempts: int = 0
     payload: Any = field(default=None, repr=False)
     callback: Mapping[str, Any] | None = field(default=None, repr=False)
+    effective_callback: Mapping[str, Any] | None = field(default=None, repr=False)
     retry: Mapping[str, Any] | None = field(default=None, repr=False)
     expires_after_seconds: float | None = field(default=None, repr=False)
     tolerance_seconds: int | None = field(default=None, repr=False)

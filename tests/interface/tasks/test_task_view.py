@@ -82,6 +82,7 @@ def test_a_settled_task_shows_how_it_ended_and_no_next_instant() -> None:
             "status_code": 410,
             "duration_ms": 30,
             "note": "gone",
+            "host": None,
         }
     ]
 

@@ -4,10 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.businesses.health import Breaker
+from duewheel.rules.callbacks.aws.eventbridge import EventBridgeCallback
 from duewheel.rules.callbacks.aws.lambda_function import LambdaCallback
+from duewheel.rules.callbacks.aws.sns import SnsCallback
 from duewheel.rules.callbacks.aws.sqs import SqsCallback
+from duewheel.rules.callbacks.aws.stepfunctions import StepFunctionsCallback
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import Callback, HttpCallback
+from duewheel.rules.callbacks.url import called_at, host_of
 from duewheel.rules.delivery import circuit_breaker as rules
 from duewheel.rules.delivery.circuit_breaker import (
     CALLS_MAX,
@@ -15,7 +19,6 @@ from duewheel.rules.delivery.circuit_breaker import (
     WINDOW_MS,
     HostSignal,
     RecentCalls,
-    host_of,
     signal_of,
 )
 from duewheel.rules.tasks.task import Task
@@ -99,19 +102,28 @@ def test_an_outcome_is_a_signal_of_its_host(outcome: Outcome, sign: HostSignal |
     assert signal_of(outcome) is sign
 
 
+ARN = "arn:aws:{}:eu-central-1:123456789012:{}"
+
+
 @each_case(
-    ("callback", "host"),
+    ("callback", "called"),
     [
         (HttpCallback("https://Pay.example/a?b"), "pay.example"),
         (HttpCallback("http://pay.example:8080/"), "pay.example:8080"),
         (HttpCallback("https://pay.example:443/"), "pay.example"),
         (HttpCallback("nonsense"), None),
-        (LambdaCallback("close-orders"), None),
-        (SqsCallback("https://sqs.eu-central-1.amazonaws.com/123456789012/orders"), None),
+        (LambdaCallback("close-orders"), "close-orders"),
+        (LambdaCallback(ARN.format("lambda", "function:close:prod")), "close:prod"),
+        (SqsCallback("https://sqs.eu-central-1.amazonaws.com/123456789012/orders"), "orders"),
+        (SnsCallback(ARN.format("sns", "orders.fifo")), "orders.fifo"),
+        (EventBridgeCallback(ARN.format("events", "event-bus/a/b"), "shop", "due"), "a/b"),
+        (EventBridgeCallback("default", "shop", "due"), "default"),
+        (StepFunctionsCallback(ARN.format("states", "stateMachine:close")), "close"),
     ],
 )
-def test_breakers_are_for_hosts_of_http_callbacks(callback: Callback, host: str | None) -> None:
-    assert host_of(callback) == host
+def test_breakers_are_for_hosts_of_http_callbacks(callback: Callback, called: str | None) -> None:
+    assert called_at(callback) == called
+    assert host_of(callback) == (called if isinstance(callback, HttpCallback) else None)
 
 
 @given(BREAKERS, UNITS)

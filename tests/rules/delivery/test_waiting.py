@@ -41,11 +41,14 @@ def facts(**more: object) -> Facts:
         (TASK, True),
         (replace(TASK, next_ms=LATER_MS), True),
         (replace(TASK, due_ms=LATER_MS, next_ms=LATER_MS), False),
+        (replace(TASK, due_ms=LATER_MS, next_ms=LATER_MS - 1), True),  # run by hand, and put off
         (replace(TASK, due_ms=LATER_MS, next_ms=LATER_MS, parked=True), True),
         (replace(TASK, status=Status.DELIVERED), False),
     ],
 )
-def test_a_live_task_waits_from_its_due_instant_on(task: Task, expected: bool) -> None:
+def test_a_live_task_waits_from_its_due_instant_or_its_run_by_hand_on(
+    task: Task, expected: bool
+) -> None:
     assert is_waiting(task, NOW_MS) is expected
     assert (waiting(task, facts()) is not None) is expected
 

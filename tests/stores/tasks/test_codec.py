@@ -54,6 +54,7 @@ attempts = st.builds(
     status_code=st.none() | st.integers(100, 999),
     note=texts,
     entry_second=st.integers(0, 99_999_999_999),
+    host=st.sampled_from([None, "receiver.example", "pay.example:8443"]),
 )
 timer_ids = st.integers(2**40, 2**53 - 1).map(str)
 whole_seconds = st.integers(0, 99_999_999_999)
@@ -87,7 +88,7 @@ tasks = st.builds(
     next_ms=numbers,
     callback=st.builds(
         HttpCallback,
-        url=texts,
+        url=texts | st.just("https://receiver.example/paid"),
         method=st.sampled_from(["GET", "POST", "PUT"]),
         headers=st.lists(st.tuples(texts, texts), max_size=3).map(tuple),
     ),
@@ -166,6 +167,19 @@ tasks = st.builds(
 
 def item_of(task: Task, *, listed: bool = True) -> dict[str, Any]:
     return codec.task_item(task, BUCKETS, listed=listed)
+
+
+def test_the_host_of_an_attempt_is_stored_only_where_the_callback_does_not_name_it() -> None:
+    """So a plain delivery costs no unit more."""
+    called = Attempt(
+        at_ms=1, lateness_ms=0, duration_ms=1, outcome="delivered", entry_second=0, host="a.example"
+    )
+    home, elsewhere = address_at(0, b"8 bytes."), HttpCallback("https://b.example/")
+    own = HttpCallback("https://a.example/")
+    for callback, is_stored in ((own, False), (None, True), (elsewhere, True)):
+        item = item_of(replace(Task.at(home, "orders", 0, 0, callback), history=(called,)))
+        assert ("a.example" in item["history"]["S"]) is is_stored
+        assert codec.task_from(item).history == (called,)
 
 
 @given(tasks, st.booleans())

@@ -344,6 +344,14 @@ def test_a_task_that_a_caller_makes_due_says_what_keeps_it_from_its_call(
     assert world.why_waiting.of_due(due) == Wait(reason=Reason.PAUSED)
 
 
+def test_a_redriven_run_says_that_the_host_of_its_timer_is_blocked(world: World) -> None:
+    run = world.read(first_of(world, planned(world, callback=HttpCallback(f"https://{HOST}/"))))
+    opened(world)
+    waiting = world.why_waiting.of_due(replace(run, next_ms=world.clock.now_ms()))
+    assert waiting is not None
+    assert (waiting.reason, waiting.host) == (Reason.OPEN_BREAKER, HOST)
+
+
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [

@@ -98,7 +98,7 @@ def get(name: str) -> None:
     if found.waiting:
         click.echo(f"why: {as_text(why(found.waiting))}")
     if found.history:
-        columns = ("at", "outcome", "status_code", "lateness_ms", "duration_ms", "note")
+        columns = ("at", "outcome", "status_code", "lateness_ms", "duration_ms", "host", "note")
         output().rows(found.history, columns)
     if found.answer:
         for name, value in found.answer.headers.items():

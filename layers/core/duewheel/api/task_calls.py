@@ -154,7 +154,8 @@ def cancel_tasks_by_key_prefix(request: Request, biz_type: str) -> Answer:
 
 
 def _read(task: Task) -> Answer:
-    return Answer(200, task_text(task, wiring.why_waiting()(task)))
+    callback = wiring.callback_now()(task)
+    return Answer(200, task_text(task, wiring.why_waiting()(task), callback))
 
 
 def _changed(task: Task, waiting: Wait | None = None) -> Answer:

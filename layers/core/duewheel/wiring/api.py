@@ -41,7 +41,7 @@ from duewheel.wiring.process import (
     settings,
     shape,
 )
-from duewheel.wiring.timers import change_timer, counters, made_once, run_list, timers
+from duewheel.wiring.timers import change_timer, counters, end_run, made_once, run_list, timers
 from duewheel.wiring.wheel import (
     keys,
     loads,
@@ -67,6 +67,7 @@ from duewheel.workflows.sweep.read_overview import READERS as OVERVIEW_READERS
 from duewheel.workflows.sweep.read_overview import ReadOverview
 from duewheel.workflows.sweep.read_statistics import READERS as SECOND_READERS
 from duewheel.workflows.sweep.read_statistics import ReadStatistics
+from duewheel.workflows.tasks.callback_now import CallbackNow
 from duewheel.workflows.tasks.dead_tasks import DeadTasks
 from duewheel.workflows.tasks.key_prefix import KeyPrefix
 from duewheel.workflows.tasks.list_tasks import ListTasks
@@ -101,7 +102,13 @@ def why_waiting() -> WhyWaiting:
         turns=turns(),
         pointers=pointers(),
         origin=origin(),
+        as_called=end_run().as_called,
     )
+
+
+@once
+def callback_now() -> CallbackNow:
+    return CallbackNow(business_cache(), end_run().as_called)
 
 
 @once

@@ -16,6 +16,7 @@ from duewheel.interface.http import compact, encoded
 from duewheel.interface.problems import problem_of
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.callbacks.retry import Retry, number_said, shown_retry
+from duewheel.rules.callbacks.types import Callback
 from duewheel.rules.delivery.waiting import Reason, Stage, Wait
 from duewheel.rules.fields import Count, Cursor, Instant, says
 from duewheel.rules.instants import rfc3339, rfc3339_or_none
@@ -35,6 +36,9 @@ class AttemptView(Struct, kw_only=True):
     status_code: int | None
     duration_ms: int
     note: Annotated[str, Meta(max_length=NOTE_CHARACTERS_MAX)]
+    host: (
+        Annotated[str, says("That was called: with its port, or the name of the resource.")] | None
+    )
 
 
 class WaitingView(Struct, kw_only=True):
@@ -105,6 +109,16 @@ class TaskView(Struct, kw_only=True):
     attempts: Count
     payload: Annotated[Raw, says("The text as it was sent.")]
     callback: CallbackView
+    effective_callback: (
+        Annotated[
+            CallbackView,
+            says(
+                "As a call would be made now, with all that its business and its timer fill in. "
+                "Only the calls that read one task have it, unless it cannot be read."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     retry: Retry | UnsetType = UNSET
     expires_after_seconds: float | UnsetType = UNSET
     tolerance_seconds: Count | UnsetType = UNSET
@@ -184,8 +198,14 @@ class BatchResultsView(Struct):
     ]
 
 
-def task_text(task: Task, waiting: Wait | None = None) -> str:
+def task_text(
+    task: Task,
+    waiting: Wait | None = None,
+    effective_callback: Callback | UnsetType | None = UNSET,
+) -> str:
     view = _task_view(task)
+    if not isinstance(effective_callback, UnsetType):
+        view.effective_callback = callback_view(effective_callback)
     if waiting is not None:
         view.waiting = _waiting_view(waiting)
     if (answer := task.answer) is not None:
@@ -324,4 +344,5 @@ def _attempt(attempt: Attempt) -> AttemptView:
         status_code=attempt.status_code,
         duration_ms=attempt.duration_ms,
         note=attempt.note,
+        host=attempt.host,
     )

@@ -54,6 +54,7 @@ class Outcome(Struct, frozen=True):
     stopped_by_receiver: bool = False  # requested by the receiver, with any status
     answer: ReceivedAnswer | None = None  # if it was wanted
     complete_within_seconds: int | None = None  # delivered, and the receiver reports its end
+    host: str | None = None  # that was called, or the name of the resource
 
 
 class StatusLists(Struct, frozen=True):

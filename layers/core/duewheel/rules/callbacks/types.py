@@ -27,6 +27,11 @@ class AwsCallback(Struct, frozen=True, tag_field="type", omit_defaults=True, kw_
 
     timeout_seconds: Annotated[float, Meta(ge=0)] | None = None
 
+    @property
+    def resource(self) -> str:
+        """The name of what it calls, without the rest of its ARN."""
+        raise NotImplementedError
+
 
 class FilledCallback(HttpCallback, frozen=True):
     """As it is called, with the named secrets that are in its headers. Never stored."""

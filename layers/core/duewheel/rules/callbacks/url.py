@@ -14,6 +14,7 @@ from ipaddress import AddressValueError, IPv6Address
 from msgspec import Struct
 
 from duewheel.rules.callbacks.egress import ipv4_by_any_spelling
+from duewheel.rules.callbacks.types import AwsCallback, HttpCallback
 
 URL_LENGTH_MAX = 2_048
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -64,6 +65,21 @@ def parse_callback_url(url: str) -> CallbackUrl:
     authority, target = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
     host, port = _host_and_port(authority)
     return CallbackUrl(scheme, host, port or DEFAULT_PORTS[scheme], _target(target))
+
+
+def host_of(callback: object) -> str | None:
+    """Host and port of an HTTP callback, which share a breaker. Other targets have none."""
+    if not isinstance(callback, HttpCallback):
+        return None
+    try:
+        return parse_callback_url(callback.url).authority
+    except ValueError:
+        return None
+
+
+def called_at(callback: object) -> str | None:
+    """The host of a callback, or the name of its resource."""
+    return callback.resource if isinstance(callback, AwsCallback) else host_of(callback)
 
 
 def _target(text: str) -> str:

@@ -13,8 +13,6 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.health import Breaker
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
-from duewheel.rules.callbacks.types import Callback, HttpCallback
-from duewheel.rules.callbacks.url import parse_callback_url
 from duewheel.rules.tasks.lifecycle import due_since_ms
 from duewheel.rules.tasks.task import Task
 
@@ -36,16 +34,6 @@ MARK_BYTES = 4  # random, of who wrote a breaker
 class HostSignal(Enum):
     HEALTHY = "well"
     FAILING = "unwell"
-
-
-def host_of(callback: Callback | Outcome) -> str | None:
-    """The host whose breaker applies to a call. Targets other than HTTP have none."""
-    if not isinstance(callback, HttpCallback):
-        return None
-    try:
-        return parse_callback_url(callback.url).authority
-    except ValueError:
-        return None
 
 
 def signal_of(outcome: Outcome) -> HostSignal | None:

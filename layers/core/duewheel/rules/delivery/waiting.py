@@ -1,8 +1,8 @@
 """Why a task waits: one answer from what is stored.
 
-A task waits from its due instant until it ends: it is called now, or it got a later instant, or
-nothing has called it yet. The write that gave it a later instant recorded the reason
-(`Postponement`, `Reservation`, the last attempt).
+A task waits from its due instant, or from a run by hand before that, until it ends: it is called
+now, or it got a later instant, or nothing has called it yet. The write that gave it a later instant
+recorded the reason (`Postponement`, `Reservation`, the last attempt).
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Verdict
-from duewheel.rules.delivery.circuit_breaker import host_of, is_probe_due, may_be_postponed
+from duewheel.rules.callbacks.url import host_of
+from duewheel.rules.delivery.circuit_breaker import is_probe_due, may_be_postponed
 from duewheel.rules.delivery.page_lease import PageLease
 from duewheel.rules.delivery.permits import is_placed
 from duewheel.rules.names import is_of_key
@@ -85,7 +86,7 @@ class Wait(Struct, frozen=True, kw_only=True):
 def is_waiting(task: Task, now_ms: int) -> bool:
     if not task.is_live:
         return False
-    return task.parked or is_overdue(task, now_ms) or task.next_ms > task.due_ms
+    return task.parked or is_overdue(task, now_ms) or task.next_ms != task.due_ms
 
 
 def is_overdue(task: Task, now_ms: int) -> bool:

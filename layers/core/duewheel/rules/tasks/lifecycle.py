@@ -89,6 +89,7 @@ def attempt_made(
         entry_second=task.entry.second,
         status_code=outcome.status_code,
         note=outcome.note[:NOTE_CHARACTERS_MAX],
+        host=outcome.host,
         answer=kept_answer(outcome, keep, ended_ms),
     )
 

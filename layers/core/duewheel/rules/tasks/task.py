@@ -34,6 +34,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     entry_second: int  # of the entry it was made on
     status_code: int | None = None
     note: str = ""
+    host: str | None = None
     answer: KeptAnswer | None = None  # goes to the task
 
 

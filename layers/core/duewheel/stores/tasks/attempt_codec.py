@@ -31,9 +31,15 @@ class AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=Tr
     late_seconds: Annotated[int, Meta(ge=-SECOND_MAX, le=INSTANT_MS_MAX)]
     status_code: InstantMs | None
     note: str
+    host: str | None = None
 
     @property
     def attempt(self) -> Attempt:
+        return self.attempt_at(None)
+
+    def attempt_at(self, own_host: str | None) -> Attempt:
+        """`own_host`: of the task's own callback, which a row without a host called."""
+        host = own_host if self.host is None else self.host[:TEXT_BYTES_MAX]
         return Attempt(
             at_ms=self.at_ms,
             lateness_ms=self.lateness_ms,
@@ -42,6 +48,7 @@ class AttemptRow(Struct, array_like=True, forbid_unknown_fields=True, kw_only=Tr
             entry_second=integer(self.at_ms // 1000 - self.late_seconds, SECOND_MAX),
             status_code=self.status_code,
             note=self.note[:TEXT_BYTES_MAX],
+            host=host or None,
         )
 
 
@@ -58,11 +65,12 @@ _answer = Decoder(_AnswerRow)
 _attempts = Decoder(list[AttemptRow])
 
 
-def history_text(history: Iterable[Attempt]) -> str:
-    return encode(list(map(attempt_row, history))).decode()
+def history_text(history: Iterable[Attempt], own_host: str | None) -> str:
+    return encode([attempt_row(attempt, own_host) for attempt in history]).decode()
 
 
-def attempt_row(attempt: Attempt) -> AttemptRow:
+def attempt_row(attempt: Attempt, own_host: str | None = None) -> AttemptRow:
+    """The host is stored if it is not that of the task's own callback: `""` for none."""
     return AttemptRow(
         at_ms=attempt.at_ms,
         lateness_ms=attempt.lateness_ms,
@@ -71,12 +79,13 @@ def attempt_row(attempt: Attempt) -> AttemptRow:
         late_seconds=attempt.at_ms // 1000 - attempt.entry_second,
         status_code=attempt.status_code,
         note=attempt.note,
+        host=None if attempt.host == own_host else attempt.host or "",
     )
 
 
-def history_from(source: str) -> tuple[Attempt, ...]:
+def history_from(source: str, own_host: str | None = None) -> tuple[Attempt, ...]:
     """Of a history that was edited to be longer, the part that is kept."""
-    return tuple(row.attempt for row in _attempts.decode(source)[-HISTORY_MAX:])
+    return tuple(row.attempt_at(own_host) for row in _attempts.decode(source)[-HISTORY_MAX:])
 
 
 def answer_texts(answer: KeptAnswer) -> dict[str, str]:

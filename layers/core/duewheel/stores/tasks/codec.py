@@ -14,6 +14,7 @@ from msgspec.json import Decoder, encode
 
 from duewheel.rules.callbacks.outcome import Verdict
 from duewheel.rules.callbacks.types import Callback
+from duewheel.rules.callbacks.url import called_at
 from duewheel.rules.labels import NO_LABELS
 from duewheel.rules.names import KEY, BizType, FlowKey, TaskKey
 from duewheel.rules.priority import Priority
@@ -262,7 +263,7 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
     if task.priority is not None:
         item["priority"] = {"S": task.priority}
     if task.history:
-        item["history"] = {"S": history_text(task.history)}
+        item["history"] = {"S": history_text(task.history, _own_host(task))}
     if task.answer is not None:
         item |= {name: {"S": text} for name, text in answer_texts(task.answer).items()}
     return (
@@ -274,6 +275,11 @@ def task_item(task: Task, buckets: int, *, listed: bool) -> dict[str, Any]:
         | _in_order(task)
         | _told(task)
     )
+
+
+def _own_host(task: Task) -> str | None:
+    """A run is called by the callback of its timer, with which its record is not written."""
+    return None if task.occurrence is not None else called_at(task.callback)
 
 
 def _lateness_allowed(task: Task) -> dict[str, Any]:
@@ -319,19 +325,21 @@ def task_from(item: Mapping[str, Any]) -> Task:
         raise InvalidAttribute("payload")
     tolerance = decoded("tolerance", row.tolerance, _tolerance.decode)
     tolerance_seconds, requested_ms = tolerance or (None, None)
+    callback = _callback_of(row)
+    own_host = None if row.history is None or row.timer is not None else called_at(callback)
     return Task(
         home=home,
         entry=_entry_named_by(item, home),
         biz_type=row.biz_type.S,
         status=row.status.S,
-        callback=_callback_of(row),
+        callback=callback,
         retry=decoded("retry", row.retry, retry_of_text),
         expires_after_seconds=row.expires_after and row.expires_after.N,
         tolerance_seconds=tolerance_seconds,
         requested_ms=requested_ms,
         redrives=row.redrives.N if row.redrives else 0,
         revivals=decoded("revivals", row.revivals, revivals_from) or (),
-        history=decoded("history", row.history, history_from) or (),
+        history=decoded("history", row.history, partial(history_from, own_host=own_host)) or (),
         reservation=decoded("line", row.line, reservation_from),
         postponement=decoded("waits_for", row.waits_for, postponement_from),
         ordered_ms=row.ordered_ms and row.ordered_ms.N,

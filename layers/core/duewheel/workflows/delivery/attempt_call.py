@@ -10,12 +10,14 @@ from contextlib import ExitStack
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.metrics import LATENESS, counts
 from duewheel.rules.callbacks.outcome import Outcome, Verdict, with_business_policy
 from duewheel.rules.callbacks.secret_headers import names_in
 from duewheel.rules.callbacks.types import Callback, HttpCallback
+from duewheel.rules.callbacks.url import called_at
 from duewheel.rules.delivery.priority import order_ms, place_ms
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.effective_callback import callback_to_make, timeout_ms
@@ -160,7 +162,7 @@ class AttemptCall(Struct, frozen=True, kw_only=True):
         await self.circuit_breaker.record_outcome(
             business, callback, outcome, started_ms, call.probe
         )
-        return outcome
+        return replace(outcome, host=called_at(callback))
 
     def _record_delivered(
         self, task: Task, attempt: Attempt, run: BusinessRun, slot: ExitStack

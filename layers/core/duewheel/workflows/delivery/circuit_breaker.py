@@ -16,12 +16,12 @@ from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.businesses.settings import Business
 from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.callbacks.types import Callback
+from duewheel.rules.callbacks.url import host_of
 from duewheel.rules.delivery import circuit_breaker as rules
 from duewheel.rules.delivery.circuit_breaker import (
     HostSignal,
     Probe,
     RecentCalls,
-    host_of,
     signal_of,
 )
 from duewheel.rules.tasks import lifecycle

@@ -33,6 +33,7 @@ from duewheel.stores.businesses.rate_limits import RateLimitStore
 from duewheel.stores.businesses.settings import BusinessStore
 from duewheel.stores.delivery.page_leases import PageLeaseStore
 from duewheel.stores.wheel.pointers import TIME, PointerStore
+from duewheel.workflows.tasks.callback_now import AsCalled
 
 
 class WhyWaiting(Struct, frozen=True, kw_only=True):
@@ -45,6 +46,7 @@ class WhyWaiting(Struct, frozen=True, kw_only=True):
     turns: RateLimitStore
     pointers: PointerStore
     origin: int
+    as_called: AsCalled
 
     def __call__(self, task: Task) -> Wait | None:
         now_ms = self.clock.now_ms()
@@ -65,9 +67,10 @@ class WhyWaiting(Struct, frozen=True, kw_only=True):
             return self(task)
         try:
             business = self.store.read_many([task.biz_type])[task.biz_type]
-            if (wait := blocked(task, business, now_ms)) is not None:
+            filled, _ = self.as_called(task)
+            if (wait := blocked(filled, business, now_ms)) is not None:
                 return wait
-            reached = self._reached_limit(task, business, now_ms)
+            reached = self._reached_limit(filled, business, now_ms)
             return None if reached is None else Wait(reason=reached)
         except Exception:  # noqa: BLE001 - logged; the task itself was changed
             logger.exception("reason not read", action="why-unknown", task_id=task.task_id)

@@ -25,6 +25,7 @@ function tried({ attempts, history }, attempt, index) {
     attempt.status_code !== null && `status ${attempt.status_code}`,
     `${span(attempt.lateness_ms)} late`,
     `took ${span(attempt.duration_ms)}`,
+    attempt.host,
   ].filter(Boolean).join(" · ");
   return step(
     `attempt ${number}`,

@@ -45,14 +45,22 @@ export function taskFacts(task) {
 }
 
 // An URL of a callback is no link: to follow it would be to call it.
-export function taskCallback({ callback }) {
+// What its business or its timer fills in is marked. Nothing is, where that is not known.
+export function taskCallback({ callback: own, effective_callback: called }) {
+  const callback = called ?? own;
   if (callback === null) return el("p", { class: "quiet" }, "It is left to its business.");
   const { headers = {}, attributes = {}, ...members } = callback;
+  const others = Object.fromEntries(Object.entries(headers).filter(([name, value]) => own?.headers?.[name] !== value));
   return facts([
-    ...Object.entries(members).map(([name, value]) => [name, value === null ? leftToBusiness() : el("code", {}, String(value))]),
-    lines("headers", headers),
+    ...Object.entries(members).map(([name, value]) => [name, value === null ? leftToBusiness() : [el("code", {}, String(value)), own?.[name] !== value && [" ", filledIn()]]]),
+    lines("headers", own === null ? {} : own.headers ?? {}),
+    lines("headers filled in", others),
     lines("attributes", attributes),
   ]);
+}
+
+function filledIn() {
+  return el("span", { class: "quiet" }, "filled in");
 }
 
 export function lastAnswer({ answer }) {

@@ -65,6 +65,10 @@ class EventBridgeCallback(
     detail_type: str
     complete_within_seconds: int | None = None
 
+    @property
+    def resource(self) -> str:
+        return self.event_bus.rpartition(TARGET.kind)[2]
+
 
 def _read(body: EventBridgeCallbackBody, allowed: AllowedTargets, path: str) -> EventBridgeCallback:
     where = joined_path(path, "event_bus")

@@ -54,6 +54,10 @@ class LambdaCallback(
     is_async: bool = False
     complete_within_seconds: int | None = None
 
+    @property
+    def resource(self) -> str:
+        return self.function.rpartition(TARGET.kind)[2]
+
 
 def _read(body: LambdaCallbackBody, allowed: AllowedTargets, path: str) -> LambdaCallback:
     text, where = body.function, joined_path(path, "function")

@@ -29,6 +29,10 @@ class SnsCallbackBody(MessageBody, kw_only=True, rename={"resource": "topic_arn"
 class SnsCallback(MessageCallback, frozen=True, tag="sns"):
     topic_arn: str
 
+    @property
+    def resource(self) -> str:
+        return self.topic_arn.rpartition(":")[2]
+
 
 def _read(body: SnsCallbackBody, allowed: AllowedTargets, path: str) -> SnsCallback:
     where = joined_path(path, "topic_arn")

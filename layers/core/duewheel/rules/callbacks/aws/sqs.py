@@ -37,6 +37,10 @@ class SqsCallbackBody(MessageBody, kw_only=True, rename={"resource": "queue_url"
 class SqsCallback(MessageCallback, frozen=True, tag="sqs"):
     queue_url: str
 
+    @property
+    def resource(self) -> str:
+        return self.queue_url.rpartition("/")[2]
+
 
 def _read(body: SqsCallbackBody, allowed: AllowedTargets, path: str) -> SqsCallback:
     where = joined_path(path, "queue_url")

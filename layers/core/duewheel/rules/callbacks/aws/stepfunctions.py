@@ -41,6 +41,10 @@ class StepFunctionsCallback(
 ):
     state_machine_arn: str
 
+    @property
+    def resource(self) -> str:
+        return self.state_machine_arn.rpartition(TARGET.kind)[2]
+
 
 def _read(
     body: StepFunctionsCallbackBody, allowed: AllowedTargets, path: str
