@@ -1,4 +1,4 @@
-"""The record of permits: changed by one run at a time, and a damaged one is written anew."""
+"""The record of permits: changed by one run at a time; a damaged one stops what it bounds."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from duewheel.rules.delivery.permits import Holding, Permits
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.stores import registry_keys
 from duewheel.stores.businesses.permits import PermitStore
 from duewheel.stores.dynamodb import Throttled
@@ -87,10 +88,12 @@ def test_the_record_expires_well_after_what_it_says(world: World, store: PermitS
     assert int(item["expires_at"]["N"]) > NOON_MS // 1_000 + 6 * 86_400
 
 
-DAMAGE: list[tuple[str, dict[str, str]]] = [
+DAMAGE: list[tuple[str, dict[str, str] | None]] = [
     ("held", {"S": "[]"}),
     ("held", {"S": '{"a":["many",1]}'}),
+    ("held", None),
     ("version", {"S": "one"}),
+    ("version", None),
     ("call_us", {"S": "long"}),
     ("line_us", {"S": "end"}),
     ("line_us", {"N": "9" * 30}),
@@ -99,15 +102,35 @@ DAMAGE: list[tuple[str, dict[str, str]]] = [
 
 
 @each_case(("attribute", "value"), DAMAGE)
-def test_a_damaged_record_counts_as_none_and_is_written_anew(
-    attribute: str, value: dict[str, str], world: World, store: PermitStore
+def test_a_damaged_record_is_reported_and_gives_no_permit(
+    attribute: str,
+    value: dict[str, str] | None,
+    world: World,
+    store: PermitStore,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.clear()
     store.change("orders", with_holder("a"))
     table, key = world.settings.registry_table, registry_keys.permits("orders")
     item = world.dynamodb.get_item(TableName=table, Key=key)["Item"]
-    world.dynamodb.put_item(TableName=table, Item={**item, attribute: value})
-    assert store.read("orders") == Permits()
-    assert store.change("orders", with_holder("b")).held.keys() == {"b"}
-    places = store.line_up("orders", 1, NOON_MS, 10_000, is_late=False)
-    assert places.instants_ms() == [NOON_MS]
+    item.pop(attribute, None)
+    damaged = item if value is None else {**item, attribute: value}
+    world.dynamodb.put_item(TableName=table, Item=damaged)
+    with pytest.raises(UnreadableItem):
+        store.read("orders")
+    with pytest.raises(UnreadableItem):
+        store.change("orders", with_holder("b"))
+    left = world.dynamodb.get_item(TableName=table, Key=key)["Item"]
     world.dynamodb.delete_item(TableName=table, Key=key)
+    assert left == damaged
+    assert [record.__dict__["action"] for record in caplog.records] == ["unreadable"] * 2
+
+
+def test_a_record_holds_as_many_works_as_it_can_be_read_with(store: PermitStore) -> None:
+    works = {f"task:{number:028d}": Holding(1, NOON_MS) for number in range(3_000)}
+    store.change("orders", lambda permits: replace(permits, version=1, held=works))
+    assert store.read("orders").held == works
+    more = works | {f"more:{number:028d}": Holding(1, NOON_MS) for number in range(3_000)}
+    with pytest.raises(Throttled):
+        store.change("orders", lambda permits: replace(permits, version=2, held=more))
+    assert store.read("orders").held == works

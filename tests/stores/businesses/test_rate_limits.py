@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from duewheel.rules.businesses.rate_limit import RateLimit, RateLimited, ReservedTurns
-from duewheel.stores.businesses.rate_limits import RateLimitStore
+from duewheel.rules.refusals import UnreadableItem
+from duewheel.stores import registry_keys
+from duewheel.stores.businesses.rate_limits import CALLS, CREATES, RateLimitStore
 from tests.support.world import World
 
 NOW_US = 1_760_000_000_000_000
@@ -119,3 +121,32 @@ def test_turns_never_overlap_in_any_sequence_of_reservations(
         assert isinstance(turns, ReservedTurns)
         assert turns.first_us >= max(now_us, ends_us) or ends_us == 0
         ends_us = turns.first_us + count * turns.interval_us
+
+
+@pytest.mark.parametrize("value", [None, {"N": "-1"}, {"N": "9" * 30}])
+@pytest.mark.parametrize(
+    ("limit", "attribute"),
+    [*((CALLS, name) for name in ("free_us", "interval_us", "version")), (CREATES, "free_us")],
+)
+def test_a_damaged_record_is_reported_and_gives_no_turn(
+    limit: str,
+    attribute: str,
+    value: dict[str, str] | None,
+    world: World,
+    store: RateLimitStore,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def use() -> object:
+        if limit == CREATES:
+            return take(store)
+        return store.line_up("orders", FIFTY, 1, NOW_US)
+
+    use()
+    table, key = world.settings.registry_table, registry_keys.turns(limit, "orders")
+    item = world.dynamodb.get_item(TableName=table, Key=key)["Item"]
+    del item[attribute]
+    damaged = item if value is None else {**item, attribute: value}
+    world.dynamodb.put_item(TableName=table, Item=damaged)
+    with pytest.raises(UnreadableItem):
+        use()
+    assert {record.__dict__["action"] for record in caplog.records} == {"unreadable"}

@@ -1,6 +1,7 @@
 """Calls in flight of a business: by permits of one record, however many notifiers there are."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,10 +12,13 @@ from duewheel.rules.businesses.flow import Flow, FlowLimits
 from duewheel.rules.businesses.rate_limit import US_PER_MS
 from duewheel.rules.delivery import permits as rules
 from duewheel.rules.delivery.permits import Holding, Permits, Wanted
+from duewheel.rules.refusals import UnreadableItem
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.task import Reservation, Status, Task
+from duewheel.stores import registry_keys
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.businesses.permits import PermitStore
+from duewheel.stores.businesses.rate_limits import CALLS
 from duewheel.workflows.delivery.permits import Pool, SlotState, Taken
 from tests.support.receiver import OK
 from tests.support.recorder import Call
@@ -282,3 +286,20 @@ def test_a_task_that_comes_from_the_line_of_a_rate_does_not_line_up_for_permits(
     assert world.tasks.change(task, waiting)
     store.line_up("orders", 10, task.next_ms + 9_000, 100_000, is_late=False)
     assert fall_due(world, waiting).status is Status.DELIVERED
+
+
+@pytest.mark.parametrize("limit", ["calls_in_flight", "calls_per_second"])
+def test_a_damaged_record_of_a_limit_stops_its_business_alone(world: World, limit: str) -> None:
+    world.configured("orders", **{limit: 2})
+    limited, other = world.created(FAR_MS), world.created(FAR_MS, biz_type="mails")
+    is_rate = limit == "calls_per_second"
+    key = registry_keys.turns(CALLS, "orders") if is_rate else registry_keys.permits("orders")
+    table, damaged = world.settings.registry_table, {"version": {"S": "one"}}
+    world.dynamodb.put_item(TableName=table, Item={**key, **damaged})
+    with suppress(UnreadableItem):
+        world.handle(world.dispatched(limited))
+    assert world.receiver.task_ids == [other.task_id]
+
+    world.dynamodb.delete_item(TableName=table, Key=key)
+    world.sweep_past(limited.home.second)
+    assert sorted(world.receiver.task_ids) == sorted([limited.task_id, other.task_id])

@@ -143,9 +143,11 @@ def decoded(name: str, source: S[str] | None, decode: Callable[[str], T]) -> T |
         raise InvalidAttribute(name) from error
 
 
-def parsed(item: Item, name: str, build: Callable[[Any], T]) -> T:
+def parsed(
+    item: Item, name: str, build: Callable[[Any], T], bytes_max: int = SOURCE_BYTES_MAX
+) -> T:
     """What `build` makes of the JSON in this attribute."""
-    source = text(item, name, SOURCE_BYTES_MAX)
+    source = text(item, name, bytes_max)
     return built(item, name, lambda: build(_json.decode(source)))
 
 

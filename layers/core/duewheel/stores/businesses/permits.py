@@ -2,7 +2,7 @@
 the version that was read. A lost answer does no harm: a run sets what it holds, and adds nothing.
 
 The end of the line is moved by an addition, beside the version, so that many runs can line tasks up
-at once.
+at once. A damaged record is reported, and no call begins by it: calls may be under way.
 """
 
 from collections.abc import Callable
@@ -32,6 +32,7 @@ _VERSION, _HELD, _CALL = "version", "held", "call_us"
 _LINE, _LATE = "line_us", "late_us"
 _EXPIRES = "expires_at"
 _US_MAX = INSTANT_MS_MAX * US_PER_MS
+_HELD_BYTES_MAX = 256 * 1024  # so that the item has room; some 4,000 works that go on
 
 
 class PermitStore(Struct, frozen=True):
@@ -113,12 +114,15 @@ def _begun_anew(name: str, from_us: int, cost_us: int) -> dict[str, Any]:
 
 
 def _changed(item: Item, after: Permits) -> dict[str, Any]:
-    """On condition of the version that was read. Lines that were not readable are removed."""
+    """On condition of the version that was read."""
+    held = json_text(dict(after.held))
+    if len(held) > _HELD_BYTES_MAX:
+        raise Throttled("the record of permits has no room for another holder")
     until_ms = max((one.until_ms for one in after.held.values()), default=0)
     reaches_ms = max(until_ms, after.line_us // US_PER_MS, after.late_us // US_PER_MS)
     values: dict[str, Any] = {
         _VERSION: {"N": str(after.version)},
-        _HELD: {"S": json_text(dict(after.held))},
+        _HELD: {"S": held},
         _CALL: {"N": str(after.call_us)},
         _EXPIRES: {"N": str(reaches_ms // 1000 + _KEPT_SECONDS)},
     }
@@ -127,12 +131,8 @@ def _changed(item: Item, after: Permits) -> dict[str, Any]:
     condition = "attribute_not_exists(#version)"
     if _VERSION in item:
         condition, values[":read"] = "#version = :read", item[_VERSION]
-    update = "SET " + ", ".join(f"{name} = :{name[1:]}" for name in names)
-    if damaged := [name for name in (_LINE, _LATE) if not _is_line(item, name)]:
-        names |= {f"#{name}": name for name in damaged}
-        update += " REMOVE " + ", ".join(f"#{name}" for name in damaged)
     return {
-        "UpdateExpression": update,
+        "UpdateExpression": "SET " + ", ".join(f"{name} = :{name[1:]}" for name in names),
         "ConditionExpression": condition,
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
@@ -143,29 +143,24 @@ def _line_us(item: Item, name: str) -> int:
     return number(item, name, _US_MAX) if name in item else 0
 
 
-def _is_line(item: Item, name: str) -> bool:
-    try:
-        _line_us(item, name)
-    except InvalidAttribute:
-        return False
-    return True
-
-
 def _permits(item: Item | None) -> Permits:
-    """A damaged record counts as none, and is written anew."""
+    """Raises UnreadableItem, and reports it, if the record is damaged."""
     if item is None:
         return Permits()
     try:
         line_us, late_us = _line_us(item, _LINE), _line_us(item, _LATE)
-        if _VERSION not in item:  # lines alone
+        if _VERSION not in item and _HELD not in item:  # lines alone
             return Permits(line_us=line_us, late_us=late_us)
         return Permits(
             version=number(item, _VERSION),
-            held=parsed(item, _HELD, lambda row: convert(row, dict[str, Holding])),
+            held=parsed(item, _HELD, _held_from, _HELD_BYTES_MAX),
             call_us=number(item, _CALL, CALL_US_MAX),
             line_us=line_us,
             late_us=late_us,
         )
     except InvalidAttribute as error:
-        reported(item, error.attribute)
-        return Permits()
+        raise reported(item, error.attribute) from error
+
+
+def _held_from(row: Any) -> dict[str, Holding]:
+    return convert(row, dict[str, Holding])

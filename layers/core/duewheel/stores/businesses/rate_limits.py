@@ -6,6 +6,8 @@ TTL: without it, reserved turns would be reserved again. That of a flow key expi
 last instant that it holds.
 
 The record of calls also holds the ends of two lines (`rules/delivery/reservations.py`).
+
+A damaged record is reported, and no call and no create takes a turn of it.
 """
 
 from collections.abc import Callable
@@ -28,6 +30,12 @@ from duewheel.rules.businesses.rate_limit import (
 from duewheel.rules.names import is_of_key
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Throttled, Written, write_if
+from duewheel.stores.item_attributes import (
+    INSTANT_MS_MAX,
+    InvalidAttribute,
+    number,
+    reported,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -38,6 +46,8 @@ CREATES = "creates"
 KEY_KEPT_SECONDS = 7 * 86_400
 
 _TRIES = 10
+_US_MAX = (INSTANT_MS_MAX + 1) * 1_000
+_WRITTEN = ("free_us", "interval_us", "version")
 _NAMES = {"#free": "free_us", "#interval": "interval_us", "#version": "version"}
 
 
@@ -67,11 +77,11 @@ class RateLimitStore(Struct, frozen=True):
         newer settings than the caller's takes precedence."""
         key = registry_keys.turns(CREATES, biz_type)
         interval_us, version = rate.interval_us, rate.version
-        for number in range(_TRIES):
+        for number_of_try in range(_TRIES):
             cost_us = count * interval_us
             if cost_us > ahead_us:
                 return shortage(now_us, now_us, ahead_us, interval_us)
-            move = _moved_on if number % 2 == 0 else _begun_anew
+            move = _moved_on if number_of_try % 2 == 0 else _begun_anew
             update = move(interval_us, version, cost_us, now_us, ahead_us)
             result = write_if(
                 self.client.update_item,
@@ -83,13 +93,13 @@ class RateLimitStore(Struct, frozen=True):
             if isinstance(result, Written):
                 free_us = int(result.attributes["free_us"]["N"])
                 return ReservedTurns(free_us - cost_us, interval_us, count, version)
-            if (current := result.item) is None:
+            if result.item is None:
                 continue
-            if int(current["version"]["N"]) > version:
-                interval_us = int(current["interval_us"]["N"])
-                version = int(current["version"]["N"])
-            elif _is_short(current, version, now_us + ahead_us - cost_us):
-                return shortage(int(current["free_us"]["N"]), now_us, ahead_us, interval_us)
+            current = _cursors(result.item)
+            if current.version > version:
+                interval_us, version = current.interval_us, current.version
+            elif current.version == version and current.free_us > now_us + ahead_us - cost_us:
+                return shortage(current.free_us, now_us, ahead_us, interval_us)
         raise Throttled(f"the turns of {biz_type} moved {_TRIES} times while some were taken")
 
     def move(
@@ -148,10 +158,6 @@ class RateLimitStore(Struct, frozen=True):
         return places(after.line_us, count, after)
 
 
-def _is_short(current: Item, version: int, latest_us: int) -> bool:
-    return int(current["version"]["N"]) == version and int(current["free_us"]["N"]) > latest_us
-
-
 def _moved_on(
     interval_us: int, version: int, cost_us: int, now_us: int, ahead_us: int
 ) -> dict[str, Any]:
@@ -176,7 +182,8 @@ def _begun_anew(
     return {
         "UpdateExpression": "SET #free = :free, #interval = :interval, #version = :version",
         "ConditionExpression": (
-            "attribute_not_exists(#free) OR #version < :version"
+            "(attribute_not_exists(#free) AND attribute_not_exists(#version))"
+            " OR #version < :version"
             " OR (#version = :version AND #free < :now)"
         ),
         "ExpressionAttributeNames": _NAMES,
@@ -191,14 +198,18 @@ def _begun_anew(
 
 def _current(item: Item | None, rate: RateLimit) -> Cursors | None:
     """None: no record, or one of older settings."""
-    is_there = item is not None and int(item["version"]["N"]) >= rate.version
-    return _cursors(item) if item is not None and is_there else None
+    current = None if item is None else _cursors(item)
+    return current if current is not None and current.version >= rate.version else None
 
 
 def _cursors(item: Item) -> Cursors:
-    """The record of creates has no lines."""
-    fields = Cursors.__struct_fields__
-    return Cursors(**{name: int(item[name]["N"]) for name in fields if name in item})
+    """The record of creates has no lines. Raises UnreadableItem, and reports it, if the record is
+    damaged."""
+    written = {*_WRITTEN, *(name for name in Cursors.__struct_fields__ if name in item)}
+    try:
+        return Cursors(**{name: number(item, name, _US_MAX) for name in written})
+    except InvalidAttribute as error:
+        raise reported(item, error.attribute) from error
 
 
 def _moved(seen: Cursors, moves: Moves) -> dict[str, Any]:
@@ -241,7 +252,8 @@ def _as_planned(seen: Cursors, moves: Moves) -> dict[str, Any]:
         "version": seen.version,
     }
     sets = [f"#{name} = :{name}" for name in values]
-    conditions = ["(attribute_not_exists(#version) OR #version < :version)"]
+    is_none = "(attribute_not_exists(#version) AND attribute_not_exists(#free))"
+    conditions = [f"({is_none} OR #version < :version)"]
     return _update(
         sets,
         conditions,

@@ -15,7 +15,7 @@ from duewheel.clock import Clock
 from duewheel.log import logger
 from duewheel.rules.delivery import permits as rules
 from duewheel.rules.delivery.permits import Permits
-from duewheel.rules.refusals import MalformedTaskId
+from duewheel.rules.refusals import MalformedTaskId, UnreadableItem
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address, address_of_task
 from duewheel.stores.businesses.permits import PermitStore
@@ -38,7 +38,8 @@ class WorkPermits(Struct, frozen=True):
             until_ms = task.running.until_ms
             held = partial(rules.held_by_work, task_id=task.task_id, until_ms=until_ms)
             for scope in task.running.scopes:
-                self.store.change(scope, held)
+                with suppress(UnreadableItem):  # it is reported, and no call begins by it
+                    self.store.change(scope, held)
             current = self.tasks.get(task.home)
             if current is None or current.running is None:
                 self.give_back(task)
@@ -62,7 +63,7 @@ class WorkPermits(Struct, frozen=True):
             try:
                 self.store.change(scope, back)
             except Exception as error:
-                if not is_of_aws(error):
+                if not is_of_aws(error) and not isinstance(error, UnreadableItem):
                     raise
                 logger.warning("permits not changed", action="permits-failed", error=str(error))
 
