@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from duewheel.rules.access.grants import ANYTHING
 from duewheel.rules.bulk.operation import IDS_MAX, State
+from duewheel.rules.callbacks.types import HttpCallback, OnOutcome, Told
 from duewheel.rules.refusals import (
     ListIndexOff,
     UnknownOperation,
@@ -22,6 +23,7 @@ from tests.support.operations import (
     refused,
     worked_on,
 )
+from tests.support.receiver import BUSY
 from tests.support.world import CALLER, World
 
 HOUR_MS = 3_600_000
@@ -48,6 +50,18 @@ def test_all_pending_tasks_of_a_business_are_cancelled_and_no_others(world: Worl
     assert {world.read(task).status for task in mine} == {Status.CANCELLED}
     assert {world.read(task).status for task in theirs} == {Status.PENDING}
     assert world.operations.open_ones().operations == []
+
+
+def test_an_operation_cancels_no_notice(world: World) -> None:
+    """Only an admin may, and an operation has the right to write."""
+    hook = HttpCallback("https://receiver.example/outcomes")
+    world.configured("orders", on_outcome=OnOutcome((Told.CANCELLED,), hook))
+    world.receiver.answer = lambda received: BUSY
+    world.cancel(world.created(HOUR_MS).task_id)
+    world.drain()  # the notice waits for its next attempt
+    operation = done(world, "cancel", filter=ALL)
+    assert numbers(operation) == (0, 0, 1)
+    assert [one.type for one in refused(world, operation)] == ["not-permitted"]
 
 
 def test_a_filter_leaves_out_what_it_does_not_match(world: World) -> None:
