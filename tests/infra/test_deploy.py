@@ -410,17 +410,30 @@ def test_the_tables_are_protected_from_deletion_after_the_deployment(
     [("prod", False, 1), ("prod", True, 0), ("dev", False, 0), ("staging", False, 0)],
 )
 def test_the_stack_of_prod_is_protected_from_deletion(
-    aws: Aws, sam: Path, environment: str, is_protected: bool, calls: int
+    aws: Aws,
+    sam: Path,
+    capsys: pytest.CaptureFixture[str],
+    environment: str,
+    is_protected: bool,
+    calls: int,
 ) -> None:
-    wanted = options(sam, environment=environment)
+    made = stack_in("CREATE_COMPLETE")
+    made["Stacks"][0]["EnableTerminationProtection"] = is_protected
+    nothing: dict[str, Any] = {"StackResourceSummaries": []}
+    no_stack(aws)
+    limit(aws, 1_000)
+    aws.answers("cloudformation", "describe_stacks", made)
+    for _ in range(2):
+        aws.answers("cloudformation", "list_stack_resources", nothing)
     for _ in range(calls):
         aws.answers(
             "cloudformation", "update_termination_protection", {},
             StackName="duewheel-dev", EnableTerminationProtection=True,
         )  # fmt: skip
-    account = deploy.Account(aws.client, "eu-west-1")
-    said = deploy._kept(account, wanted, {"EnableTerminationProtection": is_protected})
-    assert len(said) == calls
+    aws.answers("cloudformation", "list_stack_resources", nothing)
+    assert run(aws, options(sam, environment=environment)) == 0
+    said = "duewheel-dev is protected from deletion now." in capsys.readouterr().out
+    assert said == bool(calls)
 
 
 TABLES = {"Wheel": "old-wheel", "Registry": "old-registry", "Secrets": "old-secrets"}
