@@ -8,6 +8,7 @@ which types of problem it may return.
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -24,6 +25,7 @@ class Row(Struct, frozen=True):
     documented: str = ""  # the detail, as the document has it
 
 
+_invalid = partial(Row, "invalid-field")
 ROWS: Sequence[Row] = (
     # The state of the service.
     Row("unknown-task", "no such task", calls=r".*/tasks/\{(task_id|key)\}"),
@@ -34,12 +36,7 @@ ROWS: Sequence[Row] = (
     Row("unknown-operation", "no such operation", calls=r".*/operations/\{operation_id\}.*"),
     Row("operation-ended", "the operation has ended", calls=r"POST /v1/operations/.*/stop"),
     Row("too-many-operations", "as many bulk operations", calls="POST /v1/operations"),
-    Row(
-        "invalid-field",
-        "an id of a task says where it stands",
-        field="ids",
-        calls="POST /v1/operations",
-    ),
+    _invalid("an id of a task says where it stands", field="ids", calls="POST /v1/operations"),
     Row("unknown-api-key", "no such API key", calls=r".*/keys/\{key_id\}.*"),
     Row("malformed-task-id", "an id of a task says where it stands", calls=r".*\{task_id\}.*"),
     Row(
@@ -69,84 +66,58 @@ ROWS: Sequence[Row] = (
     Row("target-not-enabled", "what this deployment may call"),
     Row("code-404", "no such timer", calls=r".*/api/.*"),
     # Two fields together, or a field and the business.
-    Row("invalid-field", "the business fills in no callback", field=r"(.*\.)?callback(\.url)?"),
-    Row(
-        "invalid-field",
+    _invalid("the business fills in no callback", field=r"(.*\.)?callback(\.url)?"),
+    _invalid(
         "smaller than first_delay_seconds",
         field=r"(.*\.)?retry\.max_delay_seconds",
         documented="`max_delay_seconds` is at least `first_delay_seconds`",
     ),
-    Row("invalid-field", "beside delays_seconds", field=r"(.*\.)?retry\.\w+"),
-    Row(
-        "invalid-field",
-        "beside if-match",
-        field="if-none-match",
-        documented="not beside `If-Match`",
+    _invalid("beside delays_seconds", field=r"(.*\.)?retry\.\w+"),
+    _invalid("beside if-match", field="if-none-match", documented="not beside `If-Match`"),
+    _invalid(
+        "begin and end of a period", field=r"from|to|(filter\.)?(since|until|due_from|due_to)"
     ),
-    Row(
-        "invalid-field",
-        "begin and end of a period",
-        field=r"from|to|(filter\.)?(since|until|due_from|due_to)",
-    ),
-    Row(
-        "invalid-field",
+    _invalid(
         "cron or every_seconds",
         field="cron|every_seconds|dst_gap|dst_overlap",
         documented="The timer has to have one of `cron` and `every_seconds` then",
     ),
-    Row(
-        "invalid-field",
-        "limits of no key",
-        field="flow",
-        documented="One of both has limits",
-    ),
-    Row(
-        "invalid-field",
+    _invalid("limits of no key", field="flow", documented="One of both has limits"),
+    _invalid(
         "one call at a time beside in_order",
         field=r"flow\.(default|prefixes\..*)\.calls_in_flight",
         documented="called one after the other, so `calls_in_flight` is 1",
     ),
-    Row(
-        "invalid-field",
+    _invalid(
         "not less than every_seconds",
         field="jitter_seconds",
         documented="Less than `every_seconds`",
     ),
-    Row("invalid-field", "no string, where the body is raw", field=r"(.*\.)?payload"),
-    Row(
-        "invalid-field",
+    _invalid("no string, where the body is raw", field=r"(.*\.)?payload"),
+    _invalid(
         "more than the deployment's maximum",
         field=r"(.*\.)?timeout_seconds",
         documented="At most what the deployment allows",
     ),
     # The clock.
-    Row(
-        "invalid-field",
+    _invalid(
         "more than ten years ahead",
         field=r"(.*\.)?(due_at|due_ms|max_due_at)",
         documented="p to ten years ahead",
     ),
-    Row("invalid-field", "out of the reach of timers", field="start_at|end_at|from|exclude.*"),
-    Row("invalid-field", "in the past", field="expires_at"),
+    _invalid("out of the reach of timers", field="start_at|end_at|from|exclude.*"),
+    _invalid("in the past", field="expires_at"),
     # Rules that only code can check.
-    Row(
-        "invalid-field",
-        "opaque: the service makes it",
-        field="cursor",
-        documented="What the page before answered",
+    _invalid(
+        "opaque: the service makes it", field="cursor", documented="What the page before answered"
     ),
-    Row("invalid-field", "no URL that may be called", field=r"(.*\.)?url"),
-    Row("invalid-field", "a header that is not the caller's", field=r"(.*\.)?headers(\..*)?"),
-    Row(
-        "invalid-field",
-        "no zone of IANA",
-        field="timezone",
-        documented="A zone of the IANA database",
-    ),
-    Row("invalid-field", "not printable", field=r"name|name_prefix|managed_by|(.*\.)?labels?\..*"),
-    Row("invalid-field", "no host or origin", field="allowed_hosts|trusted_origins"),
-    Row("invalid-field", "not base64 of a secret", field="signing_secrets"),
-    Row("invalid-field", "no value that a header can have", field=r"secrets\..*"),
+    _invalid("no URL that may be called", field=r"(.*\.)?url"),
+    _invalid("a header that is not the caller's", field=r"(.*\.)?headers(\..*)?"),
+    _invalid("no zone of IANA", field="timezone", documented="A zone of the IANA database"),
+    _invalid("not printable", field=r"name|name_prefix|managed_by|(.*\.)?labels?\..*"),
+    _invalid("no host or origin", field="allowed_hosts|trusted_origins"),
+    _invalid("not base64 of a secret", field="signing_secrets"),
+    _invalid("no value that a header can have", field=r"secrets\..*"),
     Row("code-422", "no URL that may be called", field=r"notifyHTTPParam\.url.*"),
     Row("code-422", "an app whose business's name is too long", field="app: is too long.*"),
     Row(
