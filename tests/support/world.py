@@ -363,6 +363,16 @@ class World:
         self.drain()
         return self.read(tasks[0])
 
+    def settle(self, task: Task) -> Task:
+        """Dispatch and deliver until the task has ended; returns it."""
+        for _ in range(200):
+            current = self.read(task)
+            if not current.is_live:
+                return current
+            self.dispatch_until(-(-max(current.next_ms, self.clock.now_ms()) // 1000))
+            self.drain()
+        raise AssertionError("the task never ended")
+
     def let_pass(self, seconds: int, stride: int = 1) -> None:
         """Dispatch and deliver for so long, `stride` seconds at a time."""
         for _ in range(0, seconds, stride):

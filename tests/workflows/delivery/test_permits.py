@@ -236,15 +236,16 @@ def test_who_waits_for_a_permit_until_the_run_ends_is_too_late(world: World) -> 
     asyncio.run(lived())
 
 
+def all_wanted(wanted: Wanted) -> Taken:
+    return Taken(Holding(wanted.count, wanted.until_ms), wanted.count)
+
+
 def test_a_permit_is_renewed_until_its_call_begins(world: World) -> None:
     """A call may wait for a permit of its business long after it has one of its key."""
     task, latest_ms = world.created(FAR_MS), world.clock.now_ms() + 60_000
 
-    def change(wanted: Wanted) -> Taken:
-        return Taken(Holding(wanted.count, wanted.until_ms), wanted.count)
-
     async def lived() -> None:
-        pool = Pool(world.clock, change, "a")
+        pool = Pool(world.clock, all_wanted, "a")
         grant = await pool.acquire(task, task.due_ms, latest_ms, 1_000)
         for _ in range(10):
             world.clock.advance_ms(rules.BEGIN_MS - rules.SURE_MS)
@@ -260,11 +261,8 @@ def test_a_permit_is_renewed_until_its_call_begins(world: World) -> None:
 def test_no_call_begins_by_a_permit_that_has_expired_and_was_taken_again(world: World) -> None:
     task, latest_ms = world.created(FAR_MS), world.clock.now_ms() + 60_000
 
-    def change(wanted: Wanted) -> Taken:
-        return Taken(Holding(wanted.count, wanted.until_ms), wanted.count)
-
     async def lived() -> None:
-        pool = Pool(world.clock, change, "a")
+        pool = Pool(world.clock, all_wanted, "a")
         first = await pool.acquire(task, task.due_ms, latest_ms, 1_000)
         world.clock.advance_ms(30_000)  # it freezes
         second = await pool.acquire(task, task.due_ms, latest_ms, 1_000)

@@ -7,7 +7,7 @@ import pytest
 
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import RetryPolicy
-from duewheel.rules.tasks.task import Status, Task
+from duewheel.rules.tasks.task import Status
 from tests.support.receiver import BUSY, OK, Received
 from tests.support.recorder import Call
 from tests.support.world import World
@@ -15,22 +15,12 @@ from tests.support.world import World
 POLICY = RetryPolicy(attempts_max=4, delays_seconds=(10.0, 60.0, 600.0))
 
 
-def run_until_settled(world: World, task: Task) -> Task:
-    for _ in range(200):
-        current = world.read(task)
-        if current.status is not Status.PENDING:
-            return current
-        world.dispatch_until(-(-max(current.next_ms, world.clock.now_ms()) // 1000))
-        world.drain()
-    raise AssertionError("the task never ended")
-
-
 def test_each_retry_waits_for_the_next_delay_of_the_policy(world: World) -> None:
     task = world.created(in_ms=60_000, retry=POLICY)
     world.receiver.answer = lambda received: (
         OK if received.headers["duewheel-attempt"] == "4" else BUSY
     )
-    settled = run_until_settled(world, task)
+    settled = world.settle(task)
 
     at = [received.at_ms - task.due_ms for received in world.receiver.received]
     assert [round((b - a) / 1000) for a, b in itertools.pairwise(at)] == [10, 60, 600]
@@ -42,7 +32,7 @@ def test_each_retry_waits_for_the_next_delay_of_the_policy(world: World) -> None
 def test_a_task_whose_attempts_all_failed_is_dead_with_a_reason(world: World) -> None:
     task = world.created(in_ms=60_000, retry=POLICY)
     world.receiver.answer = lambda received: BUSY
-    settled = run_until_settled(world, task)
+    settled = world.settle(task)
 
     assert settled.status is Status.DEAD
     assert settled.attempts == len(world.receiver.received) == 4
@@ -64,7 +54,7 @@ def test_retry_after_moves_the_next_attempt_to_later(world: World) -> None:
 def test_a_task_expires_when_its_next_retry_would_be_past_its_grace(world: World) -> None:
     task = world.created(in_ms=60_000, retry=POLICY, expires_after_seconds=30.0)
     world.receiver.answer = lambda received: BUSY
-    settled = run_until_settled(world, task)
+    settled = world.settle(task)
 
     assert settled.status is Status.EXPIRED
     assert settled.attempts == 2
@@ -134,7 +124,7 @@ def test_history_keeps_the_last_ten_attempts(world: World) -> None:
     policy = RetryPolicy(attempts_max=13, delays_seconds=(10.0,))
     task = world.created(in_ms=60_000, retry=policy)
     world.receiver.answer = lambda received: BUSY
-    settled = run_until_settled(world, task)
+    settled = world.settle(task)
 
     assert settled.attempts == 13
     assert len(settled.history) == 10

@@ -41,16 +41,6 @@ def set_tolerance(world: World, seconds: int | None) -> None:
     world.clock.advance_ms(KEPT_MS)
 
 
-def run_until_settled(world: World, task: Task) -> Task:
-    for _ in range(200):
-        current = world.read(task)
-        if current.status is not Status.PENDING:
-            return current
-        world.dispatch_until(-(-max(current.next_ms, world.clock.now_ms()) // 1000))
-        world.drain()
-    raise AssertionError("the task never ended")
-
-
 # Create
 
 
@@ -186,7 +176,7 @@ def test_a_retry_waits_for_a_shared_second_after_its_delay(world: World) -> None
     assert waiting.next_ms == shared(waiting.updated_ms + 10_000, 60)
     assert (waiting.due_ms, waiting.due_at_ms) == (task.due_ms, task.due_at_ms)
     world.receiver.answer = lambda received: OK
-    assert run_until_settled(world, task).status is Status.DELIVERED
+    assert world.settle(task).status is Status.DELIVERED
     assert [one.at_ms for one in world.receiver.received] == [task.due_ms, waiting.next_ms]
 
 
@@ -213,13 +203,13 @@ def test_no_tolerance_ends_a_task_that_could_be_called_without(world: World) -> 
     for waiting in map(world.read, tasks):
         assert waiting.next_ms == waiting.updated_ms + 10_000
     for task in tasks:
-        assert run_until_settled(world, task).status is Status.DELIVERED
+        assert world.settle(task).status is Status.DELIVERED
 
 
 def test_a_redrive_is_called_at_once(world: World) -> None:
     (task,) = create(world, world.new(retry=RetryPolicy(1), tolerance_seconds=3_600))
     world.receiver.answer = lambda received: BUSY
-    dead = run_until_settled(world, task)
+    dead = world.settle(task)
     assert dead.status is Status.DEAD
     world.receiver.answer = lambda received: OK
     world.redrive(task.task_id)
