@@ -297,10 +297,11 @@ def letting_in(teller: Teller) -> None:
 
 
 def looking_after(teller: Teller) -> None:
-    # So many of one minute are in the forecast for certain, and by their number.
-    seconds = [600] * 64 + [630] * 16
+    # So many of one batch are in the forecast for certain, and by their number.
+    seconds = [600] * 320 + [630] * 16
     tasks = [{"biz_type": "orders", "delay_seconds": s, "callback": HOOK} for s in seconds]
-    teller.call("POST", "/v1/tasks/batch", {"tasks": tasks})
+    for _ in range(2):
+        teller.call("POST", "/v1/tasks/batch", {"tasks": tasks})
     teller.advance(300.25)
     teller.example("wheel", "GET", "/v1/wheel")
     teller.example("health", "GET", "/v1/health")

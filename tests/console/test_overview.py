@@ -422,7 +422,7 @@ def test_it_shows_what_the_service_says(viewer: Viewer, service: Service, crowde
     expect(wrong(page)).to_contain_text("Tasks died of 1 error in the last hour. status 503")
     expect(viewer.rows("Latest deaths")).to_contain_text("payments")
     expect(figure(page, "Last hour")).to_contain_text("5 delivered")
-    expect(figure(page, "Next hour")).to_contain_text("≈ 100 expected")
+    expect(figure(page, "Next hour")).to_contain_text("≈ 640 expected")
     orders = viewer.rows("Businesses in the last hour").filter(has_text="orders")
     expect(orders).to_contain_text("5")
 

@@ -2,6 +2,7 @@ from msgspec import to_builtins
 
 from duewheel.interface.wheel.wheel_view import OPEN_PLACES_SHOWN, wheel_view
 from duewheel.rules.wheel.open_places import OpenPlace, Why
+from duewheel.rules.wheel.sharding import MinuteLoad
 from duewheel.workflows.wheel.read_status import WheelState
 
 NOW_MS = 1_900_000_000_250
@@ -58,3 +59,26 @@ def test_the_wheel_shows_its_pointers_and_the_oldest_of_its_open_places() -> Non
     assert (shown[1]["page"], shown[1]["why"]) == (None, "failed")
     none = to_builtins(wheel_view(WheelState(**{**to_builtins(state), "open_places": ()})))
     assert none["open_places"] == {"count": 0, "oldest_age_seconds": None, "places": []}
+
+
+def test_the_forecast_leaves_out_what_single_samples_make() -> None:
+    minute = NOW_MS // 60_000 + 1
+    samples = MinuteLoad(minute, {0: 64.0, 30: 64.0})
+    steady = MinuteLoad(minute + 1, dict.fromkeys(range(50), 64.0))
+    crowd = MinuteLoad(minute + 2, {0: 640.0, 30: 64.0})
+    state = WheelState(
+        now_ms=NOW_MS,
+        buckets=1_000,
+        origin_second=SECOND,
+        time_pointer=SECOND,
+        sweep_pointer=SECOND,
+        open_places=(),
+        leader=None,
+        forecast=[samples, steady, crowd],
+    )
+    forecast = wheel_view(state).forecast
+    assert forecast.tasks == 3_904
+    assert [(each.tasks, each.seconds) for each in forecast.minutes] == [
+        (3_200, {}),
+        (704, {"0": 640}),
+    ]

@@ -32,8 +32,12 @@ def wheel_sentences(found: Wheel) -> list[str]:
         f"time pointer   {here(time.at)}, {time.lag_seconds:g} s behind",
         f"sweep pointer  {here(sweep.at)}, {sweep.lag_seconds:g} s behind",
         f"open places    {open_places_sentence(found.open_places)}",
-        f"next hour      {found.forecast.get('tasks', 0):,} calls",
+        f"next hour      {forecast_sentence(found.forecast.get('tasks', 0))}",
     ]
+
+
+def forecast_sentence(tasks: int) -> str:
+    return f"about {tasks:,} calls in crowded minutes" if tasks else "no crowded minute"
 
 
 def open_places_sentence(found: OpenPlaces) -> str:

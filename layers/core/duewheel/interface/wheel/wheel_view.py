@@ -16,6 +16,7 @@ from duewheel.rules.wheel.open_places import (
     age_seconds,
     oldest_first,
 )
+from duewheel.rules.wheel.sharding import FORECAST_TOLD_MIN
 from duewheel.workflows.sweep.audit import Audited
 from duewheel.workflows.wheel.read_status import WheelState
 
@@ -51,7 +52,7 @@ class OpenPlacesView(Struct):
 class LoadView(Struct):
     at: Instant
     tasks: Count
-    seconds: Annotated[dict[str, Count], says("By the second of the minute.")]
+    seconds: Annotated[dict[str, Count], says("The crowded seconds of the minute.")]
 
 
 class ForecastView(Struct):
@@ -132,14 +133,14 @@ def _open_place(place: OpenPlace) -> OpenPlaceView:
 
 def _forecast(state: WheelState) -> ForecastView:
     minutes = [load.after(state.now_ms // 1000) for load in state.forecast]
-    known = [load for load in minutes if load.by_second]
+    known = [load for load in minutes if load.entries >= FORECAST_TOLD_MIN]
     return ForecastView(
         round(sum(load.entries for load in known)),
         [
             LoadView(
                 rfc3339(load.minute * 60_000),
                 round(load.entries),
-                {str(second): round(n) for second, n in load.by_second.items()},
+                {str(s): round(n) for s, n in load.by_second.items() if n >= FORECAST_TOLD_MIN},
             )
             for load in known
         ],

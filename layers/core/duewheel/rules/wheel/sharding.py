@@ -26,6 +26,7 @@ SLICE_ENTRIES = 250
 LOOKED_AT_ONE_IN = 16
 SAMPLED_ONE_IN = 64
 FORECAST_MINUTES = 60
+FORECAST_TOLD_MIN = 10 * SAMPLED_ONE_IN  # of less, ten samples or fewer say nothing
 
 
 def shards_for(expected: float) -> int:

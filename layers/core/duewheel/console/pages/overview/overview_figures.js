@@ -80,8 +80,8 @@ function atWork({ minutes, businesses, operations }) {
 function nextHour({ forecast: { tasks, minutes } }) {
   const best = minutes.reduce((most, minute) => (minute.tasks > (most?.tasks ?? 0) ? minute : most), null);
   return [
-    [tasks === 0 ? "0" : `≈ ${number(tasks)}`, " ", el("span", { class: "unit" }, "expected")],
-    best === null ? "no task is known" : `most at ${written(best.at).slice(11, 16)}: ${number(best.tasks)}`,
+    [tasks === 0 ? "few" : `≈ ${number(tasks)}`, " ", el("span", { class: "unit" }, "expected")],
+    best === null ? "no crowded minute" : `most at ${written(best.at).slice(11, 16)}: ${number(best.tasks)}`,
   ];
 }
 

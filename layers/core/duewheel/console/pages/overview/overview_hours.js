@@ -43,5 +43,5 @@ function said(cell) {
   if (cell.due !== null) return saidOfCell(cell);
   const at = written(new Date(cell.at).toISOString()).slice(0, 16);
   if (cell.expected === undefined || cell.expected === null) return `${at}: not counted yet`;
-  return `${at}: ${cell.expected === 0 ? "nothing" : `about ${cell.expected.toLocaleString("en")}`} expected`;
+  return `${at}: ${cell.expected === 0 ? "few" : `about ${cell.expected.toLocaleString("en")}`} expected`;
 }

@@ -1,4 +1,4 @@
-// The next hour by second, as far as the wheel's headers know.
+// The next hour by minute, as far as the forecast knows it.
 
 import { axis, chart, pointed } from "../../parts/chart.js";
 import { el } from "../../parts/elements.js";
@@ -14,21 +14,14 @@ const LAYERS = [{ name: "expected", of: ({ tasks }) => tasks }];
 
 export function forecast(state, asked) {
   const { now, forecast: expected } = state.answer;
-  const points = secondsOf(expected.minutes);
+  const points = expected.minutes.map(({ at, tasks }) => ({ at: Date.parse(at), until: Date.parse(at) + MINUTE_MS, tasks }));
   return el(
     "section",
     { "aria-labelledby": "next-hour" },
     el("h2", { id: "next-hour" }, "The next hour"),
-    el("p", { class: "quiet" }, `About ${counted(expected.tasks)} of all businesses expected, by second. An estimate: single tasks are noted by chance, one in 64 and then as 64; tasks cancelled or moved since are still in it.`),
-    points.length === 0 ? empty("No task is known to fall due in the next hour.") : drawn(state, asked, points, Date.parse(now)),
+    el("p", { class: "quiet" }, `An estimate, of all businesses by the minute. Single tasks are noted by chance, one in 64, so minutes and seconds with fewer than 640 are left out. Tasks cancelled or moved since are still in it.`),
+    points.length === 0 ? empty("No minute of the next hour is expected to have 640 tasks or more.") : drawn(state, asked, points, Date.parse(now)),
   );
-}
-
-function secondsOf(minutes) {
-  return minutes.flatMap(({ at, seconds }) => Object.entries(seconds).map(([second, tasks]) => {
-    const from = Date.parse(at) + Number(second) * 1000;
-    return { at: from, until: from + 1000, tasks };
-  }));
 }
 
 function drawn(state, asked, points, now) {
@@ -36,9 +29,9 @@ function drawn(state, asked, points, now) {
   const to = Math.max(now + HOUR_MS, points.at(-1).until);
   const told = pointed(state, points, mostCrowded(points));
   const point = points[told];
-  const text = `${written(iso(point.at)).slice(11)}: ${counted(point.tasks)} expected`;
+  const text = `${written(iso(point.at)).slice(11, 16)}: about ${point.tasks.toLocaleString("en")} tasks expected`;
   return [
-    chart({ label: "Tasks expected in the next hour, by second", from, to, points, layers: LAYERS, told, text, state }),
+    chart({ label: "Tasks expected in the next hour, by minute", from, to, points, layers: LAYERS, told, text, state }),
     axis(from, to),
     el("p", { class: "readout" }, text, waysOn(asked, point)),
     el("details", {}, el("summary", {}, "As a table"), asTable(state.answer.forecast.minutes, asked)),
@@ -52,12 +45,7 @@ function mostCrowded(points) {
 
 function waysOn({ biz_type: name }, { at }) {
   if (!name) return el("span", { class: "quiet" }, " · choose a business to see its tasks");
-  const minute = at - (at % MINUTE_MS);
-  return [
-    " · tasks of ", el("code", {}, name), " due in ",
-    el("a", { href: tasksHref(name, at, at + 1000) }, "this second"), " or ",
-    el("a", { href: tasksHref(name, minute, minute + MINUTE_MS) }, "this minute"),
-  ];
+  return [" · tasks of ", el("code", {}, name), " due in ", el("a", { href: tasksHref(name, at, at + MINUTE_MS) }, "this minute")];
 }
 
 export function tasksHref(name, from, to) {
@@ -81,10 +69,6 @@ function secondsSaid({ at, seconds }, name) {
     return el("span", { class: "second" }, name ? el("a", { href: tasksHref(name, from, from + 1000) }, text) : text, ` ${tasks.toLocaleString("en")}`);
   });
   return [said.map((one) => [one, " "]), known.length > SECONDS_TOLD && el("span", { class: "quiet" }, `and ${known.length - SECONDS_TOLD} more seconds`)];
-}
-
-function counted(tasks) {
-  return tasks === 1 ? "1 task" : `${tasks.toLocaleString("en")} tasks`;
 }
 
 function iso(at) {
