@@ -248,7 +248,8 @@ def probing(teller: Teller) -> None:
     for _ in range(20):
         created(teller, delay_seconds=60, callback={"url": f"{INBOX}/orders"})
     task = created(teller, delay_seconds=1800, callback={"url": f"{INBOX}/orders"})
-    teller.advance(61)
+    with patch("duewheel.rules.delivery.circuit_breaker.JITTER", 0):
+        teller.advance(61)
     teller.example("run-blocked", "POST", f"{path_of(task)}/run")
     host = SHOWN_ADDRESS
     teller.example("probe", "POST", "/v1/businesses/orders/probe", {"host": host})

@@ -1,6 +1,7 @@
 """The overview: the first page, which is left open. The service's answers are replaced, so that
 each trouble is there; one test sees the service's own."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -38,7 +39,8 @@ def business(name: str, **given: Any) -> Answer:
     return {
         "biz_type": name, "paused": False, "paused_flow_keys": 0, "lane": "main",
         "breakers": [], "calls_per_second": None, "calls_in_flight": None,
-        "usage": {"calls": None, "calls_in_flight": None}, "hour": counts(), **given,
+        "usage": {"calls": None, "calls_in_flight": None}, "hour": counts(),
+        "died_since": 0, **given,
     }  # fmt: skip
 
 
@@ -142,7 +144,10 @@ def test_without_trouble_it_says_so_and_what_it_looked_at(
 ) -> None:
     viewer.open("overview")
     expect(wrong(viewer.page)).to_contain_text(
-        "Nothing is wrong. Looked at: the wheel, 2 businesses."
+        re.compile(
+            "Nothing is wrong. Looked at: the wheel, 2 known businesses, "
+            r"deaths in 2 of them up to now, tasks that fell due before \d\d:\d\d\."
+        )
     )
     expect(figure(viewer.page, "Calls")).to_contain_text("on time")
 

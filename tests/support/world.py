@@ -264,6 +264,7 @@ class World:
             keep_order=notifier.order(),
             tell_outcome=wheel.tell_outcome(),
             entry_writer=self.entry_writer,
+            seen=wired_businesses.seen_businesses(),
             random_unit=lambda: 1.0,
         )
 

@@ -12,7 +12,8 @@ from duewheel.values import Breaker, Counts, Usage
 
 @dataclass(frozen=True, kw_only=True)
 class BusinessNow(Value):
-    """`hour`: its tasks of the minutes of the overview. `paused_flow_keys`: how many there are."""
+    """`hour`: its tasks of the minutes of the overview; `died_since`: deaths found after these.
+    `paused_flow_keys`: how many there are."""
 
     biz_type: str
     paused: bool = False
@@ -23,6 +24,7 @@ class BusinessNow(Value):
     calls_in_flight: int | None = None
     usage: Usage | None = field(default=None, metadata=read_by(Usage.read))
     hour: Counts = field(metadata=read_by(Counts.read))
+    died_since: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

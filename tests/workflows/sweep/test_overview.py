@@ -207,3 +207,28 @@ def test_without_limits_and_tasks_a_business_costs_no_request_of_its_own(world: 
     world.recorder.clear()
     overview(world)
     assert Counter(world.recorder.operations()) == Counter(Query=3, BatchGetItem=1, GetItem=1)
+
+
+def test_a_business_whose_first_task_just_died_is_shown_at_once(world: World) -> None:
+    world.receiver.answer = failing(503)
+    task = world.created(biz_type="new", retry=ONCE)
+    world.come_up(task)
+    found = overview(world)
+    assert [(one.business.biz_type, one.hour, one.died_since) for one in found.businesses] == [
+        ("new", NOTHING, 1)
+    ]
+    assert [group.count for group in found.deaths.groups] == [1]
+    (listed,) = world.read_businesses.page(PageQuery(), ANYTHING.access).businesses
+    assert listed.business.biz_type == "new"
+    world.sweep_past(task.due_ms // 1000 // 60 * 60 + 59)
+    assert (shown(world)["new"].hour.dead, shown(world)["new"].died_since) == (1, 0)
+
+
+def test_deaths_are_noted_by_one_write_a_day(world: World) -> None:
+    world.receiver.answer = failing(503, 503, 503)
+    tasks = [world.created(retry=ONCE) for _ in range(3)]
+    world.recorder.clear()
+    world.come_up(tasks[0])
+    key = registry_keys.seen("orders")
+    noted = [call for call in world.recorder.calls if call.request.get("Key") == key]
+    assert [call.operation for call in noted] == ["UpdateItem"]

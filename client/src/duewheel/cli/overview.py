@@ -76,6 +76,7 @@ def _row(one: BusinessNow) -> dict[str, Any]:
         (f"{one.paused_flow_keys} flow keys paused", one.paused_flow_keys),
         (f"blocked: {hosts}", one.breakers),
         ("slow lane", one.lane == "slow"),
+        (f"{one.died_since} just died", one.died_since),
     )
     return {
         "biz_type": one.biz_type,

@@ -6,7 +6,7 @@ from duewheel.rules.callbacks.outcome import Outcome
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.stores.businesses.cache import BusinessCache
 from duewheel.wiring import creating, process
-from duewheel.wiring.businesses import business_cache, permits
+from duewheel.wiring.businesses import business_cache, permits, seen_businesses
 from duewheel.wiring.process import clock, once
 from duewheel.wiring.wheel import entry_writer, keys, tasks, tell_outcome
 from duewheel.workflows.delivery.end_work import EndWork
@@ -61,6 +61,7 @@ def reported_work() -> EndWork:
         keys=keys(),
         keep_order=creating.order(),
         entry_writer=entry_writer(),
+        seen=seen_businesses(),
         random_unit=process.random_unit(),
         tell_outcome=tell_outcome(),
     )

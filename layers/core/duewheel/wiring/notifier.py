@@ -150,6 +150,7 @@ def fail_attempt() -> FailAttempt:
         keep_order=order(),
         tell_outcome=tell_outcome(),
         entry_writer=entry_writer(),
+        seen=seen_businesses(),
         random_unit=random_unit(),
     )
 

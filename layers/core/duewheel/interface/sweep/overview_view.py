@@ -40,6 +40,7 @@ class BusinessNowView(Struct, kw_only=True):
     calls_in_flight: Count | None
     usage: InUseView
     hour: Annotated[TallyView, says("Of the tasks of `minutes`, and with their words.")]
+    died_since: Annotated[Count, says("Deaths that were found since `to`, and are not in `hour`.")]
 
 
 class DeathsOfView(Struct):
@@ -115,6 +116,7 @@ def _business(one: BusinessNow, now_ms: int) -> BusinessNowView:
         calls_in_flight=business.own.calls_in_flight,
         usage=InUseView(call_rate_view(one.usage), permits_view(one.usage)),
         hour=TallyView(**tally_members(one.hour)),
+        died_since=one.died_since,
     )
 
 

@@ -18,6 +18,7 @@ from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.lifecycle import is_expired
 from duewheel.rules.tasks.outcome_notice import TOLD_OF
 from duewheel.rules.tasks.task import Attempt, Status, Task
+from duewheel.stores.sweep.seen_businesses import SeenBusinesses
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.tasks.keep_order import KeepOrder
@@ -40,6 +41,7 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
     keep_order: KeepOrder
     tell_outcome: TellOutcome
     entry_writer: EntryWriter
+    seen: SeenBusinesses
     random_unit: Callable[[], float]
 
     def failed(
@@ -105,6 +107,8 @@ class FailAttempt(Struct, frozen=True, kw_only=True):
         counts.add(_COUNTED_AS[after.status])
         self.keys.release([after])
         self.keep_order.ended([after])
+        if after.status is Status.DEAD:  # its business is known at once, and not when it is swept
+            self.seen.note(after.biz_type, self.clock.now_ms() // 60_000)
         logger.warning(
             "task ended undelivered",
             action=after.status.value,

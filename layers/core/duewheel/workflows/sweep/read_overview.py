@@ -6,11 +6,13 @@ to three minutes old. Deaths are looked for in a few businesses with tasks since
 those of which most failed in the hour.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from duewheel.clock import Clock
 from duewheel.fan_out import fan_out
@@ -26,6 +28,7 @@ from duewheel.rules.sweep.minute_statistics import MINUTES_DEFAULT, NOTHING, Min
 from duewheel.rules.tasks import death_groups
 from duewheel.rules.tasks.dead_tasks import Found, Stretch
 from duewheel.rules.tasks.death_groups import DeathGroup
+from duewheel.rules.tasks.task import Status
 from duewheel.stores.bulk.operations import OperationStore
 from duewheel.stores.sweep.minute_statistics import MINUTES_PER_DAY, StatisticsStore
 from duewheel.stores.tasks.indexes import DeadIndex
@@ -48,13 +51,15 @@ class BusinessNow(Struct, frozen=True, kw_only=True):
     business: Business
     usage: Usage
     hour: Tally
+    died_since: int = 0  # how many deaths were found that `hour` does not have yet
 
     def is_worth_showing(self, now_ms: int) -> bool:
         """False if it has nothing that holds tasks back, and had none in the hour."""
         business = self.business
         is_held = business.paused or business.paused_flow_keys or business.health.breakers
         is_slow = business.lane_at(now_ms) is BusinessLane.SLOW
-        return bool(is_held) or is_slow or self.hour != NOTHING or _is_used(self.usage)
+        has_some = self.hour != NOTHING or self.died_since > 0
+        return bool(is_held) or is_slow or has_some or _is_used(self.usage)
 
 
 class Deaths(Struct, frozen=True, kw_only=True):
@@ -65,6 +70,7 @@ class Deaths(Struct, frozen=True, kw_only=True):
     tasks: int
     goes_on: bool
     groups: list[DeathGroup]
+    uncounted: Mapping[str, int]  # by business, those of minutes that are not counted yet
 
 
 class Overview(Struct, frozen=True, kw_only=True):
@@ -106,13 +112,16 @@ class ReadOverview(Struct, frozen=True, kw_only=True):
         readable = [one for one in found if one.business.damaged is None]
         minutes = self._minutes(readable, first_minute, last_minute)
         shown = self._businesses(readable, minutes, now_ms)
+        deaths = self._deaths(readable, shown, now_ms, (last_minute + 1) * 60_000)
+        died = deaths.uncounted
+        shown = [replace(one, died_since=died.get(one.business.biz_type, 0)) for one in shown]
         return Overview(
             now_ms=now_ms,
             first_minute=first_minute,
             last_minute=last_minute,
             minutes=_together(minutes),
             businesses=[one for one in shown if one.is_worth_showing(now_ms)],
-            deaths=self._deaths(readable, shown, now_ms),
+            deaths=deaths,
             operations=self._operations(access) if query.cursor is None else [],
             looked_at=len(found),
             cursor=cursors.sealed(last, _QUESTION, self.secret),
@@ -158,11 +167,17 @@ class ReadOverview(Struct, frozen=True, kw_only=True):
         found = self.operations.open_ones().operations
         return in_turn(one for one in found if access.reaches(one.biz_type))[:OPERATIONS_MAX]
 
-    def _deaths(self, found: Sequence[Known], shown: Sequence[BusinessNow], now_ms: int) -> Deaths:
+    def _deaths(
+        self,
+        found: Sequence[Known],
+        shown: Sequence[BusinessNow],
+        now_ms: int,
+        counted_until_ms: int,
+    ) -> Deaths:
         since_ms = now_ms - DEATHS_MS
-        failed = {one.business.biz_type: one.hour.dead + one.hour.failed_attempts for one in shown}
+        hours = {one.business.biz_type: one.hour for one in shown}
         names = _with_tasks(found, _day(since_ms))
-        names.sort(key=lambda name: failed[name], reverse=True)
+        names.sort(key=lambda name: _may_have_died(hours[name]), reverse=True)
         stretch = Stretch(since_ms, now_ms)
 
         def read(biz_type: str) -> Found:
@@ -177,7 +192,17 @@ class ReadOverview(Struct, frozen=True, kw_only=True):
             tasks=len(homes),
             goes_on=any(part.goes_on for part in parts) or len(names) > DEATHS_OF_MAX,
             groups=death_groups.grouped(tasks.values(), since_ms),
+            uncounted=Counter(
+                task.biz_type
+                for task in tasks.values()
+                if task.status is Status.DEAD and (task.settled_ms or 0) >= counted_until_ms
+            ),
         )
+
+
+def _may_have_died(hour: Tally) -> tuple[int, bool]:
+    """The order in which deaths are looked for. One of which nothing is counted may be new."""
+    return hour.dead + hour.failed_attempts, hour == NOTHING
 
 
 def _with_tasks(found: Iterable[Known], day: int) -> list[str]:

@@ -22,8 +22,8 @@ export function businessesPart({ businesses, looked_at: looked, goes_on: more })
   );
 }
 
-function weight({ breakers, paused, paused_flow_keys: keys, lane, hour }) {
-  return 8 * breakers.length + 4 * (hour.dead > 0) + 2 * (paused || keys > 0) + (lane === "slow" || hour.failed_attempts > 0);
+function weight({ breakers, paused, paused_flow_keys: keys, lane, hour, died_since: died }) {
+  return 8 * breakers.length + 4 * (hour.dead + died > 0) + 2 * (paused || keys > 0) + (lane === "slow" || hour.failed_attempts > 0);
 }
 
 const COLUMNS = [
@@ -38,8 +38,9 @@ const COLUMNS = [
   ["In flight", inFlight],
 ];
 
-function states({ paused, paused_flow_keys: keys, lane, breakers }) {
+function states({ paused, paused_flow_keys: keys, lane, breakers, died_since: died }) {
   const said = [
+    died > 0 && badge(`${died} just died`, "bad"),
     breakers.length > 0 && badge("blocked", "bad"),
     paused && badge("paused"),
     keys > 0 && badge(keys === 1 ? "1 flow key paused" : `${keys} flow keys paused`, "paused"),

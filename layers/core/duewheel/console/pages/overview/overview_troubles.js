@@ -1,7 +1,7 @@
 // What is wrong now, in one list, the worst first. It says that nothing is only if all was read.
 
 import { el } from "../../parts/elements.js";
-import { span } from "../../parts/instants.js";
+import { span, written } from "../../parts/instants.js";
 import { link } from "../../parts/router.js";
 import { summed, latenessUpTo } from "../wheel/wheel_statistics.js";
 
@@ -40,8 +40,9 @@ function verdict(wheel, found) {
   const left = unread(wheel, found);
   if (left.some(({ state: { isRefused } }) => !isRefused)) return unknownOf(wheel, found) ?? el("p", { class: "quiet", "aria-busy": "true" }, "Looking …");
   if (found.answer === null) return unknownOf(wheel, found);
-  const { looked_at: count, goes_on: more } = found.answer;
-  const looked = more ? `the first ${count} businesses; there are more` : count === 1 ? "1 business" : `${count} businesses`;
+  const { looked_at: count, goes_on: more, deaths, to } = found.answer;
+  const known = more ? `the first ${count} known businesses (there are more)` : count === 1 ? "1 known business" : `${count} known businesses`;
+  const looked = `${known}, deaths in ${deaths.businesses} of them up to now, tasks that fell due before ${written(to).slice(11, 16)}`;
   const well = left.length === 0 ? "Nothing is wrong." : "Nothing is wrong with the businesses.";
   return [
     el("p", { class: "well" }, el("span", { class: "sign", "aria-hidden": "true" }, "✓"), el("strong", {}, well), el("span", { class: "quiet" }, ` Looked at: ${left.length === 0 ? "the wheel, " : ""}${looked}.`)),
