@@ -163,7 +163,7 @@ def with_leases(world: World, leases: tuple[dict[str, Any], ...]) -> list[tuple[
         ),
     ],
 )
-def test_a_notifier_ignores_a_damaged_lease(
+def test_a_notifier_leaves_a_page_with_a_damaged_lease_to_the_sweep(
     world: World, leases: tuple[dict[str, Any], ...]
 ) -> None:
     tasks = with_leases(world, leases)
@@ -171,10 +171,12 @@ def test_a_notifier_ignores_a_damaged_lease(
         edit(world, key, **lease)
     world.dispatch_until(tasks[-1][0].home.second)
     world.drain()
+    assert world.receiver.task_ids == []
+    world.sweep_past(tasks[-1][0].home.second)
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task, _ in tasks)
 
 
-def test_the_sweep_ignores_a_damaged_lease(world: World) -> None:
+def test_the_sweep_deletes_a_damaged_lease_and_sends_its_page_again(world: World) -> None:
     leases = LEASES + LEASES_OF_ANOTHER_KIND
     tasks = with_leases(world, leases)
     world.dispatch_until(tasks[-1][0].home.second)

@@ -1,6 +1,7 @@
 """The leases of pages: which run delivers a page, and the mark that it is done.
 
-A lease may expire by TTL: without it the page is only read again. So a damaged lease is deleted.
+A lease may expire by TTL: without it the page is only read again. A damaged lease may be held: no
+run begins its page until the sweep deletes it, when such a run has ended.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 _KEPT_SECONDS = 7 * 86_400
 _ABSURD = "until_ms or resent_ms"
-_TAKES = 2  # the second time without a damaged lease
 _NAMES = {
     f"#{name}": name
     for name in (
@@ -37,10 +37,6 @@ _NAMES = {
         *("tries", "resends", "resent_ms", "expires_at", "begun_ms"),
     )
 }
-
-
-class LeaseDamaged(Exception):
-    """The lease was deleted and is damaged again; the message comes back."""
 
 
 class PageLeaseStore(Struct, frozen=True):
@@ -52,25 +48,22 @@ class PageLeaseStore(Struct, frozen=True):
     def take(
         self, page: PageLease, owner: str, now_ms: int, lease_ms: int
     ) -> PageLease | LeaseHeld | PageFinished:
-        for _ in range(_TAKES):
-            result = self._take(page, owner, now_ms, lease_ms)
-            item = result.attributes if isinstance(result, Written) else result.item
-            if item is None or (isinstance(result, Refused) and "done" in item):
-                return PageFinished()
-            try:
-                lease = readable_lease(item, now_ms)
-            except UnreadableItem as damaged:
-                report_unreadable(damaged)
-                self.forget(damaged)
-                continue
-            if isinstance(result, Written):
-                return lease
-            # Expired and refused: the page was begun too often, and the sweep takes it apart.
-            return LeaseHeld(lease.until_ms) if lease.until_ms >= now_ms else PageFinished()
-        raise LeaseDamaged(f"the lease of page {page.page} is damaged again and again")
+        """Of a page that was begun too often, or has a damaged lease, the sweep takes care."""
+        result = self._take(page, owner, now_ms, lease_ms)
+        item = result.attributes if isinstance(result, Written) else result.item
+        if item is None or (isinstance(result, Refused) and "done" in item):
+            return PageFinished()
+        try:
+            lease = readable_lease(item, now_ms)
+        except UnreadableItem as damaged:
+            report_unreadable(damaged)
+            return PageFinished()
+        if isinstance(result, Written):
+            return lease
+        return LeaseHeld(lease.until_ms) if lease.until_ms >= now_ms else PageFinished()
 
     def forget(self, damaged: UnreadableItem) -> None:
-        """Delete the damaged lease: the next run starts the page from its beginning."""
+        """Delete a damaged lease: the next run starts the page from its beginning."""
         key = {"slot": {"S": damaged.slot}, "place": {"S": damaged.place}}
         delete = [{"DeleteRequest": {"Key": key}}]
         write_all(self.client, self.clock, self.table, delete, "damaged lease could not be deleted")
