@@ -29,7 +29,7 @@ from duewheel.rules.names import AHEAD_DAYS_MAX
 from duewheel.rules.query_string import LIMIT_DEFAULT, LIMIT_MAX
 from duewheel.rules.refusals import Refusal
 from duewheel.rules.sweep import minute_statistics
-from duewheel.rules.tasks import dead_tasks, idempotency, lifecycle, listing
+from duewheel.rules.tasks import idempotency, lifecycle, listing
 from duewheel.rules.tasks import requests as task_requests
 from duewheel.rules.tasks.long_work import REPORT_BYTES_MAX, RESULT_BYTES_MAX
 from duewheel.rules.timers import requests as timer_requests
@@ -176,7 +176,7 @@ deaths that an overview looks at | the latest {DEATHS_MAX} of each of {DEATHS_OF
 keys that a page under a prefix looks at | {PAGE}, and {PAYLOADS}
 keys that a cancel under a prefix looks at | {KEYS_AT_ONCE}, and {PAYLOADS}
 dead tasks on a page | {PAGE}, and {PAYLOADS}
-dead tasks that a page looks at | {dead_tasks.LOOKED_AT_MAX}
+dead tasks that a page looks at | {listing.KEYS_MAX}
 ids of a bulk operation | {IDS_MAX}
 open bulk operations | {OPEN_MAX} of a business, {OPEN_OF_CALLER_MAX} of a caller, \
 {OPEN_IN_ALL_MAX} in all; each is kept for \

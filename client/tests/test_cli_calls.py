@@ -65,6 +65,19 @@ def test_lists_are_filtered_by_each_label() -> None:
         assert request.url.params.get_list("label") == ["team:a&b: é", "n:1"]
 
 
+def listed(cursor: str | None, tasks: list[object], **reached: str) -> httpx.Response:
+    looked_at = {"records": 500, "businesses": 1, **reached}
+    return httpx.Response(200, json={"tasks": tasks, "cursor": cursor, "looked_at": looked_at})
+
+
+def test_a_list_of_several_pages_says_how_many_tasks_it_looked_at() -> None:
+    script = Script(listed("1", [TASK], reached="2030-01-31T08:00:00.000Z"), listed(None, []))
+    result = called("task", "list", "orders", "--status", "pending", script=script)
+    assert ID in result.stdout
+    assert result.stderr == "1,000 tasks were looked at.\n"
+    assert called("task", "list", "orders", script=Script(listed(None, [TASK]))).stderr == ""
+
+
 def test_a_list_without_a_business_is_of_all_and_shows_theirs() -> None:
     task = {**TASK, "biz_type": "orders"}
     script = Script(httpx.Response(200, json={"tasks": [task], "cursor": None}))

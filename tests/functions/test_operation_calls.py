@@ -54,6 +54,15 @@ def test_an_operation_is_made_carried_out_and_read(wired: ManualClock) -> None:
     assert {call("GET", f"/v1/tasks/{one}")[1]["status"] for one in ids} == {"cancelled"}
 
 
+def test_pending_tasks_are_found_by_the_beginnings_of_their_keys(wired: ManualClock) -> None:
+    for key in ("order-1", "order-2", "invoice-1"):
+        created(key=key)
+    operation = made({**CANCEL, "filter": {"key_prefix": "order-"}})
+    run_once()
+    after = read(operation)
+    assert (after["state"], after["changed"], after["position"]) == ("done", 2, None)
+
+
 def test_a_reschedule_shows_the_instant_that_its_walk_has_reached(wired: ManualClock) -> None:
     created(3)
     wired.advance_ms(1_000)

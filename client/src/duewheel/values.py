@@ -149,6 +149,16 @@ class OutcomeNotice(Value):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LookedAt(Value):
+    """What a request for a list has looked at: the more, the fewer match. `reached`: the instant of
+    the last one, if the list goes on."""
+
+    records: int
+    businesses: int = 1
+    reached: datetime | None = field(default=None, metadata=INSTANT)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PrefixCancelled(Value):
     cancelled: int
     too_late: tuple[str, ...] = field(metadata=read_by(tuple))

@@ -16,7 +16,7 @@ from duewheel.rules.bulk.requests import (
 )
 from duewheel.rules.names import AHEAD_SECONDS_MAX
 from duewheel.rules.refusals import InvalidField, TooLarge, UnknownOperation
-from duewheel.rules.tasks.listing import Order
+from duewheel.rules.tasks.listing import Order, Way
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import address_at
 from tests.support.cases import each_case
@@ -143,7 +143,9 @@ def test_a_redrive_by_a_status_other_than_dead_needs_a_period(status: str) -> No
     chosen = asked("redrive", filter={"status": status, **PERIOD}).wish.filter
     assert chosen is not None
     assert (chosen.status, chosen.due_from_ms) == (Status(status), NOON_MS)
-    assert asked("redrive", filter={"status": "dead"}).wish.walks_by_death
+    chosen = asked("redrive", filter={"status": "dead"}).wish.filter
+    assert chosen is not None
+    assert chosen.query("orders", Order.ASC).way is Way.DEATH
 
 
 @each_case(

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.rules.callbacks.types import HttpCallback
-from duewheel.rules.tasks.dead_tasks import Died, Found
-from duewheel.rules.tasks.death_groups import grouped, latest
+from duewheel.rules.tasks.dead_tasks import Died, Found, merged
+from duewheel.rules.tasks.death_groups import grouped
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import Address
 
@@ -67,9 +67,9 @@ def test_a_task_that_was_redriven_or_died_before_is_in_no_group() -> None:
 parts_of_deaths = st.lists(st.lists(st.integers(0, 40), max_size=12), min_size=1, max_size=5)
 
 
-@given(parts_of_deaths, st.integers(1, 12), st.integers(1, 20))
+@given(parts_of_deaths, st.integers(1, 12))
 def test_of_parts_that_were_read_in_part_the_latest_deaths_are_certain(
-    instants: list[list[int]], share: int, count: int
+    instants: list[list[int]], share: int
 ) -> None:
     number = iter(range(1_000))
     whole = [
@@ -77,8 +77,9 @@ def test_of_parts_that_were_read_in_part_the_latest_deaths_are_certain(
         for part in instants
     ]
     read = [part[::-1][:share] for part in whole]
-    found = latest(
-        [Found(some, len(some) < len(part)) for some, part in zip(read, whole, strict=True)], count
+    found = merged(
+        [Found(some, len(some) < len(part)) for some, part in zip(read, whole, strict=True)],
+        is_ascending=False,
     )
     everything = Counter(one.settled_ms for part in whole for one in part)
     shown = [one.settled_ms for one in found.died]

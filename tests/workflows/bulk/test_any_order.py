@@ -208,7 +208,7 @@ class Walk:
 
     def _is_meant(self, number: int) -> bool:
         kind, wish = self.kinds[number], self.operation.wish
-        if wish.walks_by_death:
+        if wish.filter and wish.filter.status is Status.DEAD:
             return kind == "dead"
         return kind in CHANGES[self.action] and wish.due_ms != self.tasks[number].due_ms
 

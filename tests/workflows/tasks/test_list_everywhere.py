@@ -151,7 +151,7 @@ def test_a_page_looks_at_a_bounded_number_of_records_in_all(
     monkeypatch.setattr("duewheel.rules.tasks.listing.KEYS_MAX", 5)
     for name in ("a", "b", "c"):
         created(world, name, 3)
-    found = list(pages(world, ListQuery(status=Status.DEAD)))
+    found = list(pages(world, ListQuery(status=Status.EXPIRED)))
     assert [page.looked_at for page in found] == [LookedAt(5, 2), LookedAt(4, 2)]
     assert not any(page.tasks for page in found)
 

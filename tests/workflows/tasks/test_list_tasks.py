@@ -119,7 +119,7 @@ def test_one_request_reads_a_bounded_number_of_tasks_and_may_return_an_empty_pag
     query = ListQuery("orders", Status.CANCELLED)
 
     first = page(world, query)
-    assert (first.tasks, first.looked_at) == ([], LookedAt(10))
+    assert (first.tasks, first.looked_at) == ([], LookedAt(10, reached_ms=tasks[9].due_ms))
     second = page(world, query, cursor=first.cursor)
     assert second.tasks == []
     third = page(world, query, cursor=second.cursor)

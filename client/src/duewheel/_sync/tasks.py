@@ -2,7 +2,7 @@
 """Tasks: one by one, in batches, by key."""
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from duewheel.requests import (
     due,
     label_texts,
 )
-from duewheel.values import PrefixCancelled, Task
+from duewheel.values import LookedAt, PrefixCancelled, Task
 
 Callback = str | Mapping[str, Any]
 
@@ -173,9 +173,12 @@ class Tasks:
         due_to: datetime | None = None,
         order: Literal["asc", "desc"] = "asc",
         page_size: int = 100,
+        each_page: Callable[[LookedAt], None] | None = None,
     ) -> Iterator[Task]:
         """Tasks that match all that is given, by due instant, `due_to` excluded; without a business
-        those of all within reach, by business. Needs the list index of the deployment."""
+        those of all within reach, by business. Pending ones: first those that are due from now on,
+        then the overdue; under a key prefix by key; dead ones by the instant of death. `each_page`
+        gets what a request has looked at. Most lists need the list index of the deployment."""
         query = {
             "biz_type": biz_type,
             "status": status,
@@ -189,6 +192,8 @@ class Tasks:
             "limit": page_size,
         }
         for page in self._transport.pages("/v1/tasks", query):
+            if each_page is not None and "looked_at" in page:
+                each_page(LookedAt.read(page["looked_at"]))
             for task in page["tasks"]:
                 yield Task.read(task)
 

@@ -1,14 +1,15 @@
-"""Shows on stderr how far an operation is, until it has ended."""
+"""Shows on stderr how far an operation or a list is, until it has ended."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from duewheel._sync.client import Duewheel
 from duewheel.cli.framework import output
-from duewheel.cli.shown import as_text
-from duewheel.values import Operation
+from duewheel.cli.shown import as_text, here
+from duewheel.values import LookedAt, Operation
 
 _DONE: Mapping[str, str] = {
     "cancel": "cancelled",
@@ -41,6 +42,29 @@ def followed(api: Duewheel, operation_id: str, total: int | None) -> Operation:
                 output().note(said)
             last = said
     return found
+
+
+@contextmanager
+def looking() -> Iterator[Callable[[LookedAt], None]]:
+    """Yields what is to be called for each page of a list. One of several pages ends with a note of
+    how many records it took."""
+    console = Console(stderr=True)
+    pages: list[LookedAt] = []
+    with console.status("") if console.is_terminal else nullcontext() as status:
+
+        def seen(page: LookedAt) -> None:
+            pages.append(page)
+            if status is not None:
+                at = f", up to {here(page.reached)}" if page.reached else ""
+                status.update(f"{_records(pages):,} looked at{at}")
+
+        yield seen
+    if len(pages) > 1 and not output().is_json:
+        output().note(f"{_records(pages):,} tasks were looked at.")
+
+
+def _records(pages: list[LookedAt]) -> int:
+    return sum(page.records for page in pages)
 
 
 def many_tasks(count: int) -> str:

@@ -1,7 +1,8 @@
 """`duewheel task …`: create, show and change tasks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, get_args
 
 import click
@@ -9,11 +10,12 @@ import click
 from duewheel.cli import arguments
 from duewheel.cli.arguments import due_arguments, found_task, named_task, task_id_of
 from duewheel.cli.framework import Group, client, output
+from duewheel.cli.progress import looking
 from duewheel.cli.shown import as_text, here
 from duewheel.cli.waiting import why
 from duewheel.cli.watching import watch
 from duewheel.requests import UNSET, Priority
-from duewheel.values import Task
+from duewheel.values import LookedAt, Task
 
 COLUMNS = ("task_id", "status", "due_at", "next_at", "attempts", "key", "last_error")
 PRIORITIES = get_args(Priority)
@@ -114,15 +116,20 @@ def get(name: str) -> None:
 def list_tasks(business: str | None, limit: int, **filters: Any) -> None:
     """List tasks by due instant: of a business, or of all, one after the other.
 
-    With a key prefix: the live tasks under it."""
+    Pending tasks: first those that are due from now on. Dead tasks: by their deaths. With a key
+    prefix: the live tasks under it."""
     columns = COLUMNS if business else ("biz_type", *COLUMNS)
-    output().first(_listed(business, filters, min(limit + 1, LIMIT)), columns, limit)
+    with looking() as seen:
+        found = list(islice(_listed(business, filters, min(limit + 1, LIMIT), seen), limit + 1))
+    output().first(found, columns, limit)
 
 
-def _listed(business: str | None, filters: dict[str, Any], page_size: int) -> Iterator[Task]:
+def _listed(
+    business: str | None, filters: dict[str, Any], page_size: int, seen: Callable[[LookedAt], None]
+) -> Iterator[Task]:
     named = named_task(business) if business else None
     if named is None:
-        return client().tasks.list(business, page_size=page_size, **filters)
+        return client().tasks.list(business, page_size=page_size, each_page=seen, **filters)
     if any(value not in (None, "asc") for value in filters.values()):
         raise click.UsageError("BUSINESS/KEY-PREFIX lists all live tasks: filter by --key-prefix")
     return client().tasks.list_by_prefix(*named, page_size=page_size)

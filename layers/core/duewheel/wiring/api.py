@@ -198,12 +198,7 @@ def delete_business() -> DeleteBusiness:
 
 @once
 def dead_tasks() -> DeadTasks:
-    return DeadTasks(
-        clock=clock(),
-        index=dead_index(),
-        tasks=tasks(),
-        secret=cursor_secret(),
-    )
+    return DeadTasks(task_walk(), cursor_secret())
 
 
 @once
@@ -299,7 +294,7 @@ def create_operation() -> CreateOperation:
         clock=clock(),
         store=operations(),
         made_once=made_once(),
-        check_list_index=lambda: task_walk().check_is_on(),
+        check_list_index=lambda query: task_walk().check_is_on(query),
         random_bytes=partial(random_bytes(), RANDOM_BYTES),
         wake=invoke_bulk(),
     )

@@ -3,14 +3,14 @@
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 
-from duewheel.wiring.changing import change_task, dead_index, pause_task, redrive_task, task_walk
+from duewheel.wiring.changing import change_task, pause_task, redrive_task, task_walk
 from duewheel.wiring.creating import cancel_task
 from duewheel.wiring.open_operations import operations
 from duewheel.wiring.process import clock, once, random_unit
 from duewheel.wiring.wheel import tasks
 from duewheel.workflows.bulk.change_tasks import ChangeOneTask, TaskActions
 from duewheel.workflows.bulk.run_operations import WRITERS, RunOperations
-from duewheel.workflows.bulk.sources import ByDeath, ByDueInstant, ListedIds, TaskSource
+from duewheel.workflows.bulk.sources import ByFilter, ListedIds, TaskSource
 
 OWNER_BYTES = 8
 
@@ -23,8 +23,7 @@ def run_operations() -> RunOperations:
         store=operations(),
         source=TaskSource(
             ListedIds(operations()),
-            ByDueInstant(task_walk()),
-            ByDeath(clock(), dead_index(), tasks()),
+            ByFilter(task_walk()),
         ),
         change=ChangeOneTask(tasks(), actions.by_action()),
         writers=ThreadPoolExecutor(WRITERS),

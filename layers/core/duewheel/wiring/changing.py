@@ -46,6 +46,8 @@ def task_walk() -> TaskWalk:
     return TaskWalk(
         clock=clock(),
         index=list_index(),
+        dead=dead_index(),
+        keys=keys(),
         tasks=tasks(),
         readers=ThreadPoolExecutor(READERS),
         is_on=settings().list_index,

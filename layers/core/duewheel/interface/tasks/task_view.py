@@ -165,6 +165,7 @@ class LookedAtView(Struct):
 
     records: Count
     businesses: Count
+    reached: Annotated[Instant, says("The instant of the last one.")] | UnsetType = UNSET
 
 
 class TasksView(Struct):
@@ -225,7 +226,10 @@ def page_text(tasks: Iterable[Task], cursor: str | None, looked_at: LookedAt | N
 
 
 def looked_at_view(looked_at: LookedAt) -> LookedAtView:
-    return LookedAtView(looked_at.records, looked_at.businesses)
+    view = LookedAtView(looked_at.records, looked_at.businesses)
+    if looked_at.reached_ms is not None:
+        view.reached = rfc3339(looked_at.reached_ms)
+    return view
 
 
 def batch_text(results: Sequence[Made | Refusal]) -> str:

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from duewheel.rules.instants import WrittenMs
 from duewheel.rules.labels import Labels
 from duewheel.rules.refusals import Refusal
+from duewheel.rules.tasks import listing
 from duewheel.rules.tasks.dead_tasks import DeadFilter
-from duewheel.rules.tasks.listing import ListQuery, Order
+from duewheel.rules.tasks.listing import ListQuery, Order, way_of
 from duewheel.rules.tasks.task import Status
 from duewheel.rules.wheel.addresses import address_named
 
@@ -86,6 +87,7 @@ class Filter(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
             key_prefix=self.key_prefix,
             flow_key=self.flow_key,
             timer_id=self.timer_id,
+            death=self.death,
         )
 
 
@@ -99,11 +101,6 @@ class Wish(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
     total: int | None = None
     per_second: int | None = None
     dry_run: bool = False
-
-    @property
-    def walks_by_death(self) -> bool:
-        """Their index has dead tasks also where lists have none."""
-        return self.filter is not None and self.filter.status is Status.DEAD
 
 
 class Counts(Struct, frozen=True, kw_only=True):
@@ -254,9 +251,8 @@ def refusals_of(outcomes: Mapping[str, Outcome], items: Sequence[str]) -> list[R
 
 
 def reached_ms(operation: Operation) -> int | None:
-    """The instant that the walk has reached: of dead tasks that of the death, of all others that in
-    which they are due."""
-    if operation.position is None or operation.wish.filter is None:
+    """The instant that the walk has reached."""
+    chosen = operation.wish.filter
+    if operation.position is None or chosen is None:
         return None
-    words = operation.position.split(" ")
-    return int(words[1] if operation.wish.walks_by_death else words[0])
+    return listing.reached_ms(operation.position, way_of(chosen.status, chosen.key_prefix))

@@ -1,10 +1,10 @@
 """Dead tasks (dead letters) of a business: the filter of a list, and the position at which it
 continues.
 
-They are listed by the instant of their death. The index has sixteen partitions of a business, by
-the home. A list merges them; tasks that died in the same millisecond are in the order of
-partitions. A cursor has the last task that was read, and the end of the list at its beginning:
-later deaths belong to another list, so a redrive ends though its tasks may die again.
+They are listed by the instant of their death, from either end. The index has sixteen partitions of
+a business, by the home. A list merges them; tasks that died in the same millisecond are in the
+order of partitions. A position has the last task that was read, and the end of the list at its
+beginning: later deaths belong to another list, so a redrive ends though its tasks may die again.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,8 @@ from itertools import chain
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
-from duewheel.rules import cursors
 from duewheel.rules.fields import Instant, To, period, says
 from duewheel.rules.instants import WrittenMs
 from duewheel.rules.query_string import LIMIT_DEFAULT, PageQuery, read_query
@@ -26,8 +25,6 @@ from duewheel.rules.wheel.addresses import (
     partitions_of_business,
 )
 
-# One call reads no more, even if few of them match; the next call continues from there.
-LOOKED_AT_MAX = 500
 TEXT_CHARACTERS_MAX = 120
 
 
@@ -66,18 +63,19 @@ class Died(Struct, frozen=True):
     settled_ms: int
     home: Address
 
-    @property
-    def rank(self) -> tuple[int, int]:
-        return self.settled_ms, list_partition(self.home)
+    def rank(self, *, is_ascending: bool) -> tuple[int, int]:
+        instant_ms = self.settled_ms if is_ascending else -self.settled_ms
+        return instant_ms, list_partition(self.home)
 
 
-class Stretch(Struct, frozen=True):
-    """The part that is still to be read: from `low_ms` to `high_ms`, both included, behind
-    `after`."""
+class Stretch(Struct, frozen=True, kw_only=True):
+    """The deaths from `low_ms` to `high_ms`, both included, of which those behind `after` are still
+    to be read."""
 
     low_ms: int
     high_ms: int
     after: Died | None = None
+    is_ascending: bool = True
 
 
 class Part(Struct, frozen=True):
@@ -100,50 +98,51 @@ def parts(biz_type: str, stretch: Stretch) -> list[Part]:
     """By partition. Those before that of `after` have shown all they have at its instant."""
     after, found = stretch.after, []
     for number, partition in enumerate(partitions_of_business(biz_type)):
-        low_ms, start = stretch.low_ms, None
+        low_ms, high_ms, start = stretch.low_ms, stretch.high_ms, None
         if after is not None:
-            low_ms = after.settled_ms + (number < after.rank[1])
-            start = after if number == after.rank[1] else None
-        if low_ms <= stretch.high_ms:
-            found.append(Part(partition, low_ms, stretch.high_ms, start))
+            is_past = number < list_partition(after.home)
+            start = after if number == list_partition(after.home) else None
+            if stretch.is_ascending:
+                low_ms = after.settled_ms + is_past
+            else:
+                high_ms = after.settled_ms - is_past
+        if low_ms <= high_ms:
+            found.append(Part(partition, low_ms, high_ms, start))
     return found
 
 
-def merged(found: Sequence[Found]) -> Found:
+def merged(found: Sequence[Found], *, is_ascending: bool) -> Found:
     """In order, up to where a partition has more than was read of it. Within a partition the order
     of the index stays."""
-    died = sorted(chain.from_iterable(part.died for part in found), key=lambda one: one.rank)
-    ends = [part.died[-1].rank for part in found if part.goes_on]
+
+    def rank(died: Died) -> tuple[int, int]:
+        return died.rank(is_ascending=is_ascending)
+
+    died = sorted(chain.from_iterable(part.died for part in found), key=rank)
+    ends = [rank(part.died[-1]) for part in found if part.goes_on]
     if ends:
-        died = [one for one in died if one.rank <= min(ends)]
+        died = [one for one in died if rank(one) <= min(ends)]
     return Found(died, bool(ends))
 
 
-def first_stretch(wanted: DeadFilter, now_ms: int) -> Stretch:
-    high_ms = now_ms if wanted.until_ms is None else min(now_ms, wanted.until_ms - 1)
-    return Stretch(max(0, wanted.since_ms or 0), high_ms)
-
-
-def cursor_at(stretch: Stretch, question: Sequence[str | int | None], secret: bytes) -> str:
-    return cursors.sealed(written_position(stretch), question, secret)
-
-
-def written_position(stretch: Stretch) -> str:
-    after = stretch.after
-    place = "" if after is None else f" {after.settled_ms} {after.home.name}"
-    return f"{stretch.high_ms}{place}"
-
-
-def stretch_from(position: str, query: DeadFilter) -> Stretch:
-    high_ms, settled_ms, name = position.split(" ")
-    after = Died(int(settled_ms), address_named(name))
-    return replace(first_stretch(query, int(high_ms)), low_ms=after.settled_ms, after=after)
-
-
-def stretch_of(
-    cursor: str, query: DeadFilter, question: cursors.Question, secret: bytes
+def stretch_at(
+    position: str | None, wanted: DeadFilter, now_ms: int, *, is_ascending: bool
 ) -> Stretch:
-    return stretch_from(cursors.opened(cursor, question, secret), query)
+    """What is still to be read at a position; None: at the beginning."""
+    after = None
+    if position is not None:
+        high, settled_ms, name = position.split(" ")
+        now_ms, after = int(high), Died(int(settled_ms), address_named(name))
+    return Stretch(
+        low_ms=max(0, wanted.since_ms or 0),
+        high_ms=now_ms if wanted.until_ms is None else min(now_ms, wanted.until_ms - 1),
+        after=after,
+        is_ascending=is_ascending,
+    )
+
+
+def position_behind(died: Died, stretch: Stretch) -> str:
+    return f"{stretch.high_ms} {died.settled_ms} {died.home.name}"
 
 
 def question_of(biz_type: str, wanted: DeadFilter) -> tuple[str | int | None, ...]:

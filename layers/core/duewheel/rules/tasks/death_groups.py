@@ -1,12 +1,10 @@
 """The latest deaths of several businesses, grouped by their error."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from duewheel.rules.tasks.dead_tasks import Died, Found
 from duewheel.rules.tasks.task import Status, Task
 
 
@@ -21,20 +19,6 @@ class DeathGroup(Struct, frozen=True, kw_only=True):
     @property
     def count(self) -> int:
         return sum(self.businesses.values())
-
-
-def latest(found: Sequence[Found], count: int) -> Found:
-    """Of the parts of a business's deaths, each with its latest first: the latest of all. Behind
-    the end of a part that goes on, more of it may be later than what other parts have there."""
-    died = sorted(chain.from_iterable(part.died for part in found), key=_rank, reverse=True)
-    ends = [_rank(part.died[-1]) for part in found if part.goes_on]
-    if ends:
-        died = [one for one in died if _rank(one) >= max(ends)]
-    return Found(died[:count], bool(ends) or len(died) > count)
-
-
-def _rank(died: Died) -> tuple[int, int]:
-    return died.rank
 
 
 def grouped(tasks: Iterable[Task], since_ms: int) -> list[DeathGroup]:

@@ -11,12 +11,13 @@ from itertools import chain
 from typing import Annotated, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from duewheel.rules.fields import From, To, period, says
 from duewheel.rules.labels import NO_LABELS, Labels, has_all, written
 from duewheel.rules.names import BizType, FlowKey, TaskKey, WantedTimerId
 from duewheel.rules.query_string import LIMIT_DEFAULT, LIMIT_MAX, LabelledQuery, read_query
+from duewheel.rules.tasks.dead_tasks import DeadFilter
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import (
     SECOND_MAX,
@@ -39,6 +40,20 @@ class Order(StrEnum):
     DESC = "desc"
 
 
+class Way(StrEnum):
+    """In which order the tasks of a business are read that may match."""
+
+    DUE = "due"  # by due instant: the list index
+    DEATH = "death"  # by the instants of their deaths: the index of dead tasks
+    KEYS = "keys"  # by their keys, which live tasks alone hold
+
+
+def way_of(status: Status | None, key_prefix: str | None) -> Way:
+    if status is Status.DEAD:
+        return Way.DEATH
+    return Way.KEYS if status is Status.PENDING and key_prefix is not None else Way.DUE
+
+
 class ListQuery(Struct, frozen=True):
     """The query, the same on every page. `due_to_ms` is exclusive. Without a business: of all."""
 
@@ -51,6 +66,11 @@ class ListQuery(Struct, frozen=True):
     key_prefix: str | None = None
     flow_key: str | None = None
     timer_id: str | None = None
+    death: DeadFilter | None = None  # of tasks that are dead; None: however they died
+
+    @property
+    def way(self) -> Way:
+        return way_of(self.status, self.key_prefix)
 
     @property
     def named(self) -> tuple[str | None, ...]:
@@ -66,6 +86,7 @@ class ListQuery(Struct, frozen=True):
             and (self.key_prefix is None or (task.key or "").startswith(self.key_prefix))
             and self.flow_key in (None, task.flow_key)
             and self.timer_id in (None, task.occurrence and task.occurrence.timer_id)
+            and (self.death is None or self.death.takes(task))
         )
 
     def keys_at_once(self, limit: int) -> int:
@@ -173,6 +194,64 @@ def written_position(last: Listed) -> str:
 def position_from(written: str) -> Listed:
     due_ms, _, name = written.partition(" ")
     return Listed(int(due_ms), address_named(name))
+
+
+class Halves(Struct, frozen=True):
+    """A list of pending tasks in two halves: those that are due from `now_ms` on in due order, then
+    the overdue ones, the latest first. Tasks that have ended are mostly in the second."""
+
+    now_ms: int
+
+    def first(self, query: ListQuery) -> ListQuery:
+        return replace(query, due_from_ms=self.now_ms)
+
+    def second(self, query: ListQuery) -> ListQuery:
+        due_to_ms = min(self.now_ms, query.due_to_ms or self.now_ms)
+        return replace(query, due_to_ms=due_to_ms, order=Order.DESC)
+
+    @property
+    def middle(self) -> str:
+        """The position at which the second half begins."""
+        return f"{self.now_ms} {_MIDDLE} {self.now_ms}"
+
+    def written(self, position: str) -> str:
+        return f"{position} {self.now_ms}"
+
+
+_MIDDLE = "-"
+
+
+def halves_of(query: ListQuery, position: str | None, now_ms: int) -> Halves | None:
+    """None for a list in one piece: of a caller that says where it begins, for example."""
+    if position is not None:
+        words = position.split(" ")
+        return Halves(int(words[2])) if len(words) > 2 else None
+    is_ahead = query.due_to_ms is None or query.due_to_ms > now_ms
+    is_live = query.status is Status.PENDING and query.order is Order.ASC
+    return Halves(now_ms) if is_live and is_ahead and query.due_from_ms is None else None
+
+
+def place_in_halves(position: str | None, halves: Halves) -> tuple[bool, str | None]:
+    """Whether it is in the second half, and the position within the half."""
+    if position is None:
+        return False, None
+    due_ms, name, _ = position.split(" ")
+    if name == _MIDDLE:
+        return True, None
+    return int(due_ms) < halves.now_ms, f"{due_ms} {name}"
+
+
+def reached_ms(position: str, way: Way) -> int | None:
+    """The instant that a list has reached: of dead tasks that of the death, of all others that in
+    which they are due; None of keys."""
+    words = position.split(" ")
+    match way:
+        case Way.KEYS:
+            return None
+        case Way.DEATH:
+            return int(words[1])
+        case Way.DUE:
+            return int(words[0])
 
 
 def question_of(query: ListQuery) -> tuple[str | int | None, ...]:

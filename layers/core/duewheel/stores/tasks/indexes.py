@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from duewheel.fan_out import fan_out
-from duewheel.rules.tasks import dead_tasks, death_groups, listing
+from duewheel.rules.tasks import dead_tasks, listing
 from duewheel.rules.tasks.dead_tasks import Died, Part
 from duewheel.rules.tasks.listing import Listed
 from duewheel.rules.wheel.addresses import LIST_PARTITIONS, Address
@@ -54,28 +54,18 @@ class DeadIndex(Struct, frozen=True):
     readers: ThreadPoolExecutor
 
     def first(self, biz_type: str, stretch: dead_tasks.Stretch, count: int) -> dead_tasks.Found:
-        """The earliest deaths first, and whether there may be more."""
+        """The first ones of a stretch, and whether there may be more."""
         # Tasks are spread by their homes, so twice the average of a partition, and a few, fill a
         # page.
         share = 2 * count // LIST_PARTITIONS + _SPARE
 
         def read(part: Part) -> dead_tasks.Found:
-            return self._first(part, share)
+            return self._first(part, share, is_ascending=stretch.is_ascending)
 
         found = fan_out(self.readers, read, dead_tasks.parts(biz_type, stretch))
-        return dead_tasks.merged(found)
+        return dead_tasks.merged(found, is_ascending=stretch.is_ascending)
 
-    def latest(self, biz_type: str, stretch: dead_tasks.Stretch, count: int) -> dead_tasks.Found:
-        """The latest deaths first, and whether there may be more."""
-        share = 2 * count // LIST_PARTITIONS + _SPARE
-
-        def read(part: Part) -> dead_tasks.Found:
-            return self._first(part, share, is_ascending=False)
-
-        found = fan_out(self.readers, read, dead_tasks.parts(biz_type, stretch))
-        return death_groups.latest(found, count)
-
-    def _first(self, part: Part, count: int, *, is_ascending: bool = True) -> dead_tasks.Found:
+    def _first(self, part: Part, count: int, *, is_ascending: bool) -> dead_tasks.Found:
         after = part.after
         keys = _Range(
             index="dead_by_business",

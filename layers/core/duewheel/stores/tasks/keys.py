@@ -139,8 +139,8 @@ class KeyStore(Struct, frozen=True):
         self, biz_type: str, prefix: str, after: str | None, limit: int
     ) -> tuple[list[tuple[str, Address | None]], bool]:
         """Keys in order with the homes that they name, and whether there may be more. The list ends
-        where a slot has more than was read of it, so it may be shorter than `limit`. A damaged key
-        item is reported and names no home."""
+        where a slot has more than was read of it, so it may be shorter than `limit`. The key of a
+        task that has ended names no home, nor does a damaged key item, which is reported."""
         at_once = min(limit + 1, 2 * limit // addresses.KEY_SLOTS + _SLOT_SPARE)
 
         def read(slot: str) -> list[tuple[str, Address | None]]:
@@ -165,7 +165,10 @@ class KeyStore(Struct, frozen=True):
             ConsistentRead=True,
             **arguments,
         )
-        return [(item["place"]["S"], _home_if_readable(item)) for item in answer["Items"]]
+        return [
+            (item["place"]["S"], None if "expires_at" in item else _home_if_readable(item))
+            for item in answer["Items"]
+        ]
 
     def check_settled(self, home: Address) -> dict[str, Any]:
         """Of a transaction that lets a key name another task than this."""

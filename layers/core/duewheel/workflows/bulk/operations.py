@@ -19,7 +19,7 @@ from duewheel.rules.bulk.requests import (
 )
 from duewheel.rules.refusals import OperationEnded, Unavailable
 from duewheel.rules.tasks.idempotency import IdempotentRequest
-from duewheel.rules.tasks.listing import KEYS_MAX, Room, filled
+from duewheel.rules.tasks.listing import KEYS_MAX, ListQuery, Order, Room, filled
 from duewheel.stores.bulk.operations import OperationStore
 from duewheel.stores.dynamodb import Conflict, unavailable_when_throttled
 from duewheel.stores.tasks.made_once import MadeOnce
@@ -37,7 +37,7 @@ class CreateOperation(Struct, frozen=True, kw_only=True):
     clock: Clock
     store: OperationStore
     made_once: MadeOnce
-    check_list_index: Callable[[], None]
+    check_list_index: Callable[[ListQuery], None]
     random_bytes: Callable[[], bytes]
     wake: Callable[[], bool]
 
@@ -47,8 +47,8 @@ class CreateOperation(Struct, frozen=True, kw_only=True):
         """A repeat of the request gets the operation as it is now."""
         if (before := self.made_before(once)) is not None:
             return before
-        if new.wish.filter is not None and not new.wish.walks_by_death:
-            self.check_list_index()
+        if new.wish.filter is not None:
+            self.check_list_index(new.wish.filter.query(new.biz_type, Order.ASC))
 
         def try_once() -> Operation | None:
             operation = self._drawn(new, by)

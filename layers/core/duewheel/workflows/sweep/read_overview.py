@@ -178,10 +178,12 @@ class ReadOverview(Struct, frozen=True, kw_only=True):
         hours = {one.business.biz_type: one.hour for one in shown}
         names = _with_tasks(found, _day(since_ms))
         names.sort(key=lambda name: _may_have_died(hours[name]), reverse=True)
-        stretch = Stretch(since_ms, now_ms)
+        stretch = Stretch(low_ms=since_ms, high_ms=now_ms, is_ascending=False)
 
         def read(biz_type: str) -> Found:
-            return self.index.latest(biz_type, stretch, DEATHS_MAX)
+            found = self.index.first(biz_type, stretch, DEATHS_MAX)
+            latest = found.died[:DEATHS_MAX]
+            return Found(latest, found.goes_on or len(latest) < len(found.died))
 
         parts = [read(name) for name in names[:DEATHS_OF_MAX]]
         homes = [died.home for part in parts for died in part.died]

@@ -1,11 +1,11 @@
-"""List a page of the tasks of a business in due order, or of all businesses one after the other,
-each task by its current record.
+"""List a page of the tasks of a business, or of all businesses one after the other, each task by
+its current record.
 
 The index says where to look, the records say what is true. A page may be short, even empty, as long
 as it has a cursor.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -17,12 +17,22 @@ from duewheel.fan_out import fan_out
 from duewheel.rules import cursors
 from duewheel.rules.access.grants import Access
 from duewheel.rules.refusals import ListIndexOff, Unavailable
-from duewheel.rules.tasks import lifecycle, listing
-from duewheel.rules.tasks.listing import Listed, ListQuery, ListRequest, Room
+from duewheel.rules.tasks import dead_tasks, lifecycle, listing
+from duewheel.rules.tasks.dead_tasks import DeadFilter
+from duewheel.rules.tasks.listing import (
+    Halves,
+    Listed,
+    ListQuery,
+    ListRequest,
+    Order,
+    Room,
+    Way,
+)
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import Address
-from duewheel.stores.dynamodb import chunks, unavailable_when_throttled
-from duewheel.stores.tasks.indexes import ListIndex
+from duewheel.stores.dynamodb import READS_PER_BATCH, chunks, unavailable_when_throttled
+from duewheel.stores.tasks.indexes import DeadIndex, ListIndex
+from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
 from duewheel.workflows.businesses.all_businesses import AllBusinesses
 
@@ -31,10 +41,16 @@ TOO_MANY_READS = "Too many reads at once. Try it again."
 
 
 class LookedAt(Struct, frozen=True):
-    """What a page was looked for in: the more, the fewer match."""
+    """What a page was looked for in: the more, the fewer match. `reached_ms`: the instant of the
+    last one, if the list goes on; of a list of all businesses None."""
 
     records: int
     businesses: int = 1
+    reached_ms: int | None = None
+
+
+# A position, and the home there; None if that is of no live task.
+Key = tuple[str, Address | None]
 
 
 class Page(Struct, frozen=True):
@@ -44,16 +60,19 @@ class Page(Struct, frozen=True):
 
 
 class TaskWalk(Struct, frozen=True, kw_only=True):
-    """Through the tasks of a business, from position to position."""
+    """Through the tasks of a business, from position to position, on the way on which the fewest
+    are read that do not match."""
 
     clock: Clock
     index: ListIndex
+    dead: DeadIndex
+    keys: KeyStore
     tasks: TaskStore
     readers: ThreadPoolExecutor
     is_on: bool
 
-    def check_is_on(self) -> None:
-        if not self.is_on:
+    def check_is_on(self, query: ListQuery) -> None:
+        if not self.is_on and query.way is Way.DUE:
             raise ListIndexOff(
                 "Deploy the stack with the parameter ListIndex=on. "
                 "Tasks created while it is off are not listed."
@@ -64,6 +83,35 @@ class TaskWalk(Struct, frozen=True, kw_only=True):
     ) -> tuple[list[Task], str | None]:
         """Of one business: the tasks, and the position of the last key that was read for them if
         there are more."""
+        match query.way:
+            case Way.DEATH:
+                return self._by_death(query, position, room)
+            case Way.KEYS:
+                return self._by_key(query, position, room)
+            case Way.DUE:
+                halves = listing.halves_of(query, position, self.clock.now_ms())
+                if halves is None:
+                    return self._by_due_instant(query, position, room)
+                return self._live_first(query, position, room, halves)
+
+    def _live_first(
+        self, query: ListQuery, position: str | None, room: Room, halves: Halves
+    ) -> tuple[list[Task], str | None]:
+        is_second, inside = listing.place_in_halves(position, halves)
+        found: list[Task] = []
+        if not is_second:
+            found, behind = self._by_due_instant(halves.first(query), inside, room)
+            if behind is not None:
+                return found, halves.written(behind)
+            if room.is_full:
+                return found, halves.middle
+            inside = None
+        more, behind = self._by_due_instant(halves.second(query), inside, room)
+        return found + more, None if behind is None else halves.written(behind)
+
+    def _by_due_instant(
+        self, query: ListQuery, position: str | None, room: Room
+    ) -> tuple[list[Task], str | None]:
         after = None if position is None else listing.position_from(position)
         at_once = query.keys_at_once(room.items)
         read = partial(self.index.first_keys, count=at_once)
@@ -95,6 +143,63 @@ class TaskWalk(Struct, frozen=True, kw_only=True):
                     return list(shown.values()), last
         return list(shown.values()), last
 
+    def _by_death(
+        self, query: ListQuery, position: str | None, room: Room
+    ) -> tuple[list[Task], str | None]:
+        """It ends although redriven tasks may die again: deaths after its beginning are not looked
+        at."""
+        death, now_ms = query.death or DeadFilter(), self.clock.now_ms()
+
+        def read(position: str | None) -> tuple[list[Key], bool]:
+            stretch = dead_tasks.stretch_at(
+                position, death, now_ms, is_ascending=query.order is Order.ASC
+            )
+            found = self.dead.first(query.biz_type, stretch, READS_PER_BATCH)
+            keys: list[Key] = [
+                (dead_tasks.position_behind(died, stretch), died.home) for died in found.died
+            ]
+            return keys, found.goes_on
+
+        return self._walked(query, position, room, read)
+
+    def _by_key(
+        self, query: ListQuery, position: str | None, room: Room
+    ) -> tuple[list[Task], str | None]:
+        def read(position: str | None) -> tuple[list[Key], bool]:
+            prefix = query.key_prefix or ""
+            return self.keys.with_prefix(query.biz_type, prefix, position, READS_PER_BATCH)
+
+        return self._walked(query, position, room, read)
+
+    def _walked(
+        self,
+        query: ListQuery,
+        position: str | None,
+        room: Room,
+        read: Callable[[str | None], tuple[list[Key], bool]],
+    ) -> tuple[list[Task], str | None]:
+        found: list[Task] = []
+        while True:
+            keys, goes_on = read(position)
+            homes = [home for _, home in keys if home is not None]
+            current = current_tasks(self.tasks, homes, self.clock.now_ms()) if homes else {}
+
+            def find(key: Key, current: dict[Address, Task] = current) -> Task | None:
+                task = None if key[1] is None else current.get(key[1])
+                return task if task is not None and query.takes(task) else None
+
+            tasks, position = listing.filled(
+                keys,
+                find,
+                lambda task: task.payload,
+                lambda key: key[0],
+                room,
+                goes_on=goes_on,
+            )
+            found += tasks
+            if position is None or room.is_full:
+                return found, position
+
 
 class ListTasks(Struct, frozen=True, kw_only=True):
     walk: TaskWalk
@@ -104,7 +209,9 @@ class ListTasks(Struct, frozen=True, kw_only=True):
     def __call__(self, request: ListRequest) -> Page:
         query, room = request.query, Room(request.limit, listing.KEYS_MAX)
         tasks, last = self.walk.part(query, self._position(request), room)
-        return self._page(request, tasks, last, LookedAt(listing.KEYS_MAX - room.records))
+        reached_ms = None if last is None else listing.reached_ms(last, query.way)
+        looked_at = LookedAt(listing.KEYS_MAX - room.records, reached_ms=reached_ms)
+        return self._page(request, tasks, last, looked_at)
 
     def everywhere(self, request: ListRequest, access: Access) -> Page:
         """Of all businesses within reach."""
@@ -118,7 +225,7 @@ class ListTasks(Struct, frozen=True, kw_only=True):
         return self._page(request, part.found, part.position, looked_at)
 
     def _position(self, request: ListRequest) -> str | None:
-        self.walk.check_is_on()
+        self.walk.check_is_on(request.query)
         return cursors.opened(request.cursor, listing.question_of(request.query), self.secret)
 
     def _page(
