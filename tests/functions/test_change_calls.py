@@ -22,22 +22,27 @@ def test_a_patch_changes_only_the_named_fields(wired: ManualClock) -> None:
 
 
 @each_case(
-    ("body", "field"),
+    ("method", "action", "body", "field"),
     [
-        ({}, None),
-        ({"biz_type": "other"}, "biz_type"),
-        ({"due_ms": 1, "delay_seconds": 1}, "delay_seconds"),
-        ({"callback": {"url": "ftp://x/"}}, "callback.url"),
-        ({"delay_seconds": -1}, "delay_seconds"),
-        ([], None),
+        ("PATCH", "", {}, None),
+        ("PATCH", "", {"biz_type": "other"}, "biz_type"),
+        ("PATCH", "", {"due_ms": 1, "delay_seconds": 1}, "delay_seconds"),
+        ("PATCH", "", {"callback": {"url": "ftp://x/"}}, "callback.url"),
+        ("PATCH", "", {"delay_seconds": -1}, "delay_seconds"),
+        ("PATCH", "", [], None),
+        ("POST", "/pause", {"until": "2027-01-15T07:59:59Z"}, "until"),
+        ("POST", "/pause", {"until": "2028-02-15T00:00:00Z"}, "until"),
+        ("POST", "/pause", {"until": None}, "until"),
+        ("POST", "/pause", {"untill": "2027-02-01T00:00:00Z"}, "untill"),
+        ("POST", "/pause", [], None),
     ],
 )
-def test_an_invalid_patch_is_refused_with_its_field(
-    wired: ManualClock, body: Any, field: str | None
+def test_an_invalid_patch_or_pause_is_refused_with_its_field(
+    wired: ManualClock, method: str, action: str, body: Any, field: str | None
 ) -> None:
     task = created()
     path = f"/v1/tasks/{task['task_id']}"
-    status, problem = call("PATCH", path, body)
+    status, problem = call(method, f"{path}{action}", body)
     assert 400 <= status < 500
     assert problem.get("field") == field
     assert task.items() <= call("GET", path)[1].items()
@@ -80,24 +85,3 @@ def test_a_task_is_paused_and_resumed_however_often_it_is_requested(wired: Manua
         status, resumed = call("POST", f"{path}/resume")
         assert (status, resumed["next_at"]) == (200, task["next_at"])
         assert "paused" not in resumed
-
-
-@each_case(
-    ("body", "field"),
-    [
-        ({"until": "2027-01-15T07:59:59Z"}, "until"),
-        ({"until": "2028-02-15T00:00:00Z"}, "until"),
-        ({"until": None}, "until"),
-        ({"untill": "2027-02-01T00:00:00Z"}, "untill"),
-        ([], None),
-    ],
-)
-def test_an_invalid_pause_is_refused_with_its_field(
-    wired: ManualClock, body: Any, field: str | None
-) -> None:
-    task = created()
-    path = f"/v1/tasks/{task['task_id']}"
-    status, problem = call("POST", f"{path}/pause", body)
-    assert 400 <= status < 500
-    assert problem.get("field") == field
-    assert task.items() <= call("GET", path)[1].items()
