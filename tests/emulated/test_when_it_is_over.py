@@ -13,6 +13,7 @@ from tests.support.by_verb import said
 GAPS = {
     "items expire by TTL",
     "tables can be recovered to a point in time",
+    "roles have the boundary",
     "tables are encrypted",
     "the notifier may go on calling itself",
     "the notifier runs in the subnets",
