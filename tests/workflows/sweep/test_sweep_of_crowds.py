@@ -20,7 +20,7 @@ from tests.support.bounds import quick_first
 from tests.support.conflicts import conflicts, of_keys
 from tests.support.recorder import Call
 from tests.support.world import LAMBDA_MS, World
-from tests.workflows.sweep.test_open_places import crash_after_write, places
+from tests.workflows.sweep.test_open_places import is_write, places
 
 SHARDS = 4
 PLENTY_MS = 1_000_000
@@ -219,7 +219,8 @@ def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
     reasons = set()
     for number in range(100):
         run = partial(world.sweep.run, f"short-{number}", time_for_slices(world, 2))
-        died = crash_after_write(world, (number * 5 + first) % 8, run) if first else run()
+        at = (number * 5 + first) % 8
+        died = world.dies(run, at, "after", is_write) if first else run()
         world.dispatch_until(world.clock.now_ms() // 1000 + 30)
         reasons.update(places(world))
         if not died and not places(world) and world.swept_second >= second:
