@@ -219,7 +219,7 @@ def test_a_second_that_takes_many_runs_is_counted_once_wherever_sweepers_die(
     reasons = set()
     for number in range(100):
         run = partial(world.sweep.run, f"short-{number}", time_for_slices(world, 2))
-        at = (number * 5 + first) % 8
+        at = (number * 5 + (first or 0)) % 8
         died = world.dies(run, at, "after", is_write) if first else run()
         world.dispatch_until(world.clock.now_ms() // 1000 + 30)
         reasons.update(places(world))
