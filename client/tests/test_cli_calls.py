@@ -480,3 +480,26 @@ def test_get_says_that_the_task_itself_is_paused() -> None:
     business = {"reason": "paused", "expected_at": None}
     text = done("task", "get", ID, script=Script(made(200, waiting=business)))
     assert "why: its business or its flow key is paused" in text
+
+
+def test_statistics_say_how_late_deliveries_were() -> None:
+    names = ("created", "pending", "dead", "expired", "cancelled", "failed_attempts")
+    classes = {"up_to_1000_ms": 1, "later": 1, "up_to_10_ms": 98}
+    lateness = {"sum_ms": 99, "max_ms": 90_000, "counts": classes}
+    counts = {**dict.fromkeys(names, 0), "delivered": 100, "lateness": lateness}
+    at = "2030-01-31T08:30:00.000Z"
+    instants = dict.fromkeys(("from", "to", "counted_until", "closed_until"), at)
+    minutes = [{"at": at, **counts}]
+    answer = {"biz_type": "orders", **instants, "total": counts, "minutes": minutes}
+    text = done("business", "stats", "orders", script=Script(httpx.Response(200, json=answer)))
+    assert "late: p50 ≤ 10 ms, p99 ≤ 1,000 ms, most 90,000 ms" in text
+    assert text.count("≤ 1,000 ms") == 2
+    quiet = {**answer, "total": {**counts, "delivered": 0}, "minutes": []}
+    text = done("business", "stats", "orders", script=Script(httpx.Response(200, json=quiet)))
+    assert "late" not in text
+
+
+def test_dead_tasks_are_listed_with_their_keys() -> None:
+    page = {"tasks": [{**TASK, "status": "dead", "key": "order-17:close"}], "cursor": None}
+    text = done("business", "dead", "orders", script=Script(httpx.Response(200, json=page)))
+    assert "order-17:close" in text

@@ -1,5 +1,6 @@
 """`duewheel business …`: settings, pauses, dead tasks, statistics."""
 
+import sys
 from datetime import datetime
 from typing import Any
 
@@ -8,14 +9,15 @@ import click
 from duewheel.cli import arguments
 from duewheel.cli.arguments import fields_of
 from duewheel.cli.framework import Group, client, output
+from duewheel.cli.shown import members
 from duewheel.requests import BusinessSettings
-from duewheel.values import Change
+from duewheel.values import Change, Counts
 
 COLUMNS = (
     *("biz_type", "version", "paused", "lane", "calls_per_second"),
     *("updated_at", "last_task_at"),
 )
-DEAD_COLUMNS = ("task_id", "due_at", "settled_at", "reason", "attempts", "last_error")
+DEAD_COLUMNS = ("task_id", "key", "due_at", "settled_at", "reason", "attempts", "last_error")
 CHANGE_COLUMNS = ("version", "at", "by", "did", "fields")
 SETTINGS = frozenset(BusinessSettings.__annotations__)
 LIMIT = 100
@@ -134,8 +136,30 @@ def stats(name: str, begin: datetime | None, end: datetime | None) -> None:
         return
     columns = ("created", "pending", "delivered", "dead", "expired", "cancelled", "failed_attempts")
     output().value(found.total, "lateness")
+    if found.total.delivered:
+        half, nearly_all = late(found.total, 0.5), late(found.total, 0.99)
+        most_ms = found.total.lateness.max_ms
+        click.echo(f"late: p50 {half}, p99 {nearly_all}, most {most_ms:,} ms")
     if found.minutes:
-        output().rows(found.minutes, ("at", *columns))
+        rows = [{**members(minute), "p99_late": late(minute, 0.99)} for minute in found.minutes]
+        output().rows(rows, ("at", *columns, "p99_late"))
+
+
+def late(counts: Counts, share: float) -> str | None:
+    """By how much so many of its delivered tasks were late at most."""
+    before = 0
+    for name in sorted(counts.lateness.counts, key=_bound_ms):
+        before += counts.lateness.counts[name]
+        if before >= share * counts.delivered:
+            bound_ms = min(_bound_ms(name), counts.lateness.max_ms)
+            return f"≤ {bound_ms:,} ms"
+    return None
+
+
+def _bound_ms(name: str) -> int:
+    """`up_to_100_ms`; the last class has no bound."""
+    digits = "".join(character for character in name if character.isdigit())
+    return int(digits) if digits else sys.maxsize
 
 
 @business.command()

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from duewheel.cli.businesses import late
 from duewheel.cli.framework import Command, client, output
 from duewheel.cli.shown import here
 from duewheel.overviews import BusinessNow, Overview
@@ -13,7 +14,8 @@ from duewheel.overviews import BusinessNow, Overview
 PAUSE_SECONDS = 15.0
 DEATHS = ("last_error", "reason", "tasks", "businesses", "last_died_at", "last_task_id")
 BUSINESSES = (
-    *("biz_type", "state", "due", "delivered", "failed_attempts", "dead", "pending", "in_flight"),
+    *("biz_type", "state", "due", "delivered", "failed_attempts", "dead", "pending", "p99_late"),
+    "in_flight",
 )
 
 
@@ -86,6 +88,7 @@ def _row(one: BusinessNow) -> dict[str, Any]:
         "failed_attempts": one.hour.failed_attempts,
         "dead": one.hour.dead,
         "pending": one.hour.pending,
+        "p99_late": late(one.hour, 0.99),
         "in_flight": permits and f"{permits.used} of {one.calls_in_flight}",
     }
 
