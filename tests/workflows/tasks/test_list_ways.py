@@ -145,12 +145,16 @@ happenings = st.lists(
 )
 
 
+@pytest.mark.parametrize(
+    "query",
+    [PENDING, replace(PENDING, order=Order.DESC), BY_KEY, DEAD],
+    ids=["live", "latest", "keys", "dead"],
+)
 @settings(
     max_examples=settings.default.max_examples // 4,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    st.sampled_from([PENDING, replace(PENDING, order=Order.DESC), BY_KEY, DEAD]),
     st.integers(1, 4),
     st.lists(st.sampled_from(("past", "past", "future", "dead")), min_size=1, max_size=12),
     happenings,
