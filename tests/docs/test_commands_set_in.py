@@ -145,6 +145,16 @@ def assert_pip(words: list[str], page: str) -> None:
             assert any((home / local[1] / "pyproject.toml").is_file() for home in homes)
 
 
+def assert_npm(words: list[str], page: str) -> None:
+    """What a page installs is what its tests use."""
+    pinned = json.loads((ROOT / "requirements/typescript/package.json").read_text())
+    known = {**pinned["dependencies"], **pinned["devDependencies"]}
+    assert words[0] == "install"
+    for word in words[1:]:
+        name, at, version = word.rpartition("@")
+        assert word == "--save-dev" or (at and known[name] == version), word
+
+
 def assert_venv(words: list[str], page: str) -> None:
     assert words[:2] == ["-m", "venv"]
 
@@ -164,6 +174,7 @@ CHECKS: dict[str, Callable[[list[str], str], None]] = {
     "awscurl": assert_curl,
     "curl": assert_curl,
     "pip": assert_pip,
+    "npm": assert_npm,
     "python3": assert_venv,
     ".": assert_activate,
     "pytest": assert_alone,
@@ -179,7 +190,7 @@ def test_a_command_on_a_page_is_valid_for_its_program(page: str) -> None:
         if PARAMETERS.match(block):
             assert_parameters(block)
         elif not block.startswith(DATA):
-            lines = [line for line in block.splitlines() if not line.startswith(QUERIES)]
+            lines = [line for line in block.splitlines() if not line.lstrip().startswith(QUERIES)]
             for program, *words in commands("\n".join(lines)):
                 CHECKS[program](words, page)
 
@@ -199,6 +210,7 @@ def test_a_command_on_a_page_is_valid_for_its_program(page: str) -> None:
         "duewheel task get orders/a --due now",
         'curl "$API_URL/v1/weel"',
         "pip install './client[all]'",
+        "npm install typescript@1.0.0",
         "whatever",
     ],
 )

@@ -8,7 +8,7 @@ from itertools import accumulate
 from math import inf
 
 from duewheel.rules.businesses.rate_limit import US_PER_SECOND
-from duewheel.rules.delivery.reservations import SLACK_US_MAX
+from duewheel.rules.delivery.reservations import HIGH_WAIT_MS, SLACK_US_MAX
 from duewheel.rules.priority import Priority
 from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.timers.planning import MISFIRES_WRITTEN
@@ -54,7 +54,8 @@ def judged_owners(
     wrong += _too_many(by_business[LIMITED], calls_per_second)
     wrong += _too_many(by_business[NARROW], calls_per_second)
     wrong += too_many_in_flight(by_business[NARROW])
-    wrong += low_before_high([task for task in tasks if task.biz_type == LIMITED])
+    limited = [task for task in tasks if task.biz_type == LIMITED]
+    wrong += low_before_high(limited, calls_per_second)
     wrong += [f"{name} is {len(ids)} timers" for name, ids in ledger.named.items() if len(ids) > 1]
     return [*wrong, *_of_timers(ledger.timers, calls, tasks)]
 
@@ -128,10 +129,12 @@ def too_many_in_flight(calls: Sequence[Call]) -> Iterator[str]:
         yield f"{most} calls of {NARROW} were in flight at once"
 
 
-def low_before_high(tasks: Sequence[Task]) -> Iterator[str]:
+def low_before_high(tasks: Sequence[Task], calls_per_second: float) -> Iterator[str]:
     """Of a business with a limit, as a whole: a single task may be late for other reasons, for
     instance because its message was lost. Compared are tasks of which that of high priority was due
-    first: what is due later is less late when an outage ends."""
+    first: what is due later is less late when an outage ends. A task of high priority that waits in
+    a crowd of these is left out: beyond the turns that are kept for them all tasks line up."""
+    kept = calls_per_second * HIGH_WAIT_MS / 1000
     called_ms = {
         priority: [
             (task.due_ms, task.due_ms + task.lateness_ms)
@@ -141,7 +144,13 @@ def low_before_high(tasks: Sequence[Task]) -> Iterator[str]:
         ]
         for priority in (Priority.HIGH, Priority.LOW)
     }
-    high, low = called_ms[Priority.HIGH], called_ms[Priority.LOW]
+    high = [
+        one
+        for one in called_ms[Priority.HIGH]
+        if sum(other[0] <= one[1] and one[0] <= other[1] for other in called_ms[Priority.HIGH])
+        <= kept
+    ]
+    low = called_ms[Priority.LOW]
     if min(len(high), len(low)) < COMPARED_MIN:
         return
     pairs = [(one, other) for one in high for other in low if one[0] <= other[0]]

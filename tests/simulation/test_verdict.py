@@ -217,8 +217,9 @@ def test_high_priority_that_is_later_than_low_is_found(
         for priority, late_ms in ((Priority.HIGH, high_ms), (Priority.LOW, low_ms))
         for number in range(COMPARED_MIN)
     ]
-    assert bool(list(low_before_high(tasks))) is is_wrong
-    assert list(low_before_high(tasks[1:])) == [], "too few to compare"
+    assert bool(list(low_before_high(tasks, COMPARED_MIN / 6))) is is_wrong
+    assert list(low_before_high(tasks, COMPARED_MIN / 7)) == [], "more than the turns kept for them"
+    assert list(low_before_high(tasks[1:], COMPARED_MIN)) == [], "too few to compare"
 
 
 def test_an_overdue_task_that_says_no_reason_is_a_broken_promise() -> None:
