@@ -281,6 +281,15 @@ def test_a_page_says_its_lane_and_whatever_it_passes_on_stays_there(
             page = addresses.rest_page(page)
 
 
+@each_case("first", ["0", "0s", "0rrs", addresses.direct_page(["0:0"]) + "s"])
+def test_a_chain_of_rest_pages_ends_with_a_page_that_a_message_may_name(first: str) -> None:
+    page = first
+    for _ in range(99):
+        page = addresses.rest_page(page)
+    assert addresses.is_page(page)
+    assert not addresses.has_rest_page(page)
+
+
 def test_a_direct_page_is_the_same_for_the_same_entries_and_no_message_brings_it() -> None:
     page = addresses.direct_page(["0:b", "0:a"])
     assert page == addresses.direct_page(["0:a", "0:b"])

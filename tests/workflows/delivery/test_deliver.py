@@ -282,6 +282,19 @@ def test_a_second_run_of_a_page_does_not_call_the_rest_that_the_first_passed_on(
     assert sorted(world.receiver.task_ids) == sorted(task.task_id for task in tasks)
 
 
+def test_a_task_that_was_passed_on_a_hundred_times_is_called_after_the_sweep(world: World) -> None:
+    task = world.created(in_ms=FAR_MS)
+    world.dispatch_until(task.due_ms // 1000)
+    for _ in range(100):
+        world.handle(only_message(world), lambda_ms=0)
+    assert world.receive() == []
+    assert world.receiver.received == []
+
+    world.sweep_past(task.home.second)
+    world.drain()
+    assert world.receiver.task_ids == [task.task_id]
+
+
 def test_a_direct_message_more_than_thirty_seconds_late_is_left_to_the_sweep(world: World) -> None:
     task = world.created(in_ms=0)
     message = only_message(world)

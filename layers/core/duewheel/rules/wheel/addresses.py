@@ -298,6 +298,11 @@ def rest_page(page: str) -> str:
     return f"{page}r"
 
 
+def has_rest_page(page: str) -> bool:
+    """False for a page at the end of the longest chain; the sweep rescues what it leaves."""
+    return is_page(rest_page(page))
+
+
 def slow_page(page: str) -> str:
     """The page of entries that `page` passed to the slow lane; what that passes on stays there."""
     return f"{page}s"

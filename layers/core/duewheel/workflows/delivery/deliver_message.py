@@ -29,6 +29,7 @@ from duewheel.rules.wheel.addresses import (
     Address,
     address_from,
     address_named,
+    has_rest_page,
     is_of_slice,
     is_passed_on,
     next_page,
@@ -180,8 +181,20 @@ class Deliver(Struct, frozen=True, kw_only=True):
         self, message: PageMessage, lease: PageLease, left: Left, deadline_ms: int
     ) -> PageLease:
         """Pass the rest to another invocation. It is recorded first, so that a rerun of this page
-        leaves it alone. If the message is lost, its callbacks are repeated."""
+        leaves it alone. If the message is lost, its callbacks are repeated. A page that has no rest
+        page ends without its rest, which the sweep rescues."""
         entries = left.entries
+        if entries and not has_rest_page(lease.page):
+            if left.unsettled:
+                raise NotWritten(left.unsettled)
+            logger.warning(
+                "rest of a page left to the sweep",
+                action="rest-left",
+                second=lease.second,
+                shard=lease.shard,
+                count=len(entries),
+            )
+            return lease
         if entries:
             places = (*lease.rest, *(entry.place for entry in entries))
             record_rest = partial(self.pages.record_rest, lease, places)
