@@ -16,7 +16,7 @@ from duewheel.rules.wheel.addresses import address_of_task
 from duewheel.rules.wheel.queue_messages import PageMessage, decode
 from duewheel.stores.businesses.health import HealthStore
 from duewheel.stores.tasks import codec
-from duewheel.wiring import process
+from duewheel.wiring import businesses, process
 from duewheel.wiring import wheel as wheel_wiring
 from functions.authorizer import app as authorizer
 from functions.bulk import app as bulk
@@ -119,6 +119,16 @@ def test_failed_attempts_and_rescued_tasks_fall_due_again(
     sweep(wired)
     drain()
     assert call("GET", f"/v1/tasks/{lost['task_id']}")[1]["status"] == "delivered"
+
+
+def test_the_notifier_notes_the_business_of_a_task_that_died(
+    wired: ManualClock, receiver: Receiver
+) -> None:
+    created(f"{receiver.origin}/410", delay_seconds=30)
+    wired.advance_ms(30_000)
+    tick()
+    drain()
+    assert businesses.seen_businesses().day_of("orders") is not None
 
 
 def test_the_notifier_looks_for_other_businesses_before_it_publishes_slow_calls(
