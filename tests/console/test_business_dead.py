@@ -54,7 +54,7 @@ def test_dead_tasks_are_found_by_cause_and_instant(viewer: Viewer, service: Serv
     viewer.page.get_by_role("link", name="Dead tasks").click()
     rows = viewer.rows("Dead tasks")
     expect(rows).to_have_count(2)
-    expect(rows.first).to_contain_text("stopped")
+    expect(rows.first).to_contain_text("attempts exhausted")
     viewer.choose("Reason", "attempts exhausted")
     viewer.press("Filter")
     expect(rows).to_have_count(1)

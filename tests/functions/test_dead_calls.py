@@ -54,7 +54,7 @@ def test_dead_tasks_are_filtered_by_instant_and_cause_of_death(wired: ManualCloc
     died(wired, BUSY, biz_type="devices")
     status, page = call("GET", f"{PATH}/dead")
     assert status == 200
-    assert [task["task_id"] for task in page["tasks"]] == [first, second, third]
+    assert [task["task_id"] for task in page["tasks"]] == [third, second, first]
     assert [task["reason"] for task in page["tasks"]] == [
         "stopped",
         "attempts exhausted",
@@ -63,18 +63,20 @@ def test_dead_tasks_are_filtered_by_instant_and_cause_of_death(wired: ManualCloc
     assert page["tasks"][1]["last_error"] == "busy, really"
 
     since = page["tasks"][1]["settled_at"]
-    assert listed(f"since={since}") == [second, third]
+    assert listed(f"since={since}") == [third, second]
     assert listed(f"until={since}") == [first]
     assert listed("status_code=503") == [second]
     assert listed("last_error=really") == [second]
-    assert listed("reason=stopped") == [first, third]
+    assert listed("reason=stopped") == [third, first]
     assert listed("reason=stopped&status_code=503") == []
 
 
 def test_a_paged_list_of_dead_tasks_leaves_out_later_deaths(wired: ManualClock) -> None:
-    ids = died(wired, GONE, GONE, GONE)
+    ids = died(wired, GONE, GONE, GONE)[::-1]
     status, page = call("GET", f"{PATH}/dead", query="limit=2")
     died(wired, GONE)
+    assert call("POST", f"/v1/tasks/{ids[0]}/redrive")[0] == 200
+    die(ids[0], GONE, wired.now_ms())
     status, rest = call("GET", f"{PATH}/dead", query=f"limit=2&cursor={page['cursor']}")
     assert status == 200
     assert [task["task_id"] for task in page["tasks"] + rest["tasks"]] == ids
@@ -195,8 +197,8 @@ def ids_by(limit: int) -> list[str]:
     return [task["task_id"] for page in pages for task in page["tasks"]]
 
 
-def test_dead_tasks_are_listed_in_order_page_by_page(wired: ManualClock) -> None:
-    ids = died(wired, *[GONE] * 30)
+def test_dead_tasks_are_listed_page_by_page_the_latest_first(wired: ManualClock) -> None:
+    ids = died(wired, *[GONE] * 30)[::-1]
     for limit in (1, 7, 100):
         assert ids_by(limit) == ids, limit
 

@@ -89,7 +89,7 @@ class AsyncBusinesses:
         last_error: str | None = None,
         page_size: int = 100,
     ) -> AsyncIterator[Task]:
-        """Dead tasks, from the longest dead to the latest."""
+        """Dead tasks, the latest death first."""
         query = {
             "since": since,
             "until": until,

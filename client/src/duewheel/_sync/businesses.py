@@ -86,7 +86,7 @@ class Businesses:
         last_error: str | None = None,
         page_size: int = 100,
     ) -> Iterator[Task]:
-        """Dead tasks, from the longest dead to the latest."""
+        """Dead tasks, the latest death first."""
         query = {
             "since": since,
             "until": until,

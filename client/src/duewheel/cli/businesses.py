@@ -117,7 +117,7 @@ def delete(name: str, cancel_pending: bool) -> None:
 @arguments.dead_filter
 @click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True)
 def dead(name: str, limit: int, **which: Any) -> None:
-    """List dead tasks, from the longest dead to the latest."""
+    """List dead tasks, the latest death first."""
     tasks = client().businesses.dead(name, page_size=min(limit + 1, LIMIT), **which)
     output().first(tasks, DEAD_COLUMNS, limit)
 
