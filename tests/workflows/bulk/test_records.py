@@ -48,6 +48,20 @@ def test_a_damaged_operation_does_not_stop_the_others(
 
 
 @pytest.mark.parametrize(
+    ("record", "operation_id"),
+    [("key:x#1", {"N": "1"}), ("key:x#1", {"S": "x"}), ("x", {"S": f"orders~{'0' * 16}"})],
+)
+def test_a_damaged_marker_does_not_stop_other_operations(
+    world: World, record: str, operation_id: dict[str, Any]
+) -> None:
+    sound = asked_for(world, "cancel", filter=ALL)
+    kind = registry_keys.OPEN_OPERATIONS_KIND
+    edit(world, registry_keys.key(kind, record), operation_id=operation_id)
+    assert worked_on(world, sound).state is State.DONE
+    assert asked_for(world, "cancel", filter=ALL).state is State.RUNNING
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("changed", {"S": "x"}),

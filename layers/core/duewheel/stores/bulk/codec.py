@@ -17,8 +17,10 @@ from duewheel.rules.bulk.operation import (
     Wish,
     reached_ms,
 )
+from duewheel.rules.bulk.requests import named_operation
 from duewheel.rules.instants import WrittenMs
 from duewheel.rules.names import BizType
+from duewheel.rules.refusals import UnknownOperation
 from duewheel.rules.wheel.addresses import Second
 from duewheel.rules.wheel.queue_messages import NOT_UNDERSTOOD
 from duewheel.stores import registry_keys
@@ -34,6 +36,7 @@ from duewheel.stores.item_attributes import (
     built,
     decoded,
     reported,
+    text,
 )
 
 _Count = Annotated[int, Meta(ge=0, le=10**15)]
@@ -185,8 +188,14 @@ def marker_item(marker: Marker) -> dict[str, Any]:
 
 
 def marker_from(item: Item) -> Marker:
+    """Raises UnreadableItem, and reports it, for a damaged one."""
     caller, _, number = item["record"]["S"].rpartition("#")
-    return Marker(caller, int(number), item["operation_id"]["S"])
+    try:
+        operation_id = text(item, "operation_id")
+        named_operation(operation_id)
+        return Marker(caller, int(number), operation_id)
+    except (InvalidAttribute, UnknownOperation, ValueError) as error:
+        raise reported(item, "operation_id") from error
 
 
 def ids_attribute(ids: tuple[str, ...]) -> dict[str, Any]:

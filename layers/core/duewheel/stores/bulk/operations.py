@@ -6,8 +6,8 @@ A worker writes on condition of its lease and of the number of its last write. A
 its own write counts as written, since a retry of the SDK can meet its first try.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +29,8 @@ from duewheel.stores.dynamodb import Item, Written, get_batch, transact, write_i
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+
+T = TypeVar("T")
 
 
 class OperationStore(Struct, frozen=True):
@@ -78,7 +80,7 @@ class OperationStore(Struct, frozen=True):
             **start,
         )
         found = [
-            (str(item["record"]["S"]), self._unless_gone(_readable(item)))
+            (str(item["record"]["S"]), self._unless_gone(_readable(item, codec.operation_from)))
             for item in answer["Items"]
         ]
         return found, "LastEvaluatedKey" in answer
@@ -107,7 +109,7 @@ class OperationStore(Struct, frozen=True):
         markers = {one.operation_id: one for one in self.markers()}
         keys = [registry_keys.operation(*named_operation(one)) for one in markers]
         items = get_batch(self.client, self.clock, self.table, keys) if keys else []
-        found = {_id_of(item): _readable(item) for item in items}
+        found = {_id_of(item): _readable(item, codec.operation_from) for item in items}
         known = [one for one in found.values() if one is not None]
         over = [one.operation_id for one in known if not one.state.is_open]
         over += [one for one in markers if one not in found]
@@ -210,7 +212,8 @@ class OperationStore(Struct, frozen=True):
         return found, "LastEvaluatedKey" in answer
 
     def markers(self) -> list[Marker]:
-        """Of all open operations: no more than may be open, and those made at the same time."""
+        """Of all open operations: no more than may be open, and those made at the same time. Those
+        that are damaged are reported and left out."""
         answer = self.client.query(
             TableName=self.table,
             KeyConditionExpression="#kind = :kind",
@@ -218,7 +221,8 @@ class OperationStore(Struct, frozen=True):
             ExpressionAttributeValues={":kind": {"S": registry_keys.OPEN_OPERATIONS_KIND}},
             ConsistentRead=True,
         )
-        return [codec.marker_from(item) for item in answer["Items"]]
+        found = (_readable(item, codec.marker_from) for item in answer["Items"])
+        return [one for one in found if one is not None]
 
     def forget(self, marker: Marker) -> None:
         """Of an operation that has ended. Its number may be another's by now."""
@@ -282,10 +286,10 @@ class OperationStore(Struct, frozen=True):
         return {"Put": {"TableName": self.table, "Item": item, **condition}}
 
 
-def _readable(item: Item) -> Operation | None:
-    """None also for a damaged one, which must not stop the others."""
+def _readable(item: Item, read: Callable[[Item], T]) -> T | None:
+    """None for a damaged one, which must not stop the others."""
     try:
-        return codec.operation_from(item)
+        return read(item)
     except UnreadableItem:  # reported
         return None
 
