@@ -8,14 +8,17 @@ from msgspec.structs import replace
 
 from duewheel.rules.businesses.settings import Business, Own
 from duewheel.rules.preconditions import Precondition
-from duewheel.rules.refusals import Refusal, TooManyCreates
+from duewheel.rules.refusals import Refusal, TooManyCreates, UnreadableItem
 from duewheel.rules.tasks.idempotency import idempotent_request
 from duewheel.rules.tasks.task import Made
 from duewheel.rules.tasks.updates import Change
 from duewheel.rules.timers.requests import named_timer
+from duewheel.stores import registry_keys
+from duewheel.stores.businesses.rate_limits import CREATES
 from duewheel.wiring.changing import pause_task
 from duewheel.workflows.tasks.check_admission import Admission, LimitCreateRate
 from duewheel.workflows.tasks.create_tasks import CreateTasks
+from tests.support.damage import edit
 from tests.support.operations import done
 from tests.support.timers import made
 from tests.support.world import CALLER, FAR_MS, World
@@ -75,6 +78,15 @@ def test_a_refusal_says_when_to_try_again(world: World) -> None:
         world.created()
     world.clock.advance_ms(1_000)
     world.created()
+
+
+def test_a_damaged_record_of_a_business_refuses_no_task_of_another(world: World) -> None:
+    limited(world)
+    edit(world, registry_keys.turns(CREATES, "orders"), version={"S": "one"})
+    tasks = [world.placed(world.new(biz_type=name)) for name in ("orders", "mails")]
+    refused, made = world.create.store(tasks)
+    assert isinstance(refused, UnreadableItem)
+    assert isinstance(made, Made)
 
 
 def test_a_batch_past_the_limit_creates_its_first_tasks_and_refuses_each_of_the_others(

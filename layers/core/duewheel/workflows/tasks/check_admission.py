@@ -20,7 +20,7 @@ from duewheel.clock import Clock
 from duewheel.metrics import CREATES_REFUSED, counts
 from duewheel.rules.businesses.rate_limit import US_PER_MS, RateLimit, RateLimited, ReservedTurns
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.refusals import Refusal, TooManyCreates
+from duewheel.rules.refusals import Refusal, TooManyCreates, UnreadableItem
 from duewheel.rules.tasks.effective_callback import check_callback, check_on_outcome
 from duewheel.rules.tasks.task import NewTask, Task
 from duewheel.rules.tolerance import Window
@@ -138,13 +138,16 @@ class Admission(Struct, frozen=True):
         wanted = Counter(
             task.biz_type for task, refusal in zip(tasks, refusals, strict=True) if refusal is None
         )
-        allowed = {name: self._allowed(businesses[name], n) for name, n in wanted.items()}
+        allowed = {name: self._readable_turns(businesses[name], n) for name, n in wanted.items()}
         had: Counter[str] = Counter()
         for position, task in enumerate(tasks):
             if refusals[position] is None:
                 had[task.biz_type] += 1
-                if had[task.biz_type] > allowed[task.biz_type].count:
-                    refusals[position] = TooManyCreates(allowed[task.biz_type].wait_ms)
+                of_business = allowed[task.biz_type]
+                if isinstance(of_business, UnreadableItem):
+                    refusals[position] = of_business
+                elif had[task.biz_type] > of_business.count:
+                    refusals[position] = TooManyCreates(of_business.wait_ms)
                     counts.add(CREATES_REFUSED)
         return refusals
 
@@ -156,6 +159,13 @@ class Admission(Struct, frozen=True):
         return {
             name: one.tolerance_seconds for name, one in businesses.items() if one.tolerance_seconds
         }
+
+    def _readable_turns(self, business: Business, wanted: int) -> Allowed | UnreadableItem:
+        """A damaged record of one business refuses no task of another."""
+        try:
+            return self._allowed(business, wanted)
+        except UnreadableItem as damaged:
+            return damaged
 
     def _allowed(self, business: Business, wanted: int) -> Allowed:
         with unavailable_when_throttled():
