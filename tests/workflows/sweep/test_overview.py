@@ -10,9 +10,11 @@ from duewheel.rules.access.grants import ANYTHING, Access, Grant, Right
 from duewheel.rules.businesses.health import Breaker, BusinessHealth
 from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.types import RetryPolicy
+from duewheel.rules.delivery.usage import Usage
 from duewheel.rules.query_string import PageQuery
 from duewheel.rules.sweep.minute_statistics import NOTHING
 from duewheel.stores import registry_keys
+from duewheel.stores.businesses.rate_limits import CALLS, CREATES
 from duewheel.workflows.sweep.read_overview import (
     DEATHS_MAX,
     DEATHS_MS,
@@ -182,6 +184,23 @@ def test_a_business_with_damaged_settings_is_left_out(world: World) -> None:
     world.configured("orders", paused=True)
     edit(world, registry_keys.business("orders"), settings={"S": "{"})
     assert (overview(world).businesses, overview(world).looked_at) == ([], 1)
+
+
+@pytest.mark.parametrize("limit", ["calls_in_flight", "calls_per_second", "creates_per_second"])
+def test_a_business_whose_limits_are_damaged_is_shown_without_their_use(
+    world: World, limit: str
+) -> None:
+    world.configured("orders", **{limit: 2})
+    counted(world, "orders", "mails")
+    for key in (registry_keys.permits("orders"), *map(turns_of_orders, (CALLS, CREATES))):
+        edit(world, key, version={"S": "one"})
+    assert shown(world)["orders"].usage == Usage()
+    assert world.read_businesses.one("orders").usage.calls is None
+    assert shown(world).keys() == {"orders", "mails"}
+
+
+def turns_of_orders(limit: str) -> dict[str, Any]:
+    return registry_keys.turns(limit, "orders")
 
 
 def test_it_takes_a_bounded_number_of_requests(world: World) -> None:

@@ -24,8 +24,9 @@ class PermitUsage(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """None: there is no such limit. `dispatch_lag_seconds`, `oldest_open_seconds`: of the whole
-    service: how far the time pointer is behind, and how old the oldest open place is."""
+    """None: there is no such limit, or its record is damaged. `dispatch_lag_seconds`,
+    `oldest_open_seconds`: of the whole service: how far the time pointer is behind, and how old the
+    oldest open place is."""
 
     calls: RateUsage | None = None
     creates: RateUsage | None = None

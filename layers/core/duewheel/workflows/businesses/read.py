@@ -6,6 +6,7 @@ tasks that the sweep has counted, its timers, a task in the list index.
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 
 from msgspec import Struct
@@ -17,10 +18,9 @@ from duewheel.rules import cursors
 from duewheel.rules.access.grants import Access
 from duewheel.rules.businesses.health import NO_HEALTH
 from duewheel.rules.businesses.settings import Business
-from duewheel.rules.delivery.permits import Permits
 from duewheel.rules.delivery.usage import Usage, permit_usage, rate_usage
 from duewheel.rules.query_string import PageQuery
-from duewheel.rules.refusals import UnknownBusiness
+from duewheel.rules.refusals import UnknownBusiness, UnreadableItem
 from duewheel.rules.tasks.listing import ListQuery, Stretch, stretches
 from duewheel.rules.wheel import timing
 from duewheel.rules.wheel.open_places import age_seconds, oldest_first
@@ -113,18 +113,21 @@ class ReadUsage(Struct, frozen=True, kw_only=True):
         )
 
     def of_limits(self, business: Business) -> Usage:
-        """Without what is of the whole service."""
-        calls = creates = None
+        """Without what is of the whole service, and without what a damaged record says."""
+        usage, now_ms = Usage(), self.clock.now_ms()
         if business.call_rate is not None or business.create_rate is not None:
-            calls, creates = self.turns.cursors(business.biz_type)
-        limit = business.own.calls_in_flight
-        permits = Permits() if limit is None else self.permits.read(business.biz_type)
-        now_ms = self.clock.now_ms()
-        return Usage(
-            calls=rate_usage(business.call_rate, calls, now_ms),
-            creates=rate_usage(business.create_rate, creates, now_ms),
-            permits=permit_usage(limit, permits, now_ms),
-        )
+            with suppress(UnreadableItem):  # it is reported
+                calls, creates = self.turns.cursors(business.biz_type)
+                usage = replace(
+                    usage,
+                    calls=rate_usage(business.call_rate, calls, now_ms),
+                    creates=rate_usage(business.create_rate, creates, now_ms),
+                )
+        if (limit := business.own.calls_in_flight) is not None:
+            with suppress(UnreadableItem):
+                permits = self.permits.read(business.biz_type)
+                usage = replace(usage, permits=permit_usage(limit, permits, now_ms))
+        return usage
 
 
 class ReadBusinesses(Struct, frozen=True, kw_only=True):
