@@ -87,7 +87,13 @@ def places_that_name(root: Path, version: str) -> set[str]:
     OpenAPI, or be a part of 127.0.0.1."""
     number = version.replace(".", r"\.")
     before = "([Dd]uewheel[ /=@-]+v?|([Vv]ersion|[Rr]elease)(__)?[\"']?[ :=]+[\"']?|^    Value: )"
-    others = [":!*requirements*.txt", ":!tests", ":!client/tests", ":!CHANGELOG.md"]
+    others = [
+        ":!*requirements/*",
+        ":!layers/vendor/*",
+        ":!tests",
+        ":!client/tests",
+        ":!CHANGELOG.md",
+    ]
     found = subprocess.run(
         ["git", "grep", "-lE", rf"{before}{number}([^0-9.]|\.[^0-9]|\.?$)", "--", *others],
         cwd=root, check=False, capture_output=True, text=True,
