@@ -1,6 +1,7 @@
 """Every call of the client, on the local stack."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,7 +22,8 @@ def test_a_created_task_reads_as_it_was_made(client: Duewheel, biz_type: str) ->
     )
 
     read = client.tasks.get(made.task_id)
-    assert read == made
+    effective = {"type": "http", "url": HOOK, "method": "POST", "headers": {}}
+    assert read == replace(made, effective_callback=effective)
     assert (read.status, read.payload, read.attempts) == ("pending", {"order": 17}, 0)
     assert read.callback == {"type": "http", "url": HOOK, "method": None, "headers": {}}
     assert read.created_at is not None
@@ -202,7 +204,8 @@ def test_tasks_are_replaced_read_and_cancelled_by_key(client: Duewheel, biz_type
         biz_type, key, delay=5 * DAY, callback=HOOK, max_due_at=made.due_at + 9 * DAY
     )
     assert (moved.task_id, moved.due_at) == (made.task_id, made.due_at + 4 * DAY)
-    assert client.tasks.get_by_key(biz_type, key) == moved
+    read = client.tasks.get_by_key(biz_type, key)
+    assert replace(read, effective_callback=None) == moved
     assert client.tasks.cancel_by_key(biz_type, key).status == "cancelled"
     with pytest.raises(errors.UnknownTask):
         client.tasks.get_by_key(biz_type, "another")
