@@ -6,9 +6,10 @@ import httpx
 import pytest
 
 from tests.cli_support import called, done, value, values
-from tests.support import OPERATION, TASK, Script, gateway, made, problem
+from tests.support import OPERATION, TASK, Script, gateway, made, operation, problem
 
 ID = TASK["task_id"]
+TIMER = {"timer_id": "17", "biz_type": "orders", "name": "n", "version": 2, "state": "enabled"}
 
 
 def bodies(script: Script) -> list[object]:
@@ -211,8 +212,7 @@ def test_what_a_key_has_begun_is_found_by_its_maker() -> None:
         {**OPERATION, "operation_id": by[-1], "created_by": by, "state": "running"}
         for by in (MAKER, OTHER)
     ]
-    timer = {"biz_type": "orders", "name": "n", "version": 2, "state": "enabled"}
-    timers = [{**timer, "timer_id": number} for number in ("1", "2")]
+    timers = [{**TIMER, "timer_id": number} for number in ("1", "2")]
     change = {"version": 1, "at": "2030-01-31T08:00:00.000Z", "did": "created", "fields": []}
     script = Script(
         page("keys", *keys),
@@ -236,6 +236,55 @@ def test_a_revoked_key_is_said_to_leave_what_it_has_begun() -> None:
     result = called("key", "revoke", "tyuLCRLtUeQC", "--yes", script=script)
     assert result.stdout == "tyuLCRLtUeQC is revoked\n"
     assert "duewheel key begun tyuLCRLtUeQC" in result.stderr
+
+
+def asked(*command: str, script: Script) -> str:
+    """What it asks; after a no it has changed nothing."""
+    result = called(*command, script=script, stdin="n\n")
+    assert result.exit_code == 1, result.output
+    assert not {one.method for one in script.requests} & {"DELETE", "PUT"}
+    assert not [one.url.path for one in script.requests if one.url.path.endswith("/revoke")]
+    return result.stderr
+
+
+def test_the_deletion_of_a_business_asks_with_the_number_of_its_timers_and_tasks() -> None:
+    timers = [{**TIMER, "timer_id": number} for number in ("1", "2")]
+    dry = {"operation_id": "DRY", "dry_run": True, "changed": 1234}
+    script = Script(page("timers", *timers), operation(201, **dry), operation(**dry))
+    text = asked("business", "delete", "orders", "--cancel-pending", script=script)
+    assert "Delete the settings of orders and 2 timers, and cancel 1,234 tasks?" in text
+    counting = {"biz_type": "orders", "action": "cancel", "filter": {}, "dry_run": True}
+    assert bodies(script)[1] == counting
+    script = Script()
+    assert "settings of orders?" in asked("business", "delete", "orders", script=script)
+    assert script.requests == []
+
+
+def test_what_is_counted_before_a_question_takes_ten_requests_at_most() -> None:
+    timers = httpx.Response(200, json={"timers": [TIMER] * 100, "cursor": "more"})
+    dry = {"operation_id": "DRY", "dry_run": True}
+    script = Script(*[timers] * 10, operation(201, **dry), operation(**dry))
+    text = asked("business", "delete", "orders", "--cancel-pending", script=script)
+    assert "at least 1,000 timers, and cancel 0 tasks" in text
+
+
+def test_the_deletion_of_a_timer_asks_with_its_name() -> None:
+    next_at = "2030-01-31T08:30:00.000Z"
+    timer = {**TIMER, "next_at": next_at}
+    text = asked("timer", "delete", "17", script=Script(httpx.Response(200, json=timer)))
+    assert "n of orders is enabled, next 2030" in text
+    assert "Delete 1 timer?" in text
+
+
+def test_the_revocation_of_a_key_asks_with_the_number_of_what_goes_on() -> None:
+    key = {"key_id": "OURS", "name": "shop", "grants": [], "state": "live"}
+    keys = [{**key, "created_by": f"key/{by}"} for by in ("OURS", "OTHER")]
+    operations = [{**OPERATION, "created_by": f"key/{by}"} for by in ("OURS", "OURS", "OTHER")]
+    script = Script(
+        httpx.Response(200, json=key), page("keys", *keys), page("operations", *operations)
+    )
+    text = asked("key", "revoke", "OURS", script=script)
+    assert "1 live key and 2 running operations of it go on. Revoke the key shop for good?" in text
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ def label(text: str) -> tuple[str, str]:
     return name, value
 
 
+yes = click.option("--yes", is_flag=True, help="Without counting and asking.")
 labels = click.option(
     "--label",
     "labels",

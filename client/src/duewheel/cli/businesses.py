@@ -9,6 +9,8 @@ import click
 from duewheel.cli import arguments
 from duewheel.cli.arguments import fields_of
 from duewheel.cli.framework import Group, client, output
+from duewheel.cli.operations import counted
+from duewheel.cli.progress import many_of, many_tasks
 from duewheel.cli.shown import members
 from duewheel.requests import BusinessSettings
 from duewheel.values import Change, Counts
@@ -94,10 +96,13 @@ def probe(name: str, host: str) -> None:
 @business.command()
 @click.argument("name", metavar="BUSINESS")
 @click.option("--cancel-pending", is_flag=True, help="Cancel its tasks, and delete its timers.")
-@click.confirmation_option(prompt="Delete the business's settings?")
-def delete(name: str, cancel_pending: bool) -> None:
+@arguments.yes
+def delete(name: str, *, cancel_pending: bool, yes: bool) -> None:
     """Delete a business's settings; refused while it has tasks or timers."""
     api, cursor, cancelled, timers = client(), None, 0, 0
+    if not yes:
+        what = f"the settings of {name}{_more_of(name) if cancel_pending else ''}"
+        click.confirm(f"Delete {what}?", abort=True, err=True)
     too_late: list[str] = []
     while True:
         page = api.businesses.delete(name, cancel_pending=cancel_pending, cursor=cursor)
@@ -110,6 +115,14 @@ def delete(name: str, cancel_pending: bool) -> None:
     output().done(counts, sentence)
     if too_late:
         output().note(f"Too late for {len(too_late):,}: {', '.join(too_late)}")
+
+
+def _more_of(name: str) -> str:
+    """What else is deleted with it."""
+    api = client()
+    timers = many_of(api.timers.list(name), "timer")
+    tasks = counted(api, name, "cancel", {"filter": {}}).changed
+    return f" and {timers}, and cancel {many_tasks(tasks)}"
 
 
 @business.command()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import click
@@ -11,7 +12,9 @@ from duewheel.cli import arguments
 from duewheel.cli.arguments import instant_of
 from duewheel.cli.businesses import show_changes
 from duewheel.cli.framework import Group, client, output
-from duewheel.values import ApiKey, Grant
+from duewheel.cli.progress import many_of
+from duewheel.cli.shown import as_text
+from duewheel.values import ApiKey, Grant, Operation
 
 COLUMNS = ("key_id", "name", "grants", "state", "expires_at", "last_used_on")
 BEGUN_COLUMNS = ("kind", "id", "biz_type", "name")
@@ -63,10 +66,18 @@ def rotate(key_id: str, overlap: timedelta | None) -> None:
 
 @key.command()
 @click.argument("key_id", metavar="KEY-ID")
-@click.confirmation_option(prompt="Revoke the key for good?")
-def revoke(key_id: str) -> None:
+@arguments.yes
+def revoke(key_id: str, *, yes: bool) -> None:
     """Revoke a key for good. Asks first."""
-    output().done(client().keys.revoke(key_id), f"{key_id} is revoked")
+    api = client()
+    if not yes:
+        name = api.keys.get(key_id).name
+        keys = many_of(api.keys.list(), "live key", partial(_is_made_by, f"key/{key_id}"))
+        running = api.operations.list(state="running")
+        operations = many_of(running, "running operation", partial(_is_by, f"key/{key_id}"))
+        question = f"{keys} and {operations} of it go on. Revoke the key {name} for good?"
+        click.confirm(as_text(question), abort=True, err=True)
+    output().done(api.keys.revoke(key_id), f"{key_id} is revoked")
     output().note(f"What it has begun goes on: see duewheel key begun {key_id}")
 
 
@@ -90,16 +101,24 @@ def changes(key_id: str) -> None:
 
 def _begun(api: Duewheel, caller: str) -> Iterator[dict[str, Any]]:
     for made in api.keys.list():
-        if made.created_by == caller and made.state == "live":
+        if _is_made_by(caller, made):
             yield {"kind": "key", "id": made.key_id, "name": made.name}
     for begun in api.operations.list(state="running"):
-        if begun.created_by == caller:
+        if _is_by(caller, begun):
             of = {"id": begun.operation_id, "biz_type": begun.biz_type}
             yield {"kind": "operation", **of, "name": begun.action}
     for timer in api.timers.list():
         if any(change.by == caller for change in api.timers.changes(timer.timer_id)):
             of = {"id": timer.timer_id, "biz_type": timer.biz_type}
             yield {"kind": "timer", **of, "name": timer.name}
+
+
+def _is_made_by(caller: str, made: ApiKey) -> bool:
+    return made.created_by == caller and made.state == "live"
+
+
+def _is_by(caller: str, begun: Operation) -> bool:
+    return begun.created_by == caller
 
 
 def _show_once(made: ApiKey) -> None:

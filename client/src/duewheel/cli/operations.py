@@ -41,7 +41,7 @@ def operation() -> None:
 @click.option("--earlier", type=arguments.span, metavar="SPAN", help="Or by how much earlier.")
 @click.option("--per-second", type=click.IntRange(1), metavar="N", help="At most so many a second.")
 @click.option("--dry-run", is_flag=True, help="Only count the tasks.")
-@click.option("--yes", is_flag=True, help="Without counting and asking.")
+@arguments.yes
 @click.option("--no-wait", is_flag=True, help="Do not follow it to its end.")
 def start(
     action: Action,
@@ -72,11 +72,11 @@ def start(
     }
     api = client()
     if dry_run:
-        end(_counted(api, business, action, given))
+        end(counted(api, business, action, given))
         return
     total = len(given["ids"]) if "ids" in given else None
     if not yes:
-        total = _counted(api, business, action, given).changed if total is None else total
+        total = counted(api, business, action, given).changed if total is None else total
         if not total:
             output().note(f"There is no task of {business} to {action}.")
             return
@@ -133,19 +133,19 @@ def _instant(
     return {} if later is None else {"shift": later}
 
 
-def _counted(api: Duewheel, business: str, action: Action, given: dict[str, Any]) -> Operation:
+def counted(api: Duewheel, business: str, action: Action, given: dict[str, Any]) -> Operation:
     """By a dry run, which has no pace and ends with the command."""
     counting = {**given, "per_second": None, "dry_run": True}
     begun = api.operations.start(business, action, once=True, **counting)
     try:
-        counted = followed(api, begun.operation_id, None)
+        found = followed(api, begun.operation_id, None)
     except KeyboardInterrupt:
         with suppress(OperationEnded):
             api.operations.stop(begun.operation_id)
         raise
-    if counted.state != "done":
-        end(counted)
-    return counted
+    if found.state != "done":
+        end(found)
+    return found
 
 
 def followed_to_end(api: Duewheel, operation_id: str, total: int | None) -> Operation:

@@ -1,7 +1,9 @@
 """Shows on stderr how far an operation or a list is, until it has ended."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from itertools import islice
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -10,6 +12,9 @@ from duewheel._sync.client import Duewheel
 from duewheel.cli.framework import output
 from duewheel.cli.shown import as_text, here
 from duewheel.values import LookedAt, Operation
+
+LOOKED_AT_MAX = 1000
+T = TypeVar("T")
 
 _DONE: Mapping[str, str] = {
     "cancel": "cancelled",
@@ -67,8 +72,19 @@ def _records(pages: list[LookedAt]) -> int:
     return sum(page.records for page in pages)
 
 
+def many_of(found: Iterable[T], what: str, is_meant: Callable[[T], bool] = lambda _: True) -> str:
+    """How many are meant of the first thousand, which take ten requests."""
+    some = list(islice(found, LOOKED_AT_MAX))
+    least = "at least " if len(some) == LOOKED_AT_MAX else ""
+    return least + _many(sum(map(is_meant, some)), what)
+
+
 def many_tasks(count: int) -> str:
-    return f"{count:,} task{'' if count == 1 else 's'}"
+    return _many(count, "task")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def sentence(found: Operation) -> str:

@@ -9,7 +9,7 @@ from duewheel.cli.applying import apply
 from duewheel.cli.arguments import fields_of
 from duewheel.cli.businesses import LIMIT, show_changes
 from duewheel.cli.framework import Group, client, output
-from duewheel.cli.shown import here
+from duewheel.cli.shown import as_text, here
 from duewheel.requests import TimerChange, TimerFields
 from duewheel.values import Timer
 
@@ -103,10 +103,15 @@ def disable(timer_id: str, if_match: int | None) -> None:
 @timer.command()
 @click.argument("timer_id", metavar="TIMER")
 @if_version
-@click.confirmation_option(prompt="Delete the timer?")
-def delete(timer_id: str, if_match: int | None) -> None:
+@arguments.yes
+def delete(timer_id: str, *, if_match: int | None, yes: bool) -> None:
     """Delete a timer. Asks first."""
-    client().timers.delete(timer_id, if_match=if_match)
+    api = client()
+    if not yes:
+        found = api.timers.get(timer_id)
+        of = f"{found.name} of {found.biz_type} {_state_text(found)}"
+        click.confirm(as_text(f"{of}. Delete 1 timer?"), abort=True, err=True)
+    api.timers.delete(timer_id, if_match=if_match)
     output().done({"timer_id": timer_id, "deleted": True}, f"{timer_id} is deleted")
 
 
