@@ -13,10 +13,12 @@ from duewheel.rules.businesses.health import (
     UNUSED_MS,
     Breaker,
     BusinessHealth,
+    damaged_breaker,
 )
 from duewheel.stores import registry_keys
 from duewheel.stores.businesses.cache import KEPT_MS
 from duewheel.stores.businesses.health import HealthStore, HealthUnavailable
+from duewheel.stores.item_attributes import INSTANT_MS_MAX
 from tests.support.clock import NOON_MS
 from tests.support.damage import edit
 from tests.support.recorder import Call
@@ -122,26 +124,47 @@ def test_the_record_has_a_time_to_live_after_its_last_instant(world: World) -> N
         assert int(record_of(world)["expires_at"]["N"]) == UNTIL_MS // 1000 + KEPT_SECONDS
 
 
+DAMAGED = BusinessHealth(breakers=(damaged_breaker("dead.example"), breaker("well.example")))
+
+
 @pytest.mark.parametrize(
-    ("attribute", "value"),
+    ("attribute", "value", "bounds"),
     [
-        ("slow_until_ms", {"S": "soon"}),
-        ("openings", {"N": "-1"}),
-        ("host#dead.example", {"S": "[1,2]"}),
-        ("host#dead.example", {"S": '["now",1,"me",0]'}),
-        ("host#dead.example", {"N": "1"}),
-        ("host#dead.example", {"S": "open"}),
+        ("slow_until_ms", {"S": "soon"}, BusinessHealth(INSTANT_MS_MAX, DAMAGED.breakers[1:], 1)),
+        ("openings", {"N": "-1"}, BusinessHealth(breakers=DAMAGED.breakers[1:])),
+        *(
+            ("host#dead.example", value, replace(DAMAGED, openings=1))
+            for value in (
+                {"S": "[1,2]"},
+                {"S": '["now",1,"me",0]'},
+                {"S": '[1,1,"",0]'},
+                {"N": "1"},
+                {"S": "open"},
+            )
+        ),
     ],
 )
-def test_a_damaged_record_reads_as_default_health_and_is_reported(
-    world: World, caplog: pytest.LogCaptureFixture, attribute: str, value: dict[str, Any]
+def test_a_damaged_attribute_is_reported_and_still_bounds_calls(
+    world: World,
+    caplog: pytest.LogCaptureFixture,
+    attribute: str,
+    value: dict[str, Any],
+    bounds: BusinessHealth,
 ) -> None:
     opened(world.health_store, breaker("well.example"))
     edit(world, registry_keys.health("orders"), **{attribute: value})
-    assert world.health_store.read("orders") == BusinessHealth()
-    assert world.cache_with_health.one("orders").health == BusinessHealth()
+    assert world.health_store.read("orders") == bounds
+    assert world.cache_with_health.one("orders").health == bounds
     met = {(r.action, r.slot, r.wrong) for r in caplog.records}  # type: ignore[attr-defined]
     assert met == {("unreadable", "standing#orders", attribute)}
+
+
+def test_no_breaker_replaces_a_damaged_one(world: World, store: HealthStore) -> None:
+    opened(store, breaker("dead.example"))
+    edit(world, registry_keys.health("orders"), **{"host#dead.example": {"S": "?"}})
+    store.open("orders", breaker("new.example"), store.read("orders"), NOON_MS)
+    hosts = [one.host for one in store.read("orders").breakers]
+    assert hosts == ["dead.example", "new.example"]
 
 
 def test_health_is_read_together_with_settings(world: World) -> None:

@@ -416,15 +416,25 @@ def _is_of_wheel(world: World, call: Call) -> bool:
     return table in (call.request.get("TableName"), *call.request.get("RequestItems", ()))
 
 
-def test_a_damaged_record_opens_no_breaker(world: World, hosts: Hosts) -> None:
+@pytest.mark.parametrize("recovers", [False, True])
+def test_the_host_of_a_damaged_breaker_gets_one_probe_which_writes_the_breaker_anew(
+    world: World, hosts: Hosts, recovers: bool
+) -> None:
     open_breaker(world)
     key = registry_keys.health("orders")
     damaged = {**key, f"host#{DEAD}": {"S": "?"}}
     world.unrecorded.put_item(TableName=world.settings.registry_table, Item=damaged)
     world.clock.advance_ms(KEPT_MS)
+    if recovers:
+        hosts.down.clear()
     tasks = created(world, 30, in_ms=0)
     world.drain()
-    assert statuses(world, tasks) == {(Status.PENDING, 1)}
+    if recovers:
+        assert statuses(world, tasks) == {(Status.DELIVERED, 1)}
+        assert world.health_store.read("orders").breakers == ()
+    else:
+        assert len(world.receiver.received) == 1
+        assert breaker_of(world).probes_failed == 1
 
 
 def test_a_breaker_with_a_wait_of_years_is_probed_immediately(world: World, hosts: Hosts) -> None:

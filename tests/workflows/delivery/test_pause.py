@@ -2,6 +2,7 @@
 afterwards."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -392,6 +393,36 @@ def test_only_one_of_two_releases_works_at_a_time(world: World) -> None:
     world.send_releases()
     world.drain()
     assert not world.read(held).parked
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("mark", {"N": "1"}),
+        ("unpaused_ms", {"S": "soon"}),
+        ("unpaused_ms", {"N": str(10**14)}),
+        ("until_ms", {"NULL": True}),
+        ("until_ms", {"N": str(10**14)}),
+    ],
+)
+def test_a_damaged_parking_record_releases_nothing_until_the_next_pause_writes_it_anew(
+    world: World, caplog: pytest.LogCaptureFixture, attribute: str, value: dict[str, Any]
+) -> None:
+    held = parked(world)
+    world.configured("orders", paused=None)
+    edit(world, registry_keys.parking("orders"), **{attribute: value})
+    world.drain()
+    world.clock.advance_ms(120_000)
+    world.send_releases()
+    world.drain()
+    assert world.read(held).parked
+    met = {(r.slot, r.place, r.wrong) for r in caplog.records if r.action == "unreadable"}  # type: ignore[attr-defined]
+    assert met == {("parking", "orders", attribute)}
+
+    pause(world)
+    resume(world)
+    world.let_pass(20)
+    assert world.read(held).status is Status.DELIVERED
 
 
 def test_unreadable_settings_release_nothing_and_delay_no_other_business(world: World) -> None:

@@ -12,9 +12,11 @@ from duewheel.rules.preconditions import Precondition
 from duewheel.rules.tasks.task import Task
 from duewheel.rules.wheel.addresses import PARKED_SLOTS, list_partition
 from duewheel.rules.wheel.queue_messages import ReleaseMessage, decode
+from duewheel.stores import registry_keys
 from duewheel.workflows.delivery import park_tasks
 from duewheel.workflows.delivery.park_tasks import BLOCK
 from duewheel.workflows.tasks.reschedule import WRITERS
+from tests.support.damage import edit
 from tests.support.stories import End, Interruption, Story
 from tests.support.world import CALLER, World
 from tests.workflows.delivery.test_pause import fall_due, parked_items_of, pause, resume
@@ -164,10 +166,22 @@ def test_only_one_of_two_releases_of_a_slot_works_at_a_time(world: World) -> Non
     world.receive()
     now_ms = world.clock.now_ms()
     lease_ms = world.release.lease_ms
-    assert world.parking_records.take_part("orders", 2, "another", now_ms, lease_ms)
+    assert world.parking_records.take("orders", "another", now_ms, lease_ms, 2)
     world.release(ReleaseMessage("orders", 2), "me", now_ms + 60_000)
     assert len(parked_items_of(world)) == 3
     world.clock.advance_ms(lease_ms + 1)
+    world.release(ReleaseMessage("orders", 2), "me", world.clock.now_ms() + 60_000)
+    assert parked_items_of(world) == []
+
+
+def test_a_slot_with_a_damaged_lease_is_released_after_the_next_pause(world: World) -> None:
+    of_part(world, 2, 3)
+    end_pause(world)
+    world.receive()
+    edit(world, registry_keys.parking("orders"), until_ms_2={"N": str(10**14)})
+    world.release(ReleaseMessage("orders", 2), "me", world.clock.now_ms() + 60_000)
+    assert len(parked_items_of(world)) == 3
+    world.parking_records.mark("orders", "another")
     world.release(ReleaseMessage("orders", 2), "me", world.clock.now_ms() + 60_000)
     assert parked_items_of(world) == []
 

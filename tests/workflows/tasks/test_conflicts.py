@@ -130,9 +130,12 @@ def test_a_transaction_of_which_an_earlier_try_is_under_way_counts_as_throttled(
 def test_a_write_without_a_condition_is_retried_and_then_throttled(
     world: World, write: Callable[[World], object]
 ) -> None:
-    with conflicts(lambda operation, _: operation == "UpdateItem", times=A_MOMENT):
+    with conflicts(lambda operation, _: operation in ("UpdateItem", "PutItem"), times=A_MOMENT):
         write(world)
-    with conflicts(lambda operation, _: operation == "UpdateItem"), pytest.raises(Throttled):
+    with (
+        conflicts(lambda operation, _: operation in ("UpdateItem", "PutItem")),
+        pytest.raises(Throttled),
+    ):
         write(world)
 
 

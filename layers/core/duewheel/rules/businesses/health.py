@@ -21,9 +21,19 @@ class Breaker(Struct, frozen=True, kw_only=True):
     owner_token: str  # of the notifier that wrote it
     probes_failed: int = 0
 
+    @property
+    def is_damaged(self) -> bool:
+        """What is stored is not known; the outcome of a probe replaces it."""
+        return not self.owner_token
+
     def is_evictable(self, now_ms: int) -> bool:
         """Unused for an hour, so a breaker of another host may replace it."""
-        return now_ms - self.until_ms > UNUSED_MS
+        return not self.is_damaged and now_ms - self.until_ms > UNUSED_MS
+
+
+def damaged_breaker(host: str) -> Breaker:
+    """Open, and a probe of its host is due."""
+    return Breaker(host=host, since_ms=0, until_ms=0, owner_token="")
 
 
 class BusinessHealth(Struct, frozen=True):

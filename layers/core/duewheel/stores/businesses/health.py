@@ -1,18 +1,21 @@
 """The health of businesses in the Registry: a record each, if there is anything to record.
 
 Every write changes one attribute and returns the whole record as it then is, whether the write was
-carried out or refused. A damaged record counts as none, and is reported.
+carried out or refused. A damaged attribute is reported, and still bounds what it is about: the host
+of a breaker gets no call but a probe, the business stays in the slow lane, and no breaker is opened
+without their count.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from msgspec import Struct, convert
+from msgspec import Meta, Struct, convert
 
-from duewheel.rules.businesses.health import KEPT_SECONDS, Breaker, BusinessHealth
+from duewheel.rules.businesses.health import KEPT_SECONDS, Breaker, BusinessHealth, damaged_breaker
 from duewheel.stores import registry_keys
 from duewheel.stores.dynamodb import Item, Throttled, Written, write_if
 from duewheel.stores.item_attributes import (
+    INSTANT_MS_MAX,
     InstantMs,
     InvalidAttribute,
     json_text,
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 _HOST = "host#"
 _SLOW, _OPENINGS, _EXPIRES = "slow_until_ms", "openings", "expires_at"
 _TRIES = 3
-_BreakerRow = tuple[InstantMs, InstantMs, str, InstantMs]
+_BreakerRow = tuple[InstantMs, InstantMs, Annotated[str, Meta(min_length=1)], InstantMs]
 
 
 class HealthUnavailable(Exception):
@@ -91,13 +94,14 @@ class HealthStore(Struct, frozen=True):
 
     def move(self, biz_type: str, seen: Breaker, after: Breaker) -> BusinessHealth:
         """Change it to `after`, if the breaker is as `seen`."""
+        as_seen = {} if seen.is_damaged else {":seen": {"S": _text(seen)}}
         return self._write(
             biz_type,
             after.until_ms,
             "SET #expires = :expires, #host = :after",
-            "#host = :seen",
+            "attribute_exists(#host)" if seen.is_damaged else "#host = :seen",
             {"#host": _HOST + seen.host},
-            {":seen": {"S": _text(seen)}, ":after": {"S": _text(after)}},
+            {":after": {"S": _text(after)}} | as_seen,
         )
 
     def close(self, biz_type: str, seen: Breaker) -> BusinessHealth:
@@ -140,15 +144,20 @@ class HealthStore(Struct, frozen=True):
 def health_from(item: Item | None) -> BusinessHealth:
     if item is None:
         return BusinessHealth()
+    hosts = sorted(name.removeprefix(_HOST) for name in item if name.startswith(_HOST))
+    return BusinessHealth(
+        _number(item, _SLOW, if_damaged=INSTANT_MS_MAX),
+        tuple(_breaker(item, host) for host in hosts),
+        _number(item, _OPENINGS, if_damaged=0),
+    )
+
+
+def _number(item: Item, name: str, *, if_damaged: int) -> int:
     try:
-        return BusinessHealth(
-            number(item, _SLOW) if _SLOW in item else 0,
-            tuple(_breaker(item, name) for name in sorted(item) if name.startswith(_HOST)),
-            number(item, _OPENINGS) if _OPENINGS in item else 0,
-        )
-    except InvalidAttribute as error:
-        reported(item, error.attribute)
-        return BusinessHealth()
+        return number(item, name) if name in item else 0
+    except InvalidAttribute:
+        reported(item, name)
+        return if_damaged
 
 
 def _text(breaker: Breaker) -> str:
@@ -158,15 +167,19 @@ def _text(breaker: Breaker) -> str:
     )
 
 
-def _breaker(item: Item, name: str) -> Breaker:
+def _breaker(item: Item, host: str) -> Breaker:
     def build(row: Any) -> Breaker:
         since_ms, until_ms, owner_token, probes_failed = convert(row, _BreakerRow)
         return Breaker(
-            host=name.removeprefix(_HOST),
+            host=host,
             since_ms=since_ms,
             until_ms=until_ms,
             owner_token=owner_token,
             probes_failed=probes_failed,
         )
 
-    return parsed(item, name, build)
+    try:
+        return parsed(item, _HOST + host, build)
+    except InvalidAttribute as error:
+        reported(item, error.attribute)
+        return damaged_breaker(host)

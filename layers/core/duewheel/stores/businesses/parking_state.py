@@ -4,7 +4,7 @@ Invariant: a record gets a new mark before each write that begins or ends a paus
 only if it is as it was read. So every parked task has a record that leads to it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -13,7 +13,8 @@ from duewheel.clock import Clock
 from duewheel.rules.delivery.page_lease import LEASE_MS_MAX
 from duewheel.rules.delivery.parked_tasks import Parking
 from duewheel.stores import registry_keys
-from duewheel.stores.dynamodb import Item, Refused, Written, get_batch, write_if, written
+from duewheel.stores.dynamodb import Item, Written, get_batch, write_if, written
+from duewheel.stores.item_attributes import InvalidAttribute, number, reported, text
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -22,8 +23,7 @@ _LEASE = {"#owner": "owner", "#until": "until_ms"}
 _SINCE = {"#since": "unpaused_ms"}
 _MARK = {"#mark": "mark"}
 _FREE = (
-    "attribute_exists(#kind) AND (attribute_not_exists(#until) OR #owner = :me"
-    " OR NOT #until BETWEEN :now AND :absurd)"
+    "attribute_exists(#kind) AND (attribute_not_exists(#until) OR #owner = :me OR #until < :now)"
 )
 
 
@@ -35,19 +35,8 @@ class ParkingRecords(Struct, frozen=True):
     def mark(self, scope: str, mark: str) -> None:
         """A pause is about to begin or to end: earlier findings no longer count, and a run that is
         releasing loses its lease."""
-        written(
-            self.client.update_item,
-            TableName=self.table,
-            Key=registry_keys.parking(scope),
-            UpdateExpression="SET #mark = :mark REMOVE #owner, #until, #since",
-            ExpressionAttributeNames=_MARK | _LEASE | _SINCE,
-            ExpressionAttributeValues={":mark": {"S": mark}},
-        )
-
-    def take_part(self, scope: str, part: int, me: str, now_ms: int, lease_ms: int) -> bool:
-        """Take the right to release one slot; other runs may have the other slots."""
-        result = self._take(scope, _lease_of(part), me, now_ms, lease_ms)
-        return isinstance(result, Written)
+        item = {**registry_keys.parking(scope), "mark": {"S": mark}}
+        written(self.client.put_item, TableName=self.table, Item=item)
 
     def give_back_part(self, scope: str, part: int, me: str) -> None:
         write_if(
@@ -60,16 +49,13 @@ class ParkingRecords(Struct, frozen=True):
             ExpressionAttributeValues={":me": {"S": me}},
         )
 
-    def take(self, scope: str, me: str, now_ms: int, lease_ms: int) -> Parking | None:
-        """Take the right to release; None if another run has it, or if nothing can be parked. A
-        lease that is longer than any run was written by hand, and is ignored."""
-        result = self._take(scope, _LEASE, me, now_ms, lease_ms)
-        return _parking(scope, result.attributes) if isinstance(result, Written) else None
-
-    def _take(
-        self, scope: str, lease: Mapping[str, str], me: str, now_ms: int, lease_ms: int
-    ) -> Written | Refused:
-        return write_if(
+    def take(
+        self, scope: str, me: str, now_ms: int, lease_ms: int, part: int | None = None
+    ) -> Parking | None:
+        """Take the right to release, all or one slot; None if another run has it, if nothing can be
+        parked, or if the record is damaged: then all stays parked. A new mark repairs it."""
+        lease = _lease_of(part)
+        result = write_if(
             self.client.update_item,
             TableName=self.table,
             Key=registry_keys.parking(scope),
@@ -80,10 +66,18 @@ class ParkingRecords(Struct, frozen=True):
                 ":me": {"S": me},
                 ":until": {"N": str(now_ms + lease_ms)},
                 ":now": {"N": str(now_ms)},
-                ":absurd": {"N": str(now_ms + LEASE_MS_MAX)},
             },
             ReturnValues="ALL_NEW",
         )
+        item = result.attributes if isinstance(result, Written) else result.item
+        if item is None:
+            return None
+        try:
+            parking = _parking(scope, item, lease["#until"], now_ms + LEASE_MS_MAX)
+        except InvalidAttribute as error:
+            reported(item, error.attribute)
+            return None
+        return parking if isinstance(result, Written) else None
 
     def give_back(self, parking: Parking, me: str, unpaused_ms: int | None) -> None:
         """Give the right back and record the findings. If the record has a new mark, the findings
@@ -135,7 +129,9 @@ class ParkingRecords(Struct, frozen=True):
         return [str(item["record"]["S"]) for page in pages for item in page["Items"]]
 
 
-def _lease_of(part: int) -> dict[str, str]:
+def _lease_of(part: int | None) -> dict[str, str]:
+    if part is None:
+        return _LEASE
     return {"#owner": f"owner_{part}", "#until": f"until_ms_{part}"}
 
 
@@ -145,11 +141,10 @@ def _unchanged(parking: Parking) -> tuple[str, dict[str, Any]]:
     return "#mark = :mark", {":mark": {"S": parking.mark}}
 
 
-def _parking(scope: str, item: Item) -> Parking:
-    """A damaged value counts as missing, and is determined again."""
-    since = item.get("unpaused_ms", {}).get("N", "")
-    return Parking(
-        scope,
-        item.get("mark", {}).get("S"),
-        int(since) if since.isdecimal() else None,
-    )
+def _parking(scope: str, item: Item, until: str, latest_ms: int) -> Parking:
+    def instant(name: str) -> int | None:
+        return number(item, name, latest_ms) if name in item else None
+
+    instant(until)
+    mark = text(item, "mark") if "mark" in item else None
+    return Parking(scope, mark, instant("unpaused_ms"))

@@ -115,7 +115,7 @@ class Release(Struct, frozen=True, kw_only=True):
     def _release_part(self, message: ReleaseMessage, part: int, me: str, deadline_ms: int) -> None:
         """Release one slot. This shows nothing about the other slots, so it ends no parking."""
         now_ms = self.clock.now_ms()
-        if not self.records.take_part(message.scope, part, me, now_ms, self.lease_ms):
+        if self.records.take(message.scope, me, now_ms, self.lease_ms, part) is None:
             return
         seen = self._work_off(message, deadline_ms)
         self.records.give_back_part(message.scope, part, me)
