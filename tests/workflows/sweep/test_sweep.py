@@ -204,6 +204,19 @@ def test_a_page_is_sent_again_at_most_once_a_minute(world: World) -> None:
     assert world.messages_waiting() == waiting
 
 
+def test_in_an_outage_the_pages_of_many_businesses_are_not_sent_again_and_again(
+    world: World,
+) -> None:
+    pages, minutes = 10, 12
+    tasks = [world.created(60_000 + n * 1_000, biz_type=f"b-{n}") for n in range(pages)]
+    world.dispatch_until(tasks[-1].due_ms // 1000)
+    let_minutes_pass(world, minutes, drain=False)
+    leases = [world.pages.of_slice(task.home.second, task.home.shard) for task in tasks]
+    resends = [lease.resends for (lease,) in leases]
+    assert min(resends) >= 1
+    assert sum(resends) <= pages + minutes
+
+
 def test_two_concurrent_sweepers_send_a_page_again_once(world: World) -> None:
     task = world.created(in_ms=60_000)
     world.dispatch_until(task.due_ms // 1000)

@@ -3,8 +3,8 @@
 The sweep cannot see whether the message of a page was lost or waits. It sees whether other pages
 are delivered: if they are, the message of an unbegun page is lost; if none is, it waits. It also
 sees how many messages are in the queues: if there are more unbegun pages than messages, the
-messages of the others are lost. Each business has one page sent again in any case, so that the
-backlog of one does not hide the lost message of another.
+messages of the others are lost. Each business has one page sent again for the first time in any
+case, so that the backlog of one does not hide the lost message of another.
 """
 
 from collections.abc import Iterable
@@ -61,8 +61,8 @@ def chosen(
     lost = [] if waiting is None else main[: max(0, len(main) - waiting)]
     pages = []
     for page in ranked:
-        is_first = not page.businesses <= served
-        if is_first or page.lease.second in seconds or page in lost:
+        is_first_of_business = not (page.lease.resends or page.businesses <= served)
+        if is_first_of_business or page.lease.second in seconds or page in lost:
             pages.append(page)
             served |= page.businesses
     return pages
