@@ -1,5 +1,6 @@
 """Answers of name servers, and what becomes of them."""
 
+import asyncio
 import socket
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duewheel.targets.http import resolver
-from duewheel.targets.http.resolver import look_up
+from duewheel.targets.http.resolver import RefusedAddress, Resolver, look_up
 from tests.support.cases import each_case
 from tests.targets.far_side import in_loop
 from tests.targets.name_server import (
@@ -88,6 +89,23 @@ async def test_an_answer_to_another_question_is_not_taken(monkeypatch: pytest.Mo
 
     async with name_servers(monkeypatch, answer):
         assert await look_up("well.example") == ("192.0.2.9",)
+
+
+@in_loop
+async def test_calls_at_the_same_time_share_a_look_up_that_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for answer in (
+        lambda _, query: [reply(query, code=NO_SUCH_NAME)],
+        lambda _, query: [reply(query, code=SERVER_FAILED)],
+        lambda _, query: [reply(query, address("10.0.0.1"))],
+    ):
+        async with name_servers(monkeypatch, answer) as (one,):
+            target = Resolver(())
+            calls = [target.addresses_of("wrong.example") for _ in range(50)]
+            outcomes = await asyncio.gather(*calls, return_exceptions=True)
+            assert all(isinstance(each, OSError | RefusedAddress) for each in outcomes)
+            assert len(one.asked) <= 2
 
 
 @in_loop

@@ -24,6 +24,7 @@ from weakref import WeakValueDictionary
 from duewheel.rules.callbacks.egress import IpNetwork, is_reachable
 
 CACHE_SECONDS = 5.0
+FAILURE_SECONDS = 0.5  # for the calls that wait for the look-up
 _HOSTS_CACHED_MAX = 1_000
 TRIES_SECONDS = (1.0, 2.0, 4.0)  # each try asks all servers, one after the other
 _SERVERS_MAX = 3
@@ -39,33 +40,44 @@ class RefusedAddress(Exception):
     """The host is, or leads to, an address that callbacks may not reach."""
 
 
+_Found = tuple[str, ...] | OSError | RefusedAddress
+
+
 class Resolver:
     def __init__(self, allowed: Sequence[IpNetwork]) -> None:
         self._allowed = allowed
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._cache: dict[str, tuple[float, tuple[str, ...]]] = {}
+        self._cache: dict[str, tuple[float, _Found]] = {}
 
     async def addresses_of(self, host: str) -> tuple[str, ...]:
         """The checked addresses of a host. Raises RefusedAddress; OSError if the name does not
         resolve."""
         if _is_literal(host):
             return self._checked((host,))
-        if (known := self._known(host)) is not None:
-            return known
+        found = self._known(host) or await self._looked_up(host)
+        if isinstance(found, Exception):
+            raise type(found)(*found.args)
+        return found
+
+    async def _looked_up(self, host: str) -> _Found:
         lock = self._locks.setdefault(host, asyncio.Lock())
         async with lock:  # one look-up serves all calls that wait for it
             if (known := self._known(host)) is not None:
                 return known
-            addresses = self._checked(await look_up(host))
+            kept_seconds = CACHE_SECONDS
+            try:
+                found: _Found = self._checked(await look_up(host))
+            except (OSError, RefusedAddress) as failure:
+                found = failure.with_traceback(None)
+                kept_seconds = min(CACHE_SECONDS, FAILURE_SECONDS)
             if len(self._cache) >= _HOSTS_CACHED_MAX:
                 self._cache.clear()
-            expires = asyncio.get_running_loop().time() + CACHE_SECONDS
-            self._cache[host] = (expires, addresses)
-            return addresses
+            self._cache[host] = (asyncio.get_running_loop().time() + kept_seconds, found)
+            return found
 
-    def _known(self, host: str) -> tuple[str, ...] | None:
-        expires, addresses = self._cache.get(host, (0.0, ()))
-        return addresses if asyncio.get_running_loop().time() < expires else None
+    def _known(self, host: str) -> _Found | None:
+        expires, found = self._cache.get(host, (0.0, ()))
+        return found if asyncio.get_running_loop().time() < expires else None
 
     def _checked(self, addresses: tuple[str, ...]) -> tuple[str, ...]:
         if not all(is_reachable(address, self._allowed) for address in addresses):
