@@ -238,6 +238,10 @@ def test_a_revoked_key_is_said_to_leave_what_it_has_begun() -> None:
     assert "duewheel key begun tyuLCRLtUeQC" in result.stderr
 
 
+def test_a_task_is_shown_with_the_caller_that_changed_it_last() -> None:
+    assert MAKER in done("task", "get", ID, script=Script(made(200, changed_by=MAKER)))
+
+
 def asked(*command: str, script: Script) -> str:
     """What it asks; after a no it has changed nothing."""
     result = called(*command, script=script, stdin="n\n")

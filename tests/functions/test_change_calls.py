@@ -6,6 +6,8 @@ from tests.functions.conftest import call, created
 from tests.support.cases import each_case
 from tests.support.clock import ManualClock
 
+CALLER = "arn:aws:sts::123456789012:assumed-role/orders"
+
 
 def test_a_patch_changes_only_the_named_fields(wired: ManualClock) -> None:
     task = created(payload={"order": 17})
@@ -85,3 +87,44 @@ def test_a_task_is_paused_and_resumed_however_often_it_is_requested(wired: Manua
         status, resumed = call("POST", f"{path}/resume")
         assert (status, resumed["next_at"]) == (200, task["next_at"])
         assert "paused" not in resumed
+
+
+@each_case(
+    ("method", "below", "body"),
+    [
+        ("PATCH", "", {"delay_seconds": 900}),
+        ("POST", "/run", None),
+        ("POST", "/pause", None),
+        ("POST", "/pause", {"until": "2027-02-01T00:00:00Z"}),
+        ("DELETE", "", None),
+    ],
+)
+def test_a_task_says_which_caller_changed_it(
+    wired: ManualClock, method: str, below: str, body: Any
+) -> None:
+    task = created()
+    assert "changed_by" not in task
+    path = f"/v1/tasks/{task['task_id']}"
+    assert call(method, f"{path}{below}", body)[1]["changed_by"] == CALLER
+    assert call("GET", path)[1]["changed_by"] == CALLER
+
+
+def test_a_beat_says_no_caller_and_leaves_the_one_of_a_change(wired: ManualClock) -> None:
+    path = "/v1/businesses/orders/tasks/watchdog"
+    for delay_seconds in (600, 900):
+        assert "changed_by" not in call("PUT", path, new_task(delay_seconds))[1]
+    task_id = call("GET", path)[1]["task_id"]
+    assert call("PATCH", f"/v1/tasks/{task_id}", {"delay_seconds": 60})[0] == 200
+    assert call("PUT", path, new_task(600))[1]["changed_by"] == CALLER
+
+
+@each_case("path", ["/v1/businesses/orders/tasks/a", "/v1/businesses/orders/tasks"])
+def test_a_task_says_which_caller_cancelled_it_by_its_key(wired: ManualClock, path: str) -> None:
+    task = created(key="a")
+    query = "" if path.endswith("a") else "key_prefix=a"
+    assert call("DELETE", path, query=query)[0] == 200
+    assert call("GET", f"/v1/tasks/{task['task_id']}")[1]["changed_by"] == CALLER
+
+
+def new_task(delay_seconds: int) -> dict[str, Any]:
+    return {"delay_seconds": delay_seconds, "callback": {"url": "https://x.example/"}}

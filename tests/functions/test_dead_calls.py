@@ -110,8 +110,10 @@ def test_an_operation_redrives_the_dead_tasks_that_a_filter_lists(wired: ManualC
     assert redriven(last_error="really")["changed"] == 1
     assert still_dead() == [2]
     assert redriven(reason="stopped", status_code=503)["changed"] == 0
-    assert redriven()["changed"] == 1
+    operation = redriven()
+    assert operation["changed"] == 1
     assert still_dead() == []
+    assert call("GET", f"/v1/tasks/{ids[2]}")[1]["changed_by"] == operation["created_by"]
 
 
 @pytest.mark.exhaustive

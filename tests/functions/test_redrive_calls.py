@@ -35,6 +35,7 @@ def test_a_redriven_task_says_how_often_and_from_which_end(wired: ManualClock) -
     status, task = call("POST", f"/v1/tasks/{task_id}/redrive")
     assert (status, task["status"], task["attempts"]) == (200, "pending", 0)
     assert (task["redrives"], task["redriven_from"]) == (1, "cancelled")
+    assert task["changed_by"].endswith("assumed-role/orders")
     assert task["next_at"] == task["due_at"]
     status, problem = call("POST", f"/v1/tasks/{task_id}/redrive")
     assert (status, problem["type"]) == (409, "urn:duewheel:problem:not-redrivable")

@@ -118,6 +118,7 @@ class Task(Value):
     paused: Paused | None = field(default=None, repr=False, metadata=read_by(Paused.read))
     result: str | None = field(default=None, repr=False)
     notice_id: str | None = field(default=None, repr=False)
+    changed_by: str | None = field(default=None, repr=False)
     on_outcome: Mapping[str, Any] | None = field(default=None, repr=False)
 
 

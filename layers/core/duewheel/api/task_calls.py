@@ -134,9 +134,9 @@ def read_task_by_key(_: Request, biz_type: str, key: str) -> Answer:
     return _read(creating.keyed_tasks().read(*checked))
 
 
-def cancel_task_by_key(_: Request, biz_type: str, key: str) -> Answer:
+def cancel_task_by_key(request: Request, biz_type: str, key: str) -> Answer:
     checked = checked_biz_type(biz_type), checked_key(key)
-    return _changed(creating.keyed_tasks().cancel(*checked))
+    return _changed(creating.keyed_tasks().cancel(*checked, request.permit))
 
 
 def list_tasks_by_key_prefix(request: Request, biz_type: str) -> Answer:
@@ -149,7 +149,7 @@ def list_tasks_by_key_prefix(request: Request, biz_type: str) -> Answer:
 def cancel_tasks_by_key_prefix(request: Request, biz_type: str) -> Answer:
     query = read_query(request.query, PrefixQuery)
     cancel = wiring.key_prefix().cancel
-    cancelled = cancel(checked_biz_type(biz_type), query.key_prefix, query.cursor)
+    cancelled = cancel(checked_biz_type(biz_type), query.key_prefix, query.cursor, request.permit)
     return Answer(200, encoded(cancelled), log_fields={"key_prefix": query.key_prefix})
 
 

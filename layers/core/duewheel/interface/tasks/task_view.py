@@ -135,6 +135,10 @@ class TaskView(Struct, kw_only=True):
     number: Count | UnsetType | None = UNSET
     redrives: Annotated[Count, says("How often it was redriven.")] | UnsetType = UNSET
     redriven_from: Annotated[Status, says("How it had ended before that.")] | UnsetType = UNSET
+    changed_by: (
+        Annotated[str, says("Who last changed, ran, paused, resumed, cancelled or redrove it.")]
+        | UnsetType
+    ) = UNSET
     created_at: Instant
     updated_at: Instant
     settled_at: Instant | None
@@ -286,6 +290,8 @@ def _task_view(task: Task) -> TaskView:
         view.labels = dict(task.labels)
     _add_work(view, task)
     _add_notices(view, task)
+    if task.changed_by is not None:
+        view.changed_by = task.changed_by
     if task.revivals:
         view.redrives = task.redrives
         view.redriven_from = task.revivals[-1].status

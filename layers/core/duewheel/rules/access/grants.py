@@ -129,6 +129,11 @@ class Permit(Struct, frozen=True):
     access: Access
     right: Right
 
+    @property
+    def caller(self) -> str | None:
+        """None: the service itself."""
+        return None if self is ANYTHING else self.access.caller
+
     def check_found(self, biz_type: str, unknown: Refusal) -> None:
         """For a record found by its id: a caller without access to its business gets the same
         answer as for an unknown id."""

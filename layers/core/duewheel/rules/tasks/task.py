@@ -202,6 +202,7 @@ class Task(Struct, frozen=True, kw_only=True):
     result: str | None = None  # as it was reported
     on_outcome: OnOutcome | None = None
     notice_id: str | None = None  # of the notice that reports its outcome
+    changed_by: str | None = None  # the caller of the last change, run, pause, cancel or redrive
     marks: str | None = None  # of the latest bulk operations that changed it (`bulk/marks.py`)
     version: int = 1
 

@@ -128,6 +128,7 @@ class TaskRow(HomeRow, kw_only=True):
     running: S[Source] | None = None
     paused: S[Source] | None = None
     result: S[Text] | None = None
+    changed_by: S[Text] | None = None
     marks: S[Text] | None = None
 
 
@@ -160,6 +161,7 @@ _TEXTS = {
     "flow_key": "flow_key",
     "result": "result",
     "parked_key": "parked_key",
+    "changed_by": "changed_by",
     "marks": "marks",
 }
 # attributes that are fields

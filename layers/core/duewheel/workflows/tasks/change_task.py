@@ -49,6 +49,11 @@ def same(task: Task) -> Task:
     return task
 
 
+def changed_by(permit: Permit, task: Task) -> Task:
+    """A change by the service itself leaves the caller as it is."""
+    return task if permit.caller is None else replace(task, changed_by=permit.caller)
+
+
 class ChangePendingTask(Struct, frozen=True, kw_only=True):
     clock: Clock
     tasks: TaskStore
@@ -72,6 +77,9 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
         written by itself. `is_done`: of a task that is as it is to be, and stays as it is."""
         write = self._change if write is None else write
 
+        def by_caller(task: Task, now_ms: int) -> Task:
+            return changed_by(permit, alter(task, now_ms))
+
         def try_once() -> Task | None:
             task = self.find(home, permit)
             if not task.is_live:
@@ -79,9 +87,9 @@ class ChangePendingTask(Struct, frozen=True, kw_only=True):
             if is_done(task):
                 return task
             if task.running is not None:
-                return self._try_running(task, alter, write)
+                return self._try_running(task, by_caller, write)
             try_it = self._try_parked if task.parked else self._try
-            return try_it(task, alter, write)
+            return try_it(task, by_caller, write)
 
         lost = TooLate("The task is being worked on: its call may be under way.")
         return until_won(try_once, _TRIES, lost)

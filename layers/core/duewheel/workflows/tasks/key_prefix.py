@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from duewheel.rules import cursors
+from duewheel.rules.access.grants import ANYTHING, Permit
 from duewheel.rules.fields import Count, Cursor, says
 from duewheel.rules.names import TaskKey
 from duewheel.rules.refusals import AlreadySettled, TooLate, UnknownTask
@@ -36,18 +37,20 @@ class KeyPrefix(Struct, frozen=True):
         the payloads fill an answer."""
         return Page(*self._page(biz_type, prefix, cursor, limit))
 
-    def cancel(self, biz_type: str, prefix: str, cursor: str | None) -> CancelledKeys:
+    def cancel(
+        self, biz_type: str, prefix: str, cursor: str | None, permit: Permit = ANYTHING
+    ) -> CancelledKeys:
         """Cancel the live tasks among the next keys; call again with the cursor until there is
         none."""
         tasks, following = self._page(biz_type, prefix, cursor, KEYS_AT_ONCE)
-        outcomes = [(task, self._cancel(task)) for task in tasks]
+        outcomes = [(task, self._cancel(task, permit)) for task in tasks]
         too_late = [str(task.key) for task, outcome in outcomes if outcome is False]
         return CancelledKeys(sum(outcome is True for _, outcome in outcomes), too_late, following)
 
-    def _cancel(self, task: Task) -> bool | None:
+    def _cancel(self, task: Task, permit: Permit) -> bool | None:
         """None if the task ended by itself in between."""
         try:
-            self.cancel_task.at(task.home)
+            self.cancel_task.at(task.home, permit=permit)
         except TooLate:
             return False
         except (AlreadySettled, UnknownTask):

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from duewheel.clock import Clock
 from duewheel.metrics import CREATED, counts
+from duewheel.rules.access.grants import ANYTHING, Permit
 from duewheel.rules.refusals import (
     AlreadySettled,
     KeyTaken,
@@ -107,8 +108,8 @@ class KeyedTasks(Struct, frozen=True, kw_only=True):
                 return self.change_pending.find(named.home)
         raise UnknownTask("There is no task with this key.", "key")
 
-    def cancel(self, biz_type: str, key: str) -> Task:
-        return self.cancel_task.at(self.read(biz_type, key).home)
+    def cancel(self, biz_type: str, key: str, permit: Permit = ANYTHING) -> Task:
+        return self.cancel_task.at(self.read(biz_type, key).home, permit=permit)
 
     def _look(self, biz_type: str, key: str | None) -> tuple[NamedKey | None, Task | None]:
         """The key first: a claim fails if its task is redriven after that. A claim without its task

@@ -15,7 +15,7 @@ from duewheel.rules.wheel.addresses import Address, address_of_task
 from duewheel.stores.dynamodb import unavailable_when_throttled
 from duewheel.stores.tasks.keys import KeyStore
 from duewheel.stores.tasks.tasks import TaskStore
-from duewheel.workflows.tasks.change_task import Also, same
+from duewheel.workflows.tasks.change_task import Also, changed_by, same
 from duewheel.workflows.tasks.check_admission import Admission
 from duewheel.workflows.tasks.keep_order import KeepOrder
 from duewheel.workflows.tasks.write_entries import EntryWriter
@@ -41,7 +41,7 @@ class RedriveTask(Struct, frozen=True, kw_only=True):
         self._check(task, now_ms)
         self.admission.check_call(task.biz_type)
         entry = self.entry_writer.put(task, lifecycle.redrive_at_ms(task, now_ms))
-        redriven = also(lifecycle.redriven(task, entry, now_ms))
+        redriven = changed_by(permit, also(lifecycle.redriven(task, entry, now_ms)))
         with unavailable_when_throttled():
             self.keep_order.prepare(task, redriven)
             is_back = self._bring_back(task, redriven)

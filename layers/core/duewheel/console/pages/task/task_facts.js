@@ -41,6 +41,7 @@ export function taskFacts(task) {
     task.tolerance_seconds !== undefined && ["Tolerance", task.tolerance_seconds === 0 ? "none" : `called up to ${span(task.tolerance_seconds * 1000)} later, at a shared second`],
     task.priority !== undefined && ["Priority", task.priority],
     ["Changed", instant(task.updated_at)],
+    task.changed_by && ["By a caller last", el("code", {}, task.changed_by)],
   ]);
 }
 
