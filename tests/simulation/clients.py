@@ -9,6 +9,7 @@ from duewheel.rules.instants import ms_from_rfc3339, rfc3339
 from duewheel.rules.tasks.lifecycle import REDRIVABLE_AFTER_MS
 from duewheel.rules.wheel.timing import SKEW_MS
 from tests.simulation.faults import FLAKY_HOST
+from tests.simulation.late_minds import LateMinds
 from tests.simulation.ledger import AT_ONCE_MS, Asked, DueAsked, Known, Ledger
 from tests.simulation.lines import Lines
 from tests.simulation.operators import Operators
@@ -29,6 +30,7 @@ RETRY = {"attempts": 6, "delays_seconds": [0, 1, 4, 15, 40]}
 BATCH_MAX = 40
 CLOCKS_DIFFER_MS = 2 * SKEW_MS
 CROWD_EVERY_SECONDS = 30
+TASKS_A_LATE_MIND = 20
 PRIORITIES = (None, None, "high", "low")  # None: that of the business
 TIMEOUTS = (None,) * 5 + (5, 15, 25)  # in seconds; None: that of the business
 TOLERANCES = (None,) * 8 + (0, 1, 20, 60)  # in seconds; None: that of the business
@@ -67,16 +69,20 @@ class Clients:
         self.lines = Lines(self._chance, self._ask, self._new, self._note)
         self.operators = Operators(Random(seed), self._ask, self._note)
         self._operations = operations
+        self.late_minds = LateMinds(Random(seed), self._ask, self._note)
         self.senders = Senders(service, self._chance, lambda: self._new(self._in_seconds()))
 
     async def live(self) -> None:
         """Until so many tasks are created, at a pace that spreads them over so many seconds."""
         stories: list[asyncio.Task[None]] = []
         many = self._service.spawn(self.operators.live(self._operations, self._seconds))
+        late = self._service.spawn(
+            self.late_minds.live(self._tasks // TASKS_A_LATE_MIND, self._seconds)
+        )
         while self._created() < self._tasks:
             await asyncio.sleep(self._chance.expovariate(self._pace(stories)))
             stories.append(self._service.spawn(self._any_story()()))
-        await asyncio.gather(*stories, many)
+        await asyncio.gather(*stories, many, late)
 
     def _created(self) -> int:
         return len(self.ledger.tasks) + self.senders.messages.certain
@@ -281,13 +287,21 @@ class Clients:
                 known.cancels.append(asked)
             elif answer["status"] == end:
                 await asyncio.sleep(REDRIVABLE_AFTER_MS / 1000 if end == "delivered" else 0)
-                asked, _ = await self._ask("POST", f"{path}/redrive")
-                known.redrives.append(asked)
-                if end != "cancelled":  # that is called at its due instant
-                    known.dues.append(_due(asked, AT_ONCE_MS))
+                for asked in await self._redrive(f"{path}/redrive"):
+                    known.redrives.append(asked)
+                    if end != "cancelled":  # that is called at its due instant
+                        known.dues.append(_due(asked, AT_ONCE_MS))
+                    if end == "delivered":
+                        known.called_again.append(asked)
                 if end == "delivered":
-                    known.called_again.append(asked)
                     return  # the trouble lasts as long as the stories
+
+    async def _redrive(self, path: str) -> list[Asked]:
+        """By chance two callers at once."""
+        callers = self._chance_of_end.choice((1, 2))
+        self.ledger.redriven_by_two += callers == 2
+        asked = await asyncio.gather(*(self._ask("POST", path) for _ in range(callers)))
+        return [each for each, _ in asked]
 
     # What they are made of
 

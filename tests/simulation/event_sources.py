@@ -11,10 +11,13 @@ from typing import Any
 
 import boto3
 
+from duewheel.rules.wheel.addresses import address_named
 from duewheel.rules.wheel.queue_messages import DirectMessage, decode, texts_of_event
+from duewheel.stores.tasks import codec
 from local.aws.invocations import RETRY_AFTER_MS
 from local.aws.invocations import Invocation as AsyncInvocation
 from local.aws.queue_poller import record_of
+from tests.simulation.faults import BUT_ONE
 from tests.simulation.invocation import DUPLICATE, Ended
 from tests.simulation.service import Service
 
@@ -22,6 +25,9 @@ NOTIFIERS_AT_ONCE = 40
 SLOW_NOTIFIERS_AT_ONCE = 40
 INGESTING_AT_ONCE = 20
 LOOK_EVERY_SECONDS = 0.1
+LATE_COPY_SECONDS = (1.0, 12.0)  # after half a minute no notifier heeds a direct message
+COPY_GOES_ON = "late copy of a task that goes on"
+HELD_TO_ONE = "looks at a queue while the one notifier works"
 
 
 @dataclass
@@ -91,14 +97,52 @@ class EventSources:
                     self._look(mapping)
 
     def _look(self, mapping: Mapping) -> None:
-        while mapping.busy < mapping.runs_max and self._has_message(mapping):
+        while not self._is_full(mapping) and self._has_message(mapping):
             messages = self._receive(mapping)
             if not messages:
                 break
             twice = self._faults.strikes("duplicate", self._faults.rates.duplicate)
+            late = (
+                mapping.function == "notifier"
+                and _are_direct(m["Body"] for m in messages)
+                and self._faults.strikes("late copy", self._faults.rates.late_copy)
+            )
             for _ in range(2 if twice else 1):
                 mapping.busy += 1
-                self._service.spawn(self._hand_over(mapping, messages, is_copy=twice))
+                self._service.spawn(self._hand_over(mapping, messages, is_copy=twice or late))
+            if late:
+                self._service.spawn(self._hand_over_late(mapping, messages))
+
+    def _is_full(self, mapping: Mapping) -> bool:
+        if mapping.busy >= mapping.runs_max:
+            return True
+        if mapping.function != "notifier":
+            return False
+        is_held = self._faults.is_down(BUT_ONE, self._service.seconds()) and any(
+            each.busy for each in self._mappings if each.function == "notifier"
+        )
+        self._faults.injected[HELD_TO_ONE] += is_held
+        return is_held
+
+    async def _hand_over_late(self, mapping: Mapping, messages: list[dict[str, Any]]) -> None:
+        """When the task may have been retried, answered 202, redriven or changed."""
+        await asyncio.sleep(self._chance.uniform(*LATE_COPY_SECONDS))
+        while self._is_full(mapping):
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
+        for message in messages:
+            asked = decode(message["Body"])
+            for entry in asked.entries if isinstance(asked, DirectMessage) else ():
+                self._faults.injected[COPY_GOES_ON] += self._goes_on(entry)
+        mapping.busy += 1
+        await self._hand_over(mapping, messages, is_copy=True)
+
+    def _goes_on(self, entry: str) -> bool:
+        """Somebody has written it since it was created, and it has not ended."""
+        settings = self._service.settings
+        key = codec.key(address_named(entry), settings.buckets)
+        item = self._service.emulator.item(settings.wheel_table, key) or {}
+        is_pending = item.get("status", {}).get("S") == "pending"
+        return is_pending and int(item["version"]["N"]) > 1
 
     def _has_message(self, mapping: Mapping) -> bool:
         late_seconds = self._faults.late_seconds(mapping.queue, self._service.seconds())

@@ -15,6 +15,7 @@ class Rates:
     aws: float = 0.0  # an AWS call meets a fault
     death: float = 0.0  # a process dies at an AWS call, before or after it
     duplicate: float = 0.0  # a batch of messages is handed out twice
+    late_copy: float = 0.0  # so is a batch with a direct message, the second time seconds later
     delay: float = 0.0  # a batch of messages arrives late
     network: float = 0.0  # a callback hangs, is dropped, or its reply is lost
     missed_schedule: float = 0.0
@@ -32,6 +33,7 @@ ROUGH = Rates(
     aws=0.05,
     death=0.002,
     duplicate=0.05,
+    late_copy=0.3,
     delay=0.05,
     network=0.05,
     missed_schedule=0.1,
@@ -51,13 +53,16 @@ PARTITION = "partition"
 PARTITIONS = 16
 LATE = "late"
 FLAKY_HOST = "flaky.example"
+SLOW_HOST = f"{FLAKY_HOST} slow"
+BUT_ONE = "notifiers but one"
 
 
 @dataclass(frozen=True)
 class Outage:
     """From when until when something is down: `dynamodb`, `sqs`, a function's folder, the
     `receiver`, or one of its hosts; a `partition`: every sixteenth key of the tables. Messages for
-    a function are `late`: for so long each waits half of that time."""
+    a function are `late`: for so long each waits half of that time. A host is `slow`, and quick
+    afterwards; all `notifiers but one` are busy elsewhere."""
 
     what: str
     begins_seconds: float
@@ -70,17 +75,22 @@ class Outage:
 
 def outages_of(seed: int, seconds: float) -> tuple[Outage, ...]:
     """One of each part within so many seconds, none longer than two minutes or a fifth of that; of
-    a partition and of a backlog, than five minutes or a third."""
+    a partition, of a backlog and with one notifier, than five minutes or a third. A host is slow
+    from the beginning, at most five minutes."""
     chance = Random(seed)
     outages = []
     functions = ("notifier", "scheduler", "sweeper", "ingest")
     parts = ("dynamodb", "sqs", *functions, "receiver", FLAKY_HOST, PARTITION)
-    for what in (*parts, *(f"{queue} {LATE}" for queue in ("main", "slow", "ingest"))):
-        is_of_minutes = what == PARTITION or what.endswith(LATE)
+    late = [f"{queue} {LATE}" for queue in ("main", "slow", "ingest")]
+    of_minutes = (PARTITION, *late, BUT_ONE)
+    for what in (*parts, *late, BUT_ONE):
+        is_of_minutes = what in of_minutes
         most = BACKLOG_SECONDS_MAX if is_of_minutes else OUTAGE_SECONDS_MAX
         longest = min(most, seconds / (3 if is_of_minutes else 5))
         begins = chance.uniform(0, seconds)
         outages.append(Outage(what, begins, begins + chance.uniform(longest / 10, longest)))
+    most = min(BACKLOG_SECONDS_MAX, seconds)
+    outages.append(Outage(SLOW_HOST, 0.0, chance.uniform(most / 3, most)))
     return tuple(outages)
 
 

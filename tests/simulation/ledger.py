@@ -41,7 +41,7 @@ class Known:
     dues: list[DueAsked]
     cancels: list[Asked] = field(default_factory=list)
     redrives: list[Asked] = field(default_factory=list)
-    called_again: list[Asked] = field(default_factory=list)  # those of a delivered task
+    called_again: list[Asked] = field(default_factory=list)  # after each it is called again
 
     def earliest_ms(self, at_seconds: float) -> int:
         """The earliest instant at which a call that is made now may be made."""
@@ -124,6 +124,7 @@ class Ledger:
         self.pauses: list[Pause] = []
         self.timers: list[KnownTimer] = []
         self.named: dict[str, set[str]] = {}  # the ids that answers gave for a timer's name
+        self.redriven_by_two = 0  # redrives of one task by two callers at once
         self.refused = 0  # creates that were answered 5xx, or not at all
         # Of tasks that were requested under idempotency keys, by their numbers: the answer.
         self.once: dict[int, str | None] = {}

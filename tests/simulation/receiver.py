@@ -3,7 +3,9 @@
 How a receiver answers stands in the callback's URL, so that it is known from the task alone: `/ok`,
 `/busy/2` (503 twice, then 200), `/gone`, `/never` (404 for ever: a host at work, which is not
 spared), `/slow/9` (200, after so many seconds), `/works` (202, and the end is reported:
-`workers.py`). While the receiver is down no call is answered.
+`workers.py`), `/slow-first/9/works` (the first call 200 after so many seconds, the second at once
+202 or, with `busy`, 503, then 200). A host may be slow for a while. While the receiver is down no
+call is answered.
 """
 
 import asyncio
@@ -15,15 +17,18 @@ from duewheel.rules.callbacks.outcome import Outcome, Verdict
 from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER
 from duewheel.rules.callbacks.types import HttpCallback
 from duewheel.wiring import process
-from tests.simulation.faults import Faults
+from tests.simulation.faults import SLOW_HOST, Faults
 from tests.simulation.invocation import Invocation, current
 
 _OK = Outcome(Verdict.DELIVERED, "ok", status_code=200)
 _WORKS = Outcome(Verdict.DELIVERED, "", status_code=202, complete_within_seconds=15)
+_WORKS_ALONE = Outcome(Verdict.DELIVERED, "", status_code=202, complete_within_seconds=60)
 _BUSY = Outcome(Verdict.RETRY, "busy", status_code=503)
 _NOT_FOUND = Outcome(Verdict.RETRY, "not found", status_code=404)
 _GONE = Outcome(Verdict.STOP, "gone", status_code=410)
 _NOTHING_HEARD = Outcome(Verdict.RETRY, "no whole reply in time")
+SLOW_CALL = "slow call of a host that turns quick"
+_SLOW_SECONDS = 6.0  # of a host that is slow for a while
 
 
 @dataclass(frozen=True)
@@ -87,9 +92,13 @@ class Receiver:
             await asyncio.sleep(0.05)
             return _NOTHING_HEARD
         outcome = self._answer(callback.url, headers["webhook-id"])
+        takes = self._seconds_taken(callback.url, headers["webhook-id"])
+        takes += self._faults.latency_seconds() * 5
+        if self._is_slow(callback.url):
+            takes += _SLOW_SECONDS
+        if trouble == "hangs" or takes > timeout:
+            takes, trouble = timeout, "hangs"
         heard = outcome if trouble is None else _NOTHING_HEARD
-        takes = _seconds_taken(callback.url) + self._faults.latency_seconds() * 5
-        takes = timeout if trouble == "hangs" else takes
         call = Call(
             headers["webhook-id"],
             headers["duewheel-biz-type"],
@@ -114,6 +123,17 @@ class Receiver:
         if own not in (None, timeout):
             self.wrong.append(f"a call may take {timeout:g} s, and its callback says {own:g} s")
 
+    def _seconds_taken(self, url: str, task_id: str) -> float:
+        _, _, _, kind, *times = url.split("/")
+        is_slow = kind == "slow" or (kind == "slow-first" and self._answered[task_id] == 1)
+        return float(times[0]) if is_slow else 0.0
+
+    def _is_slow(self, url: str) -> bool:
+        host, now = _host_of(url), asyncio.get_running_loop().time()
+        is_slow = f"{host} slow" == SLOW_HOST and self._faults.is_down(SLOW_HOST, now)
+        self._faults.injected[SLOW_CALL] += is_slow
+        return is_slow
+
     def _trouble(self) -> str | None:
         kinds = ("dropped on the way", "reply lost", "hangs")
         kind = self._faults.chance.choice(kinds)
@@ -127,6 +147,9 @@ class Receiver:
                 return _OK
             case "busy":
                 return _BUSY if self._answered[task_id] <= int(times[0]) else _OK
+            case "slow-first":
+                again = {"works": _WORKS_ALONE, "busy": _BUSY}[times[1]]
+                return again if self._answered[task_id] == 2 else _OK
             case "gone":
                 return _GONE
             case "works":
@@ -139,11 +162,6 @@ class Receiver:
 
 def _host_of(url: str) -> str:
     return url.split("/")[2]
-
-
-def _seconds_taken(url: str) -> float:
-    _, slow, seconds = url.partition("/slow/")
-    return float(seconds) if slow else 0.0
 
 
 class Target:

@@ -36,6 +36,7 @@ from tests.simulation.clients import (
 from tests.simulation.event_sources import EventSources
 from tests.simulation.expiry import DAY_SECONDS, EVERY_SECONDS, Expiry, short_days
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
+from tests.simulation.late_minds import LATE_MINDS
 from tests.simulation.ledger import DueAsked
 from tests.simulation.lines import ORDERED, judged_lines
 from tests.simulation.message_verdict import MessageReport, judged_messages, tasks_of
@@ -135,7 +136,7 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         report.disobeyed += service.run(_wrong_operations(service, clients.operators.bulks, items))
         report.disobeyed += wrong_labels(_tasks_of(items))
         report.inconsistent = inconsistent(service, health)
-        for biz_type in (*BUSINESSES, RATIONED, DORMANT):
+        for biz_type in (*BUSINESSES, RATIONED, DORMANT, LATE_MINDS):
             report.untrue += service.run(_wrong_statistics(service, biz_type, items))
         seconds = service.seconds()
         service.loop.virtual_seconds += AFTERWARDS_DAYS * soak.day_seconds  # and nobody acts

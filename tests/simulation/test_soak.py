@@ -24,6 +24,7 @@ from functions.ingest import app as ingest
 from local.chaos.aws_faults import Handle, Reply, operation_of
 from tests.simulation import clients
 from tests.simulation.clients import Clients
+from tests.simulation.event_sources import COPY_GOES_ON
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.invocation import current
 from tests.simulation.service import Service
@@ -59,6 +60,7 @@ def test_no_promise_is_broken_whatever_goes_wrong(seed: int) -> None:
     assert report.broken == [], f"replay: {replay}"
     assert report.created >= 30
     assert faults.injected.total() >= 20
+    assert faults.injected[COPY_GOES_ON]
 
 
 @pytest.mark.soak
@@ -240,6 +242,31 @@ def test_requests_that_are_repeated_whatever_goes_wrong_are_carried_out_once() -
 def repeating_requests() -> Any:
     """All clients send requests under idempotency keys."""
     return patch.object(Clients, "_any_story", lambda mine: mine._once)
+
+
+@pytest.mark.soak
+def test_redrives_by_two_callers_at_once_are_carried_out_once() -> None:
+    with patch.object(Clients, "_any_story", lambda mine: mine._revived):
+        report = report_of(small(10, 1))
+    assert report.broken == []
+    assert report.redriven_by_two
+
+
+@pytest.mark.soak
+def test_a_late_delivery_that_overwrites_a_cancel_or_a_change_is_found() -> None:
+    soak = small(30, 1, Rates(late_copy=1.0))
+
+    def put(self: TaskStore, task: Task) -> bool:
+        return not self.put_delivered([task])
+
+    with patch.object(clients, "TASKS_A_LATE_MIND", 1):
+        report, faults, _ = soaked(soak)
+        with patch.object(TaskStore, "put_delivered_if_unchanged", put):
+            untrue = report_of(soak).untrue
+    assert report.broken == []
+    assert faults.injected[COPY_GOES_ON]
+    assert any("was cancelled and is delivered" in each for each in untrue)
+    assert any("moved, and not called again" in each for each in untrue)
 
 
 @pytest.mark.soak

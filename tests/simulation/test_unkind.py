@@ -4,6 +4,8 @@ Each is shown to do so, and where it breaks a promise of a worse service, to fin
 """
 
 import asyncio
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -14,9 +16,10 @@ from duewheel.rules.instants import rfc3339
 from duewheel.stores import dynamodb
 from duewheel.wiring import process
 from tests.conftest import the_template
-from tests.simulation.event_sources import EventSources
-from tests.simulation.faults import CALM, Faults, Outage, Rates
+from tests.simulation.event_sources import HELD_TO_ONE, EventSources
+from tests.simulation.faults import BUT_ONE, CALM, FLAKY_HOST, SLOW_HOST, Faults, Outage, Rates
 from tests.simulation.invocation import FROZEN
+from tests.simulation.receiver import SLOW_CALL, Call
 from tests.simulation.service import Service, handlers
 from tests.simulation.soak import Soak, soaked
 from tests.simulation.turn_pool import TurnPool
@@ -120,6 +123,39 @@ def test_writes_that_a_partition_refuses_and_that_are_forgotten_are_found_lost()
         report, faults, _ = soaked(soak)
     assert faults.injected["refused by a partition"]
     assert report.lost
+
+
+def calls_of(outage: Outage, host: str, path: str, delays: Sequence[int]) -> list[Call]:
+    """Of tasks that are created at once and due after so many seconds."""
+    service = Service(the_template(), Faults(1, CALM, (outage,)), seed=2)
+    task = {"biz_type": "orders", "callback": {"url": f"https://{host}/{path}"}}
+
+    async def story() -> None:
+        EventSources(service).begin()
+        for delay_seconds in delays:
+            new = {**task, "delay_seconds": delay_seconds}
+            answer = await service.request("POST", "/v1/tasks", new)
+            assert answer is not None
+            assert answer[0] == 201
+        await asyncio.sleep(60)
+
+    with service.running():
+        service.run(story())
+    assert service.faults.injected[SLOW_CALL if outage.what == SLOW_HOST else HELD_TO_ONE]
+    return service.receiver.calls
+
+
+def test_while_all_notifiers_but_one_are_busy_one_run_begins_after_the_other() -> None:
+    calls = calls_of(Outage(BUT_ONE, 0.0, 120.0), "receiver.example", "slow/3", [0] * 4)
+    assert len(calls) == 4
+    for first, second in pairwise(calls):
+        assert first.by is second.by or first.ended_seconds <= second.began_seconds
+
+
+def test_a_host_that_is_slow_for_a_while_is_quick_afterwards() -> None:
+    calls = calls_of(Outage(SLOW_HOST, 0.0, 10.0), FLAKY_HOST, "ok", [1, 20])
+    takes = [call.ended_seconds - call.began_seconds for call in calls]
+    assert [seconds > 5 for seconds in takes] == [True, False]
 
 
 @pytest.mark.parametrize(("at", "late"), [(9.0, 0.0), (10.0, 30.0), (69.0, 30.0), (70.0, 0.0)])

@@ -23,6 +23,7 @@ class Report:
     by_status: Counter[str] = field(default_factory=Counter)
     calls: int = 0
     repeated: int = 0
+    redriven_by_two: int = 0  # tasks by two callers at once
     completed: int = 0  # by reports of their receivers
     largest_lateness_ms: int = 0
     sweep_behind_seconds: float = 0.0  # less the time in which it was broken itself
@@ -84,6 +85,7 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
         by_task[call.task_id].append(call)
     report = Report(created=len(ledger.tasks), calls=len(calls))
     report.completed = len(received.completed)
+    report.redriven_by_two = ledger.redriven_by_two
     report.silent += ledger.silent
     report.reasons = ledger.reasons
     report.not_once += [*ledger.answered_otherwise, *_created_again(ledger, tasks.values())]
@@ -105,8 +107,7 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
         status = tasks[task_id].status
         if known.cancelled_from_seconds is not None and status is not Status.CANCELLED:
             report.untrue.append(f"{task_id} was cancelled and is {status.value}")
-        if status is Status.DELIVERED and not _was_called_again(known, by_task[task_id]):
-            report.untrue.append(f"{task_id} was redriven and not called again")
+        report.untrue += _changed_in_vain(known, tasks[task_id], by_task[task_id])
         dropped = [by for of_task, by in received.dropped if of_task == task_id]
         report.untrue += _completed_in_vain(known, tasks[task_id], received)
         completed = received.completed.get(task_id)
@@ -118,6 +119,13 @@ def _completed_in_vain(known: Known, task: Task, received: Received) -> Iterator
     is_over = task.task_id in received.completed and not known.called_again
     if is_over and task.status is not Status.DELIVERED:
         yield f"{task.task_id} was completed and is {task.status.value}"
+
+
+def _changed_in_vain(known: Known, task: Task, calls: list[Call]) -> Iterator[str]:
+    if task.status is Status.DELIVERED and not _was_called_again(known, calls):
+        yield f"{task.task_id} was redriven or moved, and not called again"
+    if task.redrives > sum(asked.may_have_been_done for asked in known.redrives):
+        yield f"{task.task_id} was redriven more often than it was asked for"
 
 
 def _was_called_again(known: Known, calls: list[Call]) -> bool:
