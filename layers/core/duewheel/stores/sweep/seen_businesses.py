@@ -40,6 +40,9 @@ class SeenBusinesses(Struct, frozen=True, kw_only=True):
         day = minute // MINUTES_PER_DAY
         if self._noted.get(biz_type, -1) >= day:
             return
+        if len(self._noted) >= _NOTED_MAX:
+            self._noted.clear()
+        self._noted[biz_type] = day  # before the write, so that one of many threads makes it
         try:
             write_if(
                 self.client.update_item,
@@ -55,10 +58,7 @@ class SeenBusinesses(Struct, frozen=True, kw_only=True):
             )
         except (ClientError, BotoCoreError, Throttled) as error:
             logger.warning("business not noted", action="not-noted", error=str(error))
-            return
-        if len(self._noted) >= _NOTED_MAX:
-            self._noted.clear()
-        self._noted[biz_type] = day
+            self._noted.pop(biz_type, None)
 
     def day_of(self, biz_type: str) -> int | None:
         """The last day, in days since the epoch."""
