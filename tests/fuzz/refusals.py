@@ -62,7 +62,12 @@ ROWS: Sequence[Row] = (
         calls=r"POST /(v1/(tasks(/batch)?|timers(/\{timer_id\}/run)?|operations)|.*/api/.*)",
     ),
     Row("api-key-ended", "the API key is revoked", calls=r"POST /v1/keys/\{key_id\}/rotate"),
-    Row("too-many-creates", "the business's own limit", calls=r"(POST|PUT) /v1/.*tasks.*"),
+    _invalid("the business has no breaker of the host", field="host", calls=r".*/probe"),
+    Row(
+        "too-many-creates",
+        "the business's own limit",
+        calls=r"(POST|PUT|PATCH) /v1/(tasks|timers).*",
+    ),
     Row("target-not-enabled", "what this deployment may call"),
     Row("code-404", "no such timer", calls=r".*/api/.*"),
     # Two fields together, or a field and the business.

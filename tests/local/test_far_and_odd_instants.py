@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -46,7 +47,8 @@ def test_a_task_due_in_ten_years_is_kept_changed_and_called_in_its_millisecond(
     pushed = service.create("pushed", delay_seconds=60)
     far = [kept, moved, cancelled]
     assert {task["due_at"] for task in far} == {kept["due_at"]}
-    assert [service.task(task) for task in far] == far
+    effective = {"effective_callback": ANY}  # only of a task that is read alone
+    assert [service.task(task) for task in far] == [{**task, **effective} for task in far]
     assert sorted(listed(service, due_from=kept["due_at"])) == sorted(t["task_id"] for t in far)
 
     change(service, moved, due_ms=latest_ms - 250, payload="moved")
