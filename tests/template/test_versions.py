@@ -34,6 +34,7 @@ SAMPLES = {
     "AlarmEmail": "operators@example.com",
     "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/0f5a2c9e",
     "DomainName": "timers.example.com",
+    "PermissionsBoundaryArn": "arn:aws:iam::123456789012:policy/boundary",
     "ProvisionedPollers": "2",
 }
 

@@ -231,11 +231,13 @@ def test_the_answer_of_a_workers_write_may_be_lost(world: World) -> None:
 
 def test_a_lost_lease_is_noticed_before_anything_is_counted(world: World) -> None:
     prepared = Prepared(world, "cancel", filter=ALL)
-    claimed = world.operations.claim(as_it_is(world, prepared.operation), "a worker")
+    claimed = world.operations.claim(
+        as_it_is(world, prepared.operation), "a worker", world.clock.now_ms()
+    )
     assert claimed is not None
-    assert world.operations.claim(claimed, "another") is None
+    assert world.operations.claim(claimed, "another", world.clock.now_ms()) is None
     world.clock.advance_ms(LEASE_MS)
-    other = world.operations.claim(claimed, "another")
+    other = world.operations.claim(claimed, "another", world.clock.now_ms())
     assert other is not None
     assert world.operations.write(claimed, claimed) is None
     assert world.operations.write(other, other) is not None

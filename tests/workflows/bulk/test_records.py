@@ -119,7 +119,7 @@ def test_as_many_operations_as_may_be_open_do_not_hide_each_others_changes(world
         asked_for(world, "reschedule", ids=ids, shift_seconds=60) for _ in range(OPEN_MAX)
     ]
     first = operations[0]
-    claimed = world.operations.claim(first, "a worker that dies")
+    claimed = world.operations.claim(first, "a worker that dies", world.clock.now_ms())
     assert claimed is not None
     work = bulk.run_operations()
     page = work.source(claimed, None)

@@ -115,9 +115,8 @@ class OperationStore(Struct, frozen=True):
         over += [one for one in markers if one not in found]
         return OpenOnes([one for one in known if one.state.is_open], [markers[one] for one in over])
 
-    def claim(self, operation: Operation, owner: str) -> Operation | None:
+    def claim(self, operation: Operation, owner: str, now_ms: int) -> Operation | None:
         """The operation with its lease; None if another has it, or if it has ended."""
-        now_ms = self.clock.now_ms()
         result = write_if(
             self.client.update_item,
             TableName=self.table,

@@ -61,33 +61,40 @@ class RunOperations(Struct, frozen=True, kw_only=True):
         seat = self.store.take_seat(owner)
         if seat is None:
             return
-        while self._goes_on(owner, remaining_ms, errors):
-            if remaining_ms() <= RUN_RESERVE_MS or not self.store.hold_seat(seat, owner):
+        now_ms: int | None = self.clock.now_ms()
+        while now_ms is not None:
+            now_ms = self._take_turn(owner, now_ms, remaining_ms, errors)
+            if remaining_ms() <= RUN_RESERVE_MS:
+                break
+            if now_ms is not None and not self.store.hold_seat(seat, owner):
                 break
         self.store.leave_seat(seat, owner)
         if errors:
             raise errors[0]
 
-    def _goes_on(
-        self, owner: str, remaining_ms: Callable[[], int], errors: list[Exception]
-    ) -> bool:
-        """Carry out one turn, or wait for it. False if there is nothing to do."""
+    def _take_turn(
+        self, owner: str, now_ms: int, remaining_ms: Callable[[], int], errors: list[Exception]
+    ) -> int | None:
+        """Carry out one turn, or wait for it. Returns the instant of the next look, which a clock
+        that stands still does not reach; None if there is nothing to do."""
         found = self.store.open_ones()
         for marker in found.ended:
             self.store.forget(marker)
-        now_ms = self.clock.now_ms()
-        claims = (self.store.claim(one, owner) for one in free_ones(found.operations, now_ms))
+        claims = (
+            self.store.claim(one, owner, now_ms) for one in free_ones(found.operations, now_ms)
+        )
         operation = next((one for one in claims if one is not None), None)
         if operation is not None:
             try:
                 _Turn(self, operation, remaining_ms).take()
             except Exception as error:  # noqa: BLE001 - recorded, and raised at the end of the run
                 errors.append(error)
-            return True
+            return self.clock.now_ms()
         soon_ms = wait_ms(found.operations, now_ms)
-        if soon_ms is not None:
-            self.clock.sleep(soon_ms / 1000)
-        return soon_ms is not None
+        if soon_ms is None:
+            return None
+        self.clock.sleep(soon_ms / 1000)
+        return now_ms + soon_ms
 
 
 class _Turn:
