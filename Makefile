@@ -183,7 +183,7 @@ sbom: $(VENV)/ready $(SUPPLY)/ready ##m write what is deployed, and what the too
 # As the packages word them. What is deployed is handed on, so its licences may ask for nothing but to be named.
 PERMISSIVE := Apache-2.0;Apache Software License;Apache-2.0 OR BSD-2-Clause;Apache-2.0 OR BSD-3-Clause;BSD-2-Clause; \
   BSD-3-Clause;BSD License;MIT;MIT License;MIT-0;PSF-2.0
-OF_TOOLS := Apache-2.0 AND CNRI-Python;MIT AND PSF-2.0;MIT OR Apache-2.0;MPL-2.0;Mozilla Public License 2.0 (MPL 2.0)
+OF_TOOLS := Apache-2.0 AND CNRI-Python;MPL-2.0 AND (Apache-2.0 OR MIT);MIT AND PSF-2.0;MIT OR Apache-2.0;MPL-2.0;Mozilla Public License 2.0 (MPL 2.0)
 # Its metadata name no licence: it is MIT by its LICENSE file, and axe-core, which it brings, MPL-2.0.
 LICENCES = $(SUPPLY)/bin/pip-licenses --python $(IN_VENV)/python
 DEPLOYED := layers/vendor/requirements.txt
