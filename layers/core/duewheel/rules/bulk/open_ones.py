@@ -8,6 +8,7 @@ of the caller whose operations were worked on longest ago.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -21,6 +22,9 @@ WORKERS = 3  # at once, also in an account with ten invocations at once
 WORKERS_OF_CALLER_MAX = 2  # so that one is left for the others
 # A worker without an operation waits for one whose pace lets it go on so soon.
 WAIT_MS_MAX = 2_000
+
+_caller, _biz_type = attrgetter("created_by"), attrgetter("biz_type")
+_worked_on_ms = attrgetter("worked_on_ms")
 
 
 class Marker(Struct, frozen=True):
@@ -93,15 +97,3 @@ def _groups(
 def _in_rounds(groups: Iterable[list[Operation]]) -> list[Operation]:
     ordered = sorted(groups, key=lambda some: max(map(_worked_on_ms, some)))
     return [one for some in zip_longest(*ordered) for one in some if one is not None]
-
-
-def _worked_on_ms(operation: Operation) -> int:
-    return operation.worked_on_ms
-
-
-def _caller(operation: Operation) -> str:
-    return operation.created_by
-
-
-def _biz_type(operation: Operation) -> str:
-    return operation.biz_type

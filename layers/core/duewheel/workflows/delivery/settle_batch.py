@@ -61,8 +61,8 @@ class NotWritten(Throttled):
 
 
 class Settler:
-    """Collects delivered tasks and writes them: 25 to a BatchWriteItem while `hold` keeps others
-    out, else each on condition that its home is unchanged; one that is told with its notice.
+    """Collects delivered tasks and writes them. While `hold` keeps other runs out they go 25 to a
+    BatchWriteItem; else each is put if its home is unchanged. A notice goes with its task.
     `unsettled`: tasks that DynamoDB throttled until the deadline. `is_alone`: one task at most will
     come, which has no other to share its write with."""
 
@@ -230,7 +230,7 @@ class Settler:
             await self._put_each(left)
 
     async def _put_each(self, tasks: list[Task]) -> None:
-        """One that is told is a transaction with its notice. The notices are announced together.
+        """A task with a notice is a transaction with it. The notices are announced together.
         All are tried, even if one fails."""
         outcomes = await outcomes_of(
             self._retry_throttled(partial(self._put_one, task), self._deadline_ms) for task in tasks
