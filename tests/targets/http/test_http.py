@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import time
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -19,8 +21,10 @@ from tests.targets.far_side import (
     CLOSE,
     HANG,
     LONG_SECONDS,
+    OK,
     SHORT_SECONDS,
     FarSide,
+    Received,
     far_side,
     in_loop,
     post,
@@ -332,6 +336,45 @@ async def test_the_connect_timeout_is_shorter_than_the_total(
         monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", never)
         outcome = await post(http, "http://127.0.0.1:9/")
     assert outcome == Outcome(Verdict.RETRY, "no connection: timed out")
+
+
+@in_loop
+async def test_a_reply_that_has_come_counts_when_the_loop_is_late_for_the_timeout() -> None:
+    def answer(_: Received) -> bytes:
+        time.sleep(2 * SHORT_SECONDS)  # the loop of the caller, too
+        return OK
+
+    async with far_side(answer) as side, target() as http:
+        outcome = await post(http, side.url(), seconds=SHORT_SECONDS)
+    assert outcome.verdict is Verdict.DELIVERED
+
+
+@in_loop
+async def test_a_connection_that_is_there_counts_when_the_loop_is_late_for_its_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("duewheel.targets.http.target.CONNECT_SECONDS_MAX", SHORT_SECONDS)
+    loop = asyncio.get_running_loop()
+    connect = loop.sock_connect
+
+    async def slowly(attempt: socket.socket, address: Any) -> None:
+        """As to a host that is not this one: the socket says later that it is connected."""
+        await connect(attempt, address)
+        here, there = socket.socketpair()
+
+        def come() -> None:
+            time.sleep(2 * SHORT_SECONDS)
+            there.send(b".")
+
+        with here, there:
+            here.setblocking(False)
+            loop.call_soon(come)
+            await loop.sock_recv(here, 1)
+
+    monkeypatch.setattr(loop, "sock_connect", slowly)
+    async with far_side() as side, target() as http:
+        outcome = await post(http, side.url())
+    assert outcome.verdict is Verdict.DELIVERED
 
 
 @in_loop

@@ -29,6 +29,7 @@ from duewheel.rules.callbacks.outcome import (
 from duewheel.rules.callbacks.payload_encoding import TOKEN_HEADER, TaskData
 from duewheel.rules.callbacks.secret_headers import without_secrets
 from duewheel.rules.callbacks.types import AwsCallback
+from duewheel.targets.time_out import time_out
 
 CALLS_AT_ONCE = 100
 
@@ -58,7 +59,7 @@ class AwsCalls:
         loop = asyncio.get_running_loop()
         self.calls_in_flight += 1
         try:
-            async with asyncio.timeout(timeout_seconds):
+            async with time_out(timeout_seconds):
                 return await loop.run_in_executor(self._threads, work)
         except TimeoutError:
             return Outcome(Verdict.RETRY, f"no whole reply within {timeout_seconds:g} s")

@@ -22,6 +22,7 @@ from struct import pack, unpack_from
 from weakref import WeakValueDictionary
 
 from duewheel.rules.callbacks.egress import IpNetwork, is_reachable
+from duewheel.targets.time_out import time_out
 
 CACHE_SECONDS = 5.0
 FAILURE_SECONDS = 0.5  # for the calls that wait for the look-up
@@ -101,7 +102,7 @@ async def _records(name: str, kind: int) -> list[str]:
     for seconds in TRIES_SECONDS:
         for server in name_servers():
             try:
-                async with asyncio.timeout(seconds):
+                async with time_out(seconds):
                     answer = await _asked(server, query)
             except OSError:  # a timeout is one, too
                 continue

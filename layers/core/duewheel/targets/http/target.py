@@ -36,6 +36,7 @@ from duewheel.targets.http.connection import (
     request_bytes,
 )
 from duewheel.targets.http.resolver import RefusedAddress, Resolver
+from duewheel.targets.time_out import time_out
 
 IDLE_SECONDS = 4.0
 
@@ -149,7 +150,7 @@ class HttpTarget:
             return Outcome(Verdict.STOP, note_from(f"cannot be sent: {error}"))
         self.calls_in_flight += 1
         try:
-            async with asyncio.timeout(timeout_seconds), self._places:
+            async with time_out(timeout_seconds), self._places:
                 addresses = await self._addresses(url)
                 reply = await self._exchange(url, addresses, request, body_bytes)
         except RefusedAddress:
@@ -216,7 +217,7 @@ async def _connected(addresses: tuple[str, ...], port: int) -> tuple[str, socket
         attempt = socket.socket(family, socket.SOCK_STREAM)
         attempt.setblocking(False)
         try:
-            async with asyncio.timeout(CONNECT_SECONDS_MAX / len(addresses)):
+            async with time_out(CONNECT_SECONDS_MAX / len(addresses)):
                 await asyncio.get_running_loop().sock_connect(attempt, (address, port))
         except OSError as error:  # a timeout is one, too
             attempt.close()
