@@ -69,6 +69,8 @@ TOMBSTONE_SECONDS = 7 * 86_400  # far longer than any create is under way
 _ITEM_BYTES_MAX = 400 * 1024
 # Twice what a create takes. An item of 400 KB could not be settled, nor those written with it.
 _PAYLOAD_BYTES_MAX = 131_072
+# It may have a size of each second that may be planned ahead, such as `1,172799,1024,`.
+_PLAN_BYTES_MAX = 131_072
 
 History = Annotated[str, Meta(max_length=_ITEM_BYTES_MAX)]
 _Tolerance = Annotated[int, Meta(ge=0, le=TOLERANCE_SECONDS_MAX)]
@@ -120,7 +122,7 @@ class TaskRow(HomeRow, kw_only=True):
     in_line: S[Source] | None = None
     timer: S[TimerId] | None = None
     occurrence: S[Source] | None = None
-    plan: S[Source] | None = None
+    plan: S[Annotated[str, Meta(max_length=_PLAN_BYTES_MAX)]] | None = None
     priority: S[Priority] | None = None
     labels: S[Source] | None = None
     answer: S[Source] | None = None
