@@ -61,10 +61,20 @@ class Call:
         return self.heard.verdict is Verdict.DELIVERED and is_over
 
 
+@dataclass(frozen=True)
+class Dropped:
+    """A callback that was made and never arrived."""
+
+    task_id: str
+    attempt: int
+    began_seconds: float
+    by: Invocation
+
+
 class Receiver:
     def __init__(self, faults: Faults) -> None:
         self.calls: list[Call] = []
-        self.dropped: list[tuple[str, Invocation]] = []  # calls that never arrived, by task
+        self.dropped: list[Dropped] = []
         self.works: Callable[[str, str], None] = lambda task_id, token: None
         self.completed: dict[str, float] = {}  # when the end of work was reported, by task
         self.ends: list[ReportedEnd] = []
@@ -88,7 +98,8 @@ class Receiver:
         )
         trouble = "dropped on the way" if is_down else self._trouble()
         if trouble == "dropped on the way":
-            self.dropped.append((headers["webhook-id"], by))
+            attempt = int(headers["duewheel-attempt"])
+            self.dropped.append(Dropped(headers["webhook-id"], attempt, began, by))
             await asyncio.sleep(0.05)
             return _NOTHING_HEARD
         outcome = self._answer(callback.url, headers["webhook-id"])

@@ -36,6 +36,13 @@ from tests.simulation.clients import (
 from tests.simulation.event_sources import EventSources
 from tests.simulation.expiry import DAY_SECONDS, EVERY_SECONDS, Expiry, short_days
 from tests.simulation.faults import CALM, ROUGH, Faults, Outage, Rates, outages_of
+from tests.simulation.found_verdict import (
+    FirstCall,
+    first_calls,
+    found_late,
+    held_up,
+    waited_seconds,
+)
 from tests.simulation.late_minds import LATE_MINDS
 from tests.simulation.ledger import DueAsked
 from tests.simulation.lines import ORDERED, judged_lines
@@ -51,9 +58,10 @@ from tests.simulation.owners import (
     ON_OUTCOME,
     TOLD,
 )
+from tests.simulation.receiver import Call, Dropped
 from tests.simulation.senders import MAY_CREATE_FOR, RATION, RATIONED
 from tests.simulation.service import Service
-from tests.simulation.sweep_watch import SweepWatch
+from tests.simulation.sweep_watch import BrokenSpan, SweepWatch
 from tests.simulation.verdict import Report, judged
 from tests.simulation.workers import Workers
 from tests.support.clock import NOON_MS
@@ -124,6 +132,8 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
         _note_occurrences(clients, items)
         report = judged(clients.ledger, service.receiver, items)
         report.messages = messages
+        spans = held_up(soak.outages, sweep.broken_spans())
+        _note_found(report, _first_calls(service, clients, items), spans)
         report.sweep_behind_seconds = sweep.behind_seconds_max
         report.left_at_work = service.environments.left_at_work
         report.disobeyed = judged_owners(
@@ -220,6 +230,19 @@ def _note_occurrences(clients: Clients, items: list[dict[str, Any]]) -> None:
             clients.ledger.created(task.task_id, DueAsked(0.0, 0.0, 201, task.due_at_ms))
 
 
+def _first_calls(
+    service: Service, clients: Clients, items: list[dict[str, Any]]
+) -> list[FirstCall]:
+    made: list[Call | Dropped] = [*service.receiver.calls, *service.receiver.dropped]
+    return list(first_calls(clients.ledger, made, _tasks_of(items), service.seconds()))
+
+
+def _note_found(report: Report, calls: Sequence[FirstCall], spans: Sequence[BrokenSpan]) -> None:
+    report.first_calls = len(calls)
+    report.found_after_seconds = max((waited_seconds(one, spans) for one in calls), default=0.0)
+    report.found_late = list(found_late(calls, spans))
+
+
 def _messages_judged(
     service: Service, clients: Clients, items: list[dict[str, Any]]
 ) -> MessageReport:
@@ -227,7 +250,8 @@ def _messages_judged(
     sent = clients.senders.messages.sent
     made = tasks_of(sent, _tasks_of(items))
     for task in (task for tasks in made.values() for task in tasks):
-        clients.ledger.created(task.task_id, DueAsked(0.0, 0.0, 201, task.due_at_ms))
+        created_seconds = (task.created_ms - NOON_MS) / 1000
+        clients.ledger.created(task.task_id, DueAsked(0.0, created_seconds, 201, task.due_at_ms))
     urls = service.settings.ingest_queue_url, service.settings.ingest_dead_letter_queue_url
     return judged_messages(sent, made, IngestMessages(boto3.client("sqs"), *urls).dead_letters())
 

@@ -14,8 +14,17 @@ from duewheel.rules.tasks.task import Status, Task
 from duewheel.rules.wheel.addresses import address_at
 from duewheel.stores.tasks.codec import task_item
 from tests.simulation.clients import labels_of
+from tests.simulation.faults import FLAKY_HOST, Outage
+from tests.simulation.found_verdict import (
+    FirstCall,
+    first_calls,
+    found_late,
+    held_up,
+    waited_seconds,
+)
 from tests.simulation.invocation import DUPLICATE, Environment, Invocation
 from tests.simulation.ledger import Asked, DueAsked, Ledger
+from tests.simulation.operators import BULKED
 from tests.simulation.owner_verdict import (
     COMPARED_MIN,
     low_before_high,
@@ -24,7 +33,8 @@ from tests.simulation.owner_verdict import (
     wrong_notices,
 )
 from tests.simulation.owners import IN_FLIGHT, NARROW, TOLD
-from tests.simulation.receiver import Call
+from tests.simulation.receiver import Call, Dropped
+from tests.simulation.sweep_watch import BrokenSpan
 from tests.simulation.verdict import Report, judged
 from tests.support.cases import each_case
 from tests.support.clock import NOON_MS
@@ -59,7 +69,7 @@ def ledger(*dues: DueAsked, cancels: tuple[Asked, ...] = ()) -> Ledger:
 @dataclass
 class Seen:
     calls: list[Call] = field(default_factory=list)
-    dropped: list[tuple[str, Invocation]] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
     completed: dict[str, float] = field(default_factory=dict)
 
 
@@ -150,7 +160,7 @@ def test_a_repeat_is_explained_by_its_own_message_having_come_twice() -> None:
 @pytest.mark.parametrize("troubles", [[], ["timed out, and yet done"]])
 def test_a_repeat_is_explained_by_the_run_of_a_call_that_never_arrived(troubles: list[str]) -> None:
     by = Invocation("notifier", 2, Environment("notifier"), 0, troubles=troubles)
-    seen = Seen([call(10.0), call(11.0)], [(ID, by)])
+    seen = Seen([call(10.0), call(11.0)], [Dropped(ID, 1, 10.5, by)])
     report = judged(ledger(), seen, [item()])
     assert (report.unexplained == []) == bool(troubles)
 
@@ -246,3 +256,71 @@ def test_an_outcome_without_its_notice_or_with_a_wrong_one_is_found() -> None:
     assert list(wrong_notices([told_task(), notice])) != []
     lies = replace(notice, payload=body.replace("delivered", "dead"))
     assert list(wrong_notices([ended, lies])) != []
+
+
+def first_call(
+    called: float, *asked: DueAsked, redrives: tuple[Asked, ...] = (), **fields: Any
+) -> list[FirstCall]:
+    """Of a task that is due at 10 s, by a call that was dropped on the way."""
+    task = replace(a_task(0, NOON_MS), home=HOME, biz_type=BULKED, **fields)
+    by = Invocation("notifier", 1, Environment("notifier"), 0)
+    made = ledger(*asked)
+    made.tasks[ID].redrives.extend(redrives)
+    return list(first_calls(made, [Dropped(ID, 1, called, by)], [task], 1_000))
+
+
+def test_a_task_found_after_five_minutes_is_found_late_and_one_after_three_is_not() -> None:
+    assert list(found_late(first_call(10 + 180), [])) == []
+    late = Report(found_late=list(found_late(first_call(10 + 300), [])))
+    assert late.broken == [f"found too late: {ID} not called from 10 to 310, 300 s of these"]
+
+
+def test_a_task_that_is_pending_and_was_never_called_is_found_late() -> None:
+    task = replace(a_task(0, NOON_MS), home=HOME, biz_type=BULKED)
+    assert list(found_late(first_calls(ledger(), [], [task], 200), [])) == []
+    assert len(list(found_late(first_calls(ledger(), [], [task], 300), []))) == 1
+    cancelled = replace(task, status=Status.CANCELLED)
+    assert list(first_calls(ledger(), [], [cancelled], 300)) == []
+
+
+def test_time_in_which_nothing_could_be_found_does_not_count() -> None:
+    call = first_call(10 + 300)
+    down = Outage("dynamodb", 0, 50), Outage("sqs", 40, 80)
+    assert waited_seconds(call[0], held_up(down, [])) == 230
+    broken = [BrokenSpan(60, 100), BrokenSpan(290, 400), BrokenSpan(100, 290, passed=10)]
+    assert waited_seconds(call[0], held_up(down, broken)) == 190, "the pointer had passed it"
+    elsewhere = Outage(FLAKY_HOST, 0, 200), Outage("ingest", 0, 200)
+    assert list(found_late(call, held_up(elsewhere, [])))
+    receivers = Outage("receiver", 10, 50)
+    assert waited_seconds(call[0], held_up([receivers], [])) == 220, "and their breaker"
+
+
+def test_a_call_is_owed_from_the_end_of_the_last_request_that_may_have_moved_it() -> None:
+    moved = DueAsked(1.0, 1.1, 200, NOON_MS + 100_000)
+    lost = DueAsked(2.0, None, None, NOON_MS + 150_000)
+    refused = DueAsked(3.0, 3.1, 422, NOON_MS + 200_000)
+    run = DueAsked(4.0, 60.0, 200)
+    again = Asked(70.0, 80.0, 200)
+
+    def owed(*asked: DueAsked, redrives: tuple[Asked, ...] = (), **fields: Any) -> float:
+        return first_call(310, *asked, redrives=redrives, **fields)[0].owed_seconds
+
+    assert owed() == 10
+    assert owed(tolerance_seconds=20) == 30
+    assert owed(moved) == 100
+    assert owed(moved, lost, refused) == 150
+    assert owed(moved, lost, run) == 60
+    assert owed(redrives=(again,)) == 80
+
+
+def test_what_waits_for_something_of_its_own_is_not_judged() -> None:
+    flaky = HttpCallback(f"https://{FLAKY_HOST}/ok")
+    task = replace(a_task(0, NOON_MS), home=HOME, biz_type=BULKED)
+    assert list(first_calls(ledger(), [call(310.0)], [task], 1_000))
+    waits: list[dict[str, Any]] = [
+        {"biz_type": NARROW},
+        {"priority": Priority.LOW},
+        {"callback": flaky},
+    ]
+    for task in [replace(task, **own) for own in waits]:
+        assert list(first_calls(ledger(), [call(310.0)], [task], 1_000)) == []

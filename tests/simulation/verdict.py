@@ -12,7 +12,7 @@ from duewheel.stores.tasks import codec
 from tests.simulation.invocation import DUPLICATE, Invocation
 from tests.simulation.ledger import Known, Ledger
 from tests.simulation.message_verdict import MessageReport
-from tests.simulation.receiver import Call
+from tests.simulation.receiver import Call, Dropped
 
 BEHIND_SECONDS_MAX = 240  # the sweep delay, a minute of its schedule, a minute of its notes
 
@@ -27,6 +27,8 @@ class Report:
     completed: int = 0  # by reports of their receivers
     largest_lateness_ms: int = 0
     sweep_behind_seconds: float = 0.0  # less the time in which it was broken itself
+    first_calls: int = 0  # of tasks that wait for nothing of their own
+    found_after_seconds: float = 0.0  # the latest of these, less the time that does not count
     reasons: Counter[str] = field(default_factory=Counter)  # of tasks that were seen to wait
     messages: MessageReport = field(default_factory=MessageReport)
     # Each of these is a broken promise:
@@ -42,6 +44,7 @@ class Report:
     inconsistent: list[str] = field(default_factory=list)  # as the service's own audit says
     not_once: list[str] = field(default_factory=list)  # under an idempotency key
     silent: list[str] = field(default_factory=list)  # overdue tasks that said no reason
+    found_late: list[str] = field(default_factory=list)  # what was lost
 
     @property
     def _sweep_behind(self) -> list[str]:
@@ -63,6 +66,7 @@ class Report:
             *(f"inconsistent: {each}" for each in self.inconsistent),
             *(f"not once under its idempotency key: {each}" for each in self.not_once),
             *(f"waits and does not say why: {each}" for each in self.silent),
+            *(f"found too late: {each}" for each in self.found_late),
             *self.messages.broken,
         ]
 
@@ -71,7 +75,7 @@ class Received(Protocol):
     """What the receivers saw, and the calls that were dropped on the way to them."""
 
     calls: list[Call]
-    dropped: list[tuple[str, Invocation]]
+    dropped: list[Dropped]
     completed: dict[str, float]
 
 
@@ -108,7 +112,7 @@ def judged(ledger: Ledger, received: Received, items: list[dict[str, Any]]) -> R
         if known.cancelled_from_seconds is not None and status is not Status.CANCELLED:
             report.untrue.append(f"{task_id} was cancelled and is {status.value}")
         report.untrue += _changed_in_vain(known, tasks[task_id], by_task[task_id])
-        dropped = [by for of_task, by in received.dropped if of_task == task_id]
+        dropped = [each.by for each in received.dropped if each.task_id == task_id]
         report.untrue += _completed_in_vain(known, tasks[task_id], received)
         completed = received.completed.get(task_id)
         _judge_calls(report, known, by_task[task_id], dropped, completed)
