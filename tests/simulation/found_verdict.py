@@ -109,7 +109,9 @@ def _first_calls(
         is_redriven = any(
             called_seconds < redrive.begun_seconds <= began for redrive in known.redrives
         )
-        if call.attempt == 1 and (called_seconds < 0 or is_redriven):
+        # A task may be called before its create is answered, when that had to be repeated.
+        is_known = known.dues[0].begun_seconds <= began
+        if call.attempt == 1 and is_known and (called_seconds < 0 or is_redriven):
             yield FirstCall(known.task_id, _owed_seconds(known, began, tolerance_seconds), began)
         called_seconds = began
 

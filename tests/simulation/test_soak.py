@@ -15,16 +15,19 @@ from msgspec.structs import replace
 from duewheel.rules.tasks import lifecycle
 from duewheel.rules.tasks.idempotency import IdempotentRequest
 from duewheel.rules.tasks.task import Task
+from duewheel.rules.wheel.open_places import Why
 from duewheel.stores.ingest.queue import IngestQueue
 from duewheel.stores.tasks import codec
 from duewheel.stores.tasks.idempotency_records import RequestRecords
 from duewheel.stores.tasks.tasks import TaskStore
+from duewheel.workflows.sweep.read_second import SliceOfSecond
+from duewheel.workflows.sweep.sweep_second import SweepSecond
 from duewheel.workflows.tasks.write_entries import EntryWriter
 from functions.ingest import app as ingest
 from local.chaos.aws_faults import Handle, Reply, operation_of
 from tests.simulation import clients
 from tests.simulation.clients import Clients
-from tests.simulation.event_sources import COPY_GOES_ON
+from tests.simulation.event_sources import COPY_GOES_ON, EventSources, Mapping
 from tests.simulation.faults import CALM, ROUGH, Rates
 from tests.simulation.invocation import current
 from tests.simulation.service import Service
@@ -136,6 +139,33 @@ def test_a_task_whose_entry_is_never_put_is_found_lost() -> None:
     with all_retry, never:
         report = report_of(small(tasks=10, seed=3, settling_seconds_max=60))
     assert len(report.lost) > 1  # one is pending
+
+
+@pytest.mark.soak
+def test_what_is_found_after_ten_minutes_is_found_late() -> None:
+    """Nothing goes wrong but that all messages of the first minutes are lost."""
+    finish, receive = SweepSecond.finish, EventSources._receive
+
+    def later(self: SweepSecond, part: SliceOfSecond, *others: Any) -> Any:
+        is_early = self.clock.now_ms() < (part.second + 600) * 1000
+        return ("", Why.HELD) if is_early else finish(self, part, *others)
+
+    def lost(self: EventSources, mapping: Mapping) -> list[dict[str, Any]]:
+        messages = receive(self, mapping)
+        if mapping.queue != "main" or self._service.seconds() > 100:
+            return messages
+        for message in messages:
+            handle = message["ReceiptHandle"]
+            self._sqs.delete_message(QueueUrl=mapping.queue_url, ReceiptHandle=handle)
+        return []
+
+    with patch.object(EventSources, "_receive", lost):
+        in_time = report_of(small(tasks=30, seed=3))
+        with patch.object(SweepSecond, "finish", later):
+            late = report_of(small(tasks=30, seed=3))
+    assert in_time.found_late == []
+    assert in_time.found_after_seconds > 60
+    assert late.found_late
 
 
 @pytest.mark.soak

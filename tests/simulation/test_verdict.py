@@ -313,6 +313,13 @@ def test_a_call_is_owed_from_the_end_of_the_last_request_that_may_have_moved_it(
     assert owed(redrives=(again,)) == 80
 
 
+def test_a_call_before_the_create_that_was_answered_is_not_judged() -> None:
+    task = replace(a_task(0, NOON_MS), home=HOME, biz_type=BULKED)
+    made = Ledger()
+    made.created(ID, DueAsked(20.0, 20.1, 201, NOON_MS + 10_000))
+    assert list(first_calls(made, [call(10.0)], [task], 1_000)) == []
+
+
 def test_what_waits_for_something_of_its_own_is_not_judged() -> None:
     flaky = HttpCallback(f"https://{FLAKY_HOST}/ok")
     task = replace(a_task(0, NOON_MS), home=HOME, biz_type=BULKED)
