@@ -83,6 +83,8 @@ def collect_rarely() -> None:
 
 
 class Emulator:
+    patches = PATCHES
+
     def __init__(self, clock: HasNow) -> None:
         self._clock = clock
         self._lock = RLock()
@@ -92,7 +94,7 @@ class Emulator:
         self._undo = ExitStack()
         self.accept_invocation: Callable[[Invocation], None] | None = None
         self.answer_invocation: Callable[[Invocation], Answer] | None = None
-        self._handle: Callable[[Any], Any] = botocore_stubber.process_request
+        self._moto: Callable[[Any], Any] = botocore_stubber.process_request
 
     def __enter__(self) -> "Emulator":
         self.start()
@@ -126,7 +128,7 @@ class Emulator:
                 (EventTemplateParser, "parse", staticmethod(_event_as_it_is)),
             ):
                 started.enter_context(patch.object(target, name, replacement))
-            for less_work in PATCHES:
+            for less_work in self.patches:
                 started.enter_context(less_work())
             self._undo = started.pop_all()
 
@@ -227,7 +229,7 @@ class Emulator:
             self._calls += 1
             if self._calls % FORGET_EVERY_CALLS == 0:
                 reset_model_data()  # moto keeps every item it ever copied, for a dashboard
-            reply = answer or answered_the_short_way(request) or self._handle(request)
+            reply = answer or self._answered(request)
             operation = _operation(request)
             if operation != "ReceiveMessage":
                 self._last_call = time.monotonic()
@@ -239,6 +241,9 @@ class Emulator:
                 reply = cut_where_large(request.body, reply, _hash_key)
             status, headers, body = reply
             return status, dict(self._on_the_clock(headers)), body
+
+    def _answered(self, request: Any) -> Any:
+        return answered_the_short_way(request) or self._moto(request)
 
     def _invoked(self, request: Any) -> Answer | None:
         """moto's Lambda runs functions in containers; here others run them."""

@@ -50,12 +50,13 @@ class Server:
 
 class SecondOpinion(Emulator):
     """An emulator with moto's stubs in botocore, its lock and its invocations, but none of its
-    answers."""
+    answers, and no short way to them."""
+
+    patches = ()
 
     def __init__(self, clock: HasNow, server: Server) -> None:
         super().__init__(clock)
         self._server = server
-        self._handle = self._ask
 
     def start(self) -> None:
         super().start()
@@ -101,8 +102,12 @@ class SecondOpinion(Emulator):
     def _control(self, what: str) -> Any:
         return json.loads(self._reply("POST", f"/_test/{what}", {}, b"")[2])
 
-    def _ask(self, request: Any) -> Reply:
-        headers = {name: _text(value) for name, value in request.headers.items()}
+    def _answered(self, request: Any) -> Reply:
+        headers = {
+            name: _text(value)
+            for name, value in request.headers.items()
+            if name.lower() != "host"  # the server's own is added
+        }
         body = request.body or b""
         raw = body.encode() if isinstance(body, str) else body
         return self._reply(request.method, urlsplit(request.url).path or "/", headers, raw)
