@@ -23,6 +23,7 @@ from duewheel.stores.tasks import codec
 from duewheel.stores.wheel import pointers
 from duewheel.wiring import api as api_wiring
 from duewheel.wiring import process
+from duewheel.workflows.wheel import dispatch, run_leader
 from local.aws.template import Template, load_template
 from local.control.ingest_messages import IngestMessages
 from tests.simulation.clients import (
@@ -70,6 +71,9 @@ from tests.support.one_core import stay_on_core
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 TASKS_PER_SECOND = 2.0
 SLICE_ENTRIES = 40  # so that a few batches make a crowd, and seconds grow while tasks arrive
+STRIDE_SECONDS = (
+    60  # a run dies at every 250th request here, and has to get ahead between two deaths
+)
 AFTERWARDS_DAYS = 40  # longer than anything that has ended is kept
 TROUBLE_OUTLASTS_SECONDS = 240  # the sweep and the retries shall have their share of it
 SETTLING_SECONDS_MAX = 7_200
@@ -116,6 +120,8 @@ def soaked(soak: Soak) -> tuple[Report, Faults, float]:
     service = Service(_template(), faults, seed=soak.seed + 1)
     with ExitStack() as stack:
         stack.enter_context(patch.object(sharding, "SLICE_ENTRIES", SLICE_ENTRIES))
+        for module in (dispatch, run_leader):
+            stack.enter_context(patch.object(module, "STRIDE_SECONDS", STRIDE_SECONDS))
         stack.enter_context(short_days(soak.day_seconds))
         stack.enter_context(service.running())
         far = soak.day_seconds if soak.has_short_days else None
