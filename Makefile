@@ -56,7 +56,7 @@ SECOND := .venv-second
 SUPPLY := .venv-supply
 
 second-opinion: $(VENV)/ready $(SECOND)/ready ##m run the workflow tests on ministack in the place of moto
-	SECOND_OPINION=$(SECOND)/bin/python $(IN_VENV)/python -m pytest -n auto tests/workflows
+	SECOND_OPINION=$(SECOND)/bin/python $(IN_VENV)/python -m pytest -n auto $(QUICK) tests/workflows
 
 check: $(CHECKS) ## format, lint, types, import rules, template, and that the environment has all that its packages need
 	$(IN_VENV)/python -m pip check

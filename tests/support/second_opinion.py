@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from local.aws.emulator import Emulator, HasNow
+from local.aws.time_to_live import Item
 
 SERVER = Path(__file__).parents[1] / "second" / "server.py"
 CLOCK_HEADER = "X-Test-Clock-Ms"
@@ -57,6 +58,7 @@ class SecondOpinion(Emulator):
     def __init__(self, clock: HasNow, server: Server) -> None:
         super().__init__(clock)
         self._server = server
+        self._partitions: set[str] = set()
 
     def start(self) -> None:
         super().start()
@@ -72,7 +74,7 @@ class SecondOpinion(Emulator):
         request: dict[str, Any] = {"TableName": table_name}
         found = []
         while True:
-            page = self._scan(request)
+            page = self._asked("Scan", request)
             found += page["Items"]
             if "LastEvaluatedKey" not in page:
                 break
@@ -88,16 +90,38 @@ class SecondOpinion(Emulator):
         visible: list[float] = self._control(f"visible_at_ms?{queue_url.rsplit('/', 1)[-1]}")
         return visible
 
-    def _scan(self, request: dict[str, Any]) -> dict[str, Any]:
+    def item(self, table_name: str, key: Item) -> Item | None:
+        found: Item | None = self._asked("GetItem", {"TableName": table_name, "Key": key}).get(
+            "Item"
+        )
+        return found
+
+    def set_attribute(self, table_name: str, key: Item, name: str, value: dict[str, Any]) -> None:
+        found = self.item(table_name, key)
+        if found is None:
+            raise LookupError(f"{table_name} has no such item")
+        self._asked("PutItem", {"TableName": table_name, "Item": {**found, name: value}})
+
+    def written_partitions(
+        self, table_name: str, attributes: Collection[str]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """Every one that ever had an item, as if all had been written."""
+        partitions: dict[str, list[dict[str, Any]]] = {name: [] for name in self._partitions}
+        for item in self.items(table_name, attributes):
+            partitions.setdefault(item["slot"]["S"], []).append(item)
+        self._partitions = set(partitions)
+        return partitions
+
+    def _asked(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         headers = {
-            "X-Amz-Target": "DynamoDB_20120810.Scan",
+            "X-Amz-Target": f"DynamoDB_20120810.{operation}",
             "Content-Type": "application/x-amz-json-1.0",
             "Authorization": "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/dynamodb/x",
         }
-        page: dict[str, Any] = json.loads(
+        answer: dict[str, Any] = json.loads(
             self._reply("POST", "/", headers, json.dumps(request).encode())[2]
         )
-        return page
+        return answer
 
     def _control(self, what: str) -> Any:
         return json.loads(self._reply("POST", f"/_test/{what}", {}, b"")[2])
