@@ -20,6 +20,7 @@ KILLED_TASKS, KILLED_AT, KILLED_WAIT_MS, CANCELLED = 1_000, 300, 50, 100
 CUT_OFF_MS = 3_000  # in less time before its second Duewheel does not cancel a task
 WARM_SINGLE, WARM_BATCH = 50, 500
 ROOM = (1.3, 2.5)  # times the earlier duration of creating
+AHEAD_SECONDS = 13  # a task is near for less than eight
 MONTH_MS = 30 * 86_400_000
 SETTLE_SECONDS = 2.0  # after the last task: repeated calls are made about then
 START_SECONDS = 60.0  # until the first call of a worker that was just started
@@ -155,9 +156,10 @@ class Measuring:
         }
 
     def _created_in_time(self, number: int, wait_ms: int, *, batch: bool) -> _InTime:
-        """The second is chosen by the earlier speed of creation."""
+        """The second is chosen by the earlier speed of creation. No task is near its instant when
+        it is created: Duewheel would send each by a message of its own."""
         for room in ROOM:
-            seconds = number / self._per_second[batch] * room + 3
+            seconds = number / self._per_second[batch] * room + AHEAD_SECONDS
             due_ms = int(time.time() + seconds) * 1000
             case, calls = self._calls([due_ms] * number, wait_ms)
             before = self.running.cpu()
