@@ -1,5 +1,5 @@
-"""The time-outs of calls. An event loop that is late finds a reply and the end of its time together.
-Then the reply counts, since the delay is this process's own."""
+"""The time-outs of calls. A late event loop finds a reply and the end of its time together: then
+the reply counts, since the delay is this process's own."""
 
 import asyncio
 from collections.abc import AsyncIterator
