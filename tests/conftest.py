@@ -19,7 +19,7 @@ from local.aws.resources import Resources, create_resources
 from local.aws.template import Template, load_template
 from tests.simulation.virtual_time import VirtualLoop
 from tests.support.aws_guard import AwsGuard
-from tests.support.bounds import Bounds, ProcessesBegun
+from tests.support.bounds import SECOND_OPINION, Bounds, ProcessesBegun
 from tests.support.clock import ManualClock
 from tests.support.empty_resources import EmptyResources
 from tests.support.one_core import stay_on_core
@@ -28,7 +28,6 @@ from tests.support.second_opinion import SecondOpinion, Server
 from tests.support.world import World
 
 TEMPLATE = Path(__file__).parents[1] / "template.yaml"
-SECOND_OPINION = "SECOND_OPINION"  # the interpreter with ministack
 
 hypothesis_settings.register_profile("quick", deadline=None, max_examples=8, derandomize=True)
 hypothesis_settings.register_profile("suite", deadline=None, max_examples=60, derandomize=True)

@@ -237,13 +237,14 @@ class Emulator:
                 written.note(operation, request.body)
             if reply is None:
                 return None
-            if operation == "BatchGetItem":
-                reply = cut_where_large(request.body, reply, _hash_key)
             status, headers, body = reply
             return status, dict(self._on_the_clock(headers)), body
 
     def _answered(self, request: Any) -> Any:
-        return answered_the_short_way(request) or self._moto(request)
+        reply = answered_the_short_way(request) or self._moto(request)
+        if reply is not None and _operation(request) == "BatchGetItem":
+            return cut_where_large(request.body, reply, _hash_key)
+        return reply
 
     def _invoked(self, request: Any) -> Answer | None:
         """moto's Lambda runs functions in containers; here others run them."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+SECOND_OPINION = "SECOND_OPINION"  # the interpreter with ministack, where reads know no short way
 LONG = ("exhaustive", "soak", "stack")
 LIMITS: Mapping[str, int] = MappingProxyType(
     {"AWS calls": 2_500, "steps of simulated time": 10_000, "Python processes": 4}
@@ -53,7 +54,7 @@ class Bounds:
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
         before = {name: count() for name, count in self._count_of.items()}
         result = yield
-        if not is_long(item):
+        if not is_long(item) and SECOND_OPINION not in os.environ:
             spent = {name: count() - before[name] for name, count in self._count_of.items()}
             over = [f"{n} {name}" for name, n in spent.items() if n > LIMITS[name]]
             assert not over, f"{' and '.join(over)}: mark it as one of {', '.join(LONG)}"
