@@ -27,6 +27,7 @@ def answers_of(world: World, operation: str) -> int:
     return world.recorder.operations().count(operation)
 
 
+@pytest.mark.moto_only(reason="the emulator of moto cuts answers, as AWS does")
 def test_a_read_continues_without_a_pause_while_answers_contain_items(
     world: World, large: list[Task]
 ) -> None:

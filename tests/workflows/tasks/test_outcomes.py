@@ -407,6 +407,7 @@ def test_a_delivery_whose_write_is_throttled_is_told_by_the_notifier_that_gets_t
     check_notices(world)
 
 
+@pytest.mark.moto_only(reason="where replies are slow, more of its writes move the clock at once")
 def test_told_deliveries_that_wait_behind_throttled_ones_are_passed_on_in_time(
     world: World,
 ) -> None:
