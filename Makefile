@@ -105,9 +105,10 @@ fuzz: $(VENV)/ready ## ask every call what the API document allows and forbids (
 CROWDS = tests/simulation/test_crowd.py tests/simulation/test_call_limit.py tests/workflows/delivery/test_circuit_breaker.py \
   tests/local/test_watchdogs.py tests/functions/test_key_prefix_in_bulk.py
 
-prove: $(VENV)/ready ##m prove it at length: generated stories, long soaks, 100,000 tasks
+prove: $(VENV)/ready ##m prove it at length: generated stories, ways through the model of the line, long soaks, 100,000 tasks
 	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto -m hypothesis
 	HYPOTHESIS_PROFILE=prove $(IN_VENV)/python -m pytest -n auto $(CROWDS)
+	PYTHONPATH=layers/core $(IN_VENV)/python -m tests.line.search --seconds 900
 	$(SOAK) --tasks 8000 --seed $(SEED) --per-second 2 --worlds 4
 	$(SOAK) --tasks 100000 --seed $(SEED) --per-second 200 --worlds 2
 

@@ -1,0 +1,1 @@
+"""Who must wait: the line of a business or a flow key, and its record."""
