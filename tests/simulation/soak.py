@@ -71,9 +71,7 @@ from tests.support.one_core import stay_on_core
 TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 TASKS_PER_SECOND = 2.0
 SLICE_ENTRIES = 40  # so that a few batches make a crowd, and seconds grow while tasks arrive
-STRIDE_SECONDS = (
-    60  # a run dies at every 250th request here, and has to get ahead between two deaths
-)
+STRIDE_SECONDS = 60  # a run that dies at every 250th request gets ahead between two deaths
 AFTERWARDS_DAYS = 40  # longer than anything that has ended is kept
 TROUBLE_OUTLASTS_SECONDS = 240  # the sweep and the retries shall have their share of it
 SETTLING_SECONDS_MAX = 7_200

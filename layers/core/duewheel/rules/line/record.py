@@ -102,7 +102,7 @@ def room(record: Record, run: str, limits: Limits, works: int, now_ms: int, most
 
 
 def room_from_ms(record: Record, now_ms: int) -> int | None:
-    """When the first of those that are out is over, if nobody gives it back before."""
+    """The earliest end of what is out, unless it is given back before."""
     ends = [out.until_ms + SKEW_MS + 1 for out in record.out.values() if out.counts_at(now_ms)]
     return min(ends, default=None)
 
@@ -270,8 +270,8 @@ class LeftBehind(Struct, frozen=True):
 
 
 def handed_back(record: Record, run: str, left: LeftBehind, works_until_ms: int) -> Record | None:
-    """Without the lease, also if it is over already; None: another one has it. Whatever is written
-    here, the server looks at the line afterwards."""
+    """Without the lease, also if it is over already, and without what the server has declared. If
+    another one has the lease, that stays. The server looks at the line afterwards."""
     out = {name: one for name, one in record.out.items() if name != run}
     if left.under_way is not None:
         out[run] = left.under_way
